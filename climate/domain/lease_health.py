@@ -45,7 +45,7 @@ def comes_back(place: HostPlace) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SortedHolds:
     """Holds of a reservation, sorted by the state of their hosts."""
 
     promised: int
@@ -69,7 +69,7 @@ class Standing:
         return tuple(sorted(held, key=lambda hold: hold.host)), max(0, short - kept_waiting)
 
 
-def standing(
+def sort_holds(
     reservation: Reservation,
     places: Mapping[int, HostPlace],
     promised: int,
@@ -77,7 +77,7 @@ def standing(
     active: bool,
     awaited: frozenset[int] = frozenset(),
     given_up: frozenset[int] = frozenset(),
-) -> Standing:
+) -> SortedHolds:
     """Sort the holds; those on hosts that are `given_up` are in none of the groups."""
     sound: list[Hold] = []
     waiting: list[Hold] = []
@@ -89,4 +89,4 @@ def standing(
             (waiting if hold.host in awaited else sound).append(hold)
         elif comes_back(places[hold.host]):
             out.append(hold)
-    return Standing(promised, tuple(sound), tuple(waiting), tuple(out))
+    return SortedHolds(promised, tuple(sound), tuple(waiting), tuple(out))

@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class PowerObservation:
     """Recorded and observed power state of a host."""
 
     on: bool
@@ -37,7 +37,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class PowerTimeLimits:
     """Time limits of switching."""
 
     switching: timedelta
@@ -59,7 +59,7 @@ def going(on: bool, wanted: str | None) -> bool:
     return wanted == OFF and on
 
 
-def judge(glance: Glance, now: datetime, patience: Patience) -> Verdict:
+def judge(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
     """Return the verdict: up if the host is on and well in the cloud; off if its power supply reports OFF.
 
     A used host that is found off is not recorded as off: it has failed, which the failure round handles.
@@ -79,5 +79,5 @@ def judge(glance: Glance, now: datetime, patience: Patience) -> Verdict:
     return Verdict.AS_BEFORE
 
 
-def _overdue(glance: Glance, now: datetime, patience: Patience) -> bool:
+def _overdue(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> bool:
     return glance.wanted_at is not None and now - glance.wanted_at >= patience.switching

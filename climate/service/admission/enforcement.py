@@ -121,10 +121,10 @@ def context(settings: Settings, user_id: str, project_id: str) -> dict[str, str]
 def _same(granted: Planned, wanted: Planned) -> bool:
     one, other = granted.after.period, wanted.after.period
     near = abs(one.start - other.start) <= SLACK and abs(one.end - other.end) <= SLACK
-    return near and _things(granted) == _things(wanted)
+    return near and _comparable(granted) == _comparable(wanted)
 
 
-def _things(planned: Planned) -> list[Any]:
+def _comparable(planned: Planned) -> list[Any]:
     """Return the held resources without those properties in which equal hosts differ."""
     return [
         (

@@ -67,7 +67,7 @@ def tend(climate: Climate, start: Start = in_the_background) -> int:
         for turn in found.to_begin:
             start(lambda turn=turn: _clean(climate, turn))  # type: ignore[misc]
         home = [case for case in found.clean if _placed(climate, case)]
-        gone = [*home, *found.hopeless]
+        gone = [*home, *found.out_of_tries]
         return _record(climate, gone) if gone else 0
     finally:
         if found.mine:
@@ -91,29 +91,29 @@ class _Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Claimed:
     """Hosts in cleaning that this worker has claimed."""
 
     mine: frozenset[int] = frozenset()
     to_begin: Sequence[_Turn] = ()
     """Hosts for which the hook is to run now."""
     clean: Sequence[_Case] = ()
-    hopeless: Sequence[_Case] = ()
+    out_of_tries: Sequence[_Case] = ()
 
 
-def _cases(climate: Climate, conn: Connection) -> _Found:
+def _cases(climate: Climate, conn: Connection) -> _Claimed:
     now, found = climate.now(conn), pool_membership.listed(conn, CLEANING)
     if not found:
-        return _Found()
+        return _Claimed()
     mine = pool_membership.tend(conn, [place.host for place in found], now, HANDS_ON)
     found = [place for place in found if place.host in mine]
     known = cleaning.known(conn, mine)
     cases = [_Case(p, token) for p, token in zip(found, event_claims.tokens(conn, len(found)), strict=True)]
-    hopeless = [_Case(c.place, c.token, said) for c in cases if (said := _hopeless(c.place, known, now))]
-    out = {case.place.host for case in hopeless}
+    out_of_tries = [_Case(c.place, c.token, said) for c in cases if (said := _final_error(c.place, known, now))]
+    out = {case.place.host for case in out_of_tries}
     to_begin = _begun(climate, conn, [case for case in cases if case.place.host not in out], now)
     clean = [case for case in cases if _is_clean(climate, case.place, known, now)]
-    return _Found(mine, to_begin, clean, hopeless)
+    return _Claimed(mine, to_begin, clean, out_of_tries)
 
 
 def _begun(climate: Climate, conn: Connection, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
@@ -137,7 +137,7 @@ def _run(place: HostPlace, known: Mapping[int, Cleaning]) -> Cleaning | None:
     return run if run and run.ends_at == cleaning.ends_at(place) else None
 
 
-def _hopeless(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
+def _final_error(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
     """Return the error of the last run; empty while further runs are allowed."""
     last = known.get(place.host)
     if last is not None and last.may_live and last.next_at + UNVERIFIED <= now:

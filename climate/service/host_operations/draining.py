@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
-from climate.service.host_operations.pool_enrolment import Wanted, take
+from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.store.hosts import pool_membership
 
 DRAINED = "its last server is gone"
@@ -19,6 +19,6 @@ def tend(climate: Climate) -> int:
     return take(climate, _empty)
 
 
-def _empty(conn: Connection) -> Wanted:
+def _empty(conn: Connection) -> Enrolment:
     found = pool_membership.listed(conn, Pool.DRAINING)
-    return Wanted(len(found), DRAINED, found)
+    return Enrolment(len(found), DRAINED, found)

@@ -12,7 +12,7 @@ from climate.domain.errors import Busy, Conflict
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.service.leases.reallocation import Case, Outcome, curable, cure
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.store import locks
 from climate.store.hosts import health, maintenance, pool_membership
 from climate.store.hosts.maintenance import NO_END, Window
@@ -23,7 +23,7 @@ WHY = "a host of it is worked on"
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
+class Evacuation:
     """Request to clear a host: with `force`, leases are moved to hosts not in `without`, or lose the host."""
 
     window: Window
@@ -42,7 +42,7 @@ def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
     return frozenset(locks.lock_leases(conn, held))
 
 
-def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
+def clear(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outcome, ...]:
     """Clear the host for the window and lock its row; otherwise raise Conflict with the leases that hold it.
 
     The leases that `lock_leases` returns must be locked before; Busy is raised for others. Every allocation of a
@@ -56,10 +56,10 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
         if not wanted.locked.issuperset(found):
             raise Busy("The host is being allocated right now; try again shortly")
         held = list(leases.get_many(conn, sorted(found)).values())
-        _refuse_stubborn(window, held, now)
+        _refuse_unmovable(window, held, now)
         gone = frozenset({window.host})
         cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in held]
-        outcomes = tuple(cure(climate, conn, case) for case in cases)
+        outcomes = tuple(reallocate_hosts(climate, conn, case) for case in cases)
     pool_membership.get(conn, window.host, lock=True)
     left = health.holding(conn, window.host, window.during)
     if left and force:
@@ -72,10 +72,10 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
     return outcomes
 
 
-def _refuse_stubborn(window: Window, found: Sequence[Lease], now: datetime) -> None:
-    stubborn = [lease for lease in found if not curable(lease, now)]
-    if stubborn:
-        raise Busy(f"Host {window.name} is held by leases that cannot be moved now: {listed(stubborn)}")
+def _refuse_unmovable(window: Window, found: Sequence[Lease], now: datetime) -> None:
+    unmovable = [lease for lease in found if not can_reallocate(lease, now)]
+    if unmovable:
+        raise Busy(f"Host {window.name} is held by leases that cannot be moved now: {listed(unmovable)}")
 
 
 def _refuse_second(conn: Connection, window: Window) -> None:

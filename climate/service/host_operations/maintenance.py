@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.service.host_operations.lease_evacuation import Clearing, clear, lock_leases, when
+from climate.service.host_operations.lease_evacuation import Evacuation, clear, lock_leases, when
 from climate.service.host_operations.recovery import Return, bring_back
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import reconcile
@@ -87,7 +87,7 @@ def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_r
         locked = lock_leases(conn, (window for order, window in asked if order.force))
         hosts = frozenset(window.host for _, window in asked)
         return [
-            _planned(climate, conn, order, Clearing(window, caller, order.force, now, hosts, locked))
+            _planned(climate, conn, order, Evacuation(window, caller, order.force, now, hosts, locked))
             for order, window in asked
         ]
 
@@ -102,7 +102,7 @@ def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Wi
     return replace(window, move_servers=order.move_servers)
 
 
-def _planned(climate: Climate, conn: Connection, order: Order, wanted: Clearing) -> Planned:
+def _planned(climate: Climate, conn: Connection, order: Order, wanted: Evacuation) -> Planned:
     window, moved = wanted.window, clear(climate, conn, wanted)
     if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
@@ -145,7 +145,9 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
         reason = window.reason if changes.reason is None else _reason(changes.reason)
         moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
         after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
-        moved = _cleared(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
+        moved = (
+            _cleared(climate, conn, Evacuation(after, caller, changes.force, now)) if during != window.during else ()
+        )
         maintenance.change(conn, caller, after, now)
         if window.state is ACTIVE:
             _stay(conn, caller, after, now)
@@ -155,7 +157,7 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
     return _followed(climate, planned, dry_run)
 
 
-def _cleared(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
+def _cleared(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outcome, ...]:
     locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
     return clear(climate, conn, replace(wanted, locked=locked))
 
@@ -178,7 +180,7 @@ def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = Fa
 
     window = work(climate, act, keep=not dry_run)
     if window.state is DONE and not dry_run:
-        bring_back(climate, _free_again(climate), _back(caller))
+        bring_back(climate, _hosts_to_return(climate), _back(caller))
     return window
 
 
@@ -268,7 +270,7 @@ def tend(climate: Climate) -> None:
     """
     reconcile.ask(climate, work(climate, lambda conn, patient: _begin(climate, conn)))
     work(climate, lambda conn, patient: _end(climate, conn))
-    bring_back(climate, _free_again(climate), _back(AUTHOR))
+    bring_back(climate, _hosts_to_return(climate), _back(AUTHOR))
 
 
 def _begin(climate: Climate, conn: Connection) -> list[HostPlace]:
@@ -307,7 +309,7 @@ def _end(climate: Climate, conn: Connection) -> None:
     maintenance.close(conn, AUTHOR, [window.id for window in maintenance.ending(conn, now)], DONE, now)
 
 
-def _free_again(climate: Climate) -> frozenset[int]:
+def _hosts_to_return(climate: Climate) -> frozenset[int]:
     """Return hosts that are in maintenance for a window, although none of theirs is active."""
 
     def act(conn: Connection, patient: bool) -> frozenset[int]:

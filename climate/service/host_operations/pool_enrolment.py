@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Enrolment:
     """Request to add up to `count` of these `places`, in order; `reason` is recorded for each."""
 
     count: int = 0
@@ -35,7 +35,7 @@ class _Try:
     token: int
 
 
-def take(climate: Climate, choose: Callable[[Connection], Wanted]) -> int:
+def take(climate: Climate, choose: Callable[[Connection], Enrolment]) -> int:
     """Add the empty ones of the hosts that `choose` returns; return the number of added hosts.
 
     Skips hosts that another worker has claimed, and those that somebody moves meanwhile.
@@ -52,7 +52,7 @@ def take(climate: Climate, choose: Callable[[Connection], Wanted]) -> int:
             work(climate, lambda conn, patient: pool_membership.leave(conn, [one.place.host for one in tries]))
 
 
-def _claimed(climate: Climate, conn: Connection, wanted: Wanted) -> tuple[Wanted, list[_Try]]:
+def _claimed(climate: Climate, conn: Connection, wanted: Enrolment) -> tuple[Enrolment, list[_Try]]:
     numbers = [place.host for place in wanted.places]
     mine = pool_membership.tend(conn, numbers, climate.now(conn), HANDS_ON) if numbers else frozenset()
     own = [place for place in wanted.places if place.host in mine]

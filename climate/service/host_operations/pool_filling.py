@@ -21,7 +21,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import pool_target
-from climate.service.host_operations.pool_enrolment import Wanted, take
+from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import move_checks, multi_tenant, reconcile
 from climate.service.transaction import work
@@ -67,7 +67,7 @@ def tend(climate: Climate) -> int:
     reconcile.ask(climate, moved)
     empty = [found.places[one.host] for one in found.plan.moves if one.step is Step.TAKE]
     reason = next((one.reason for one in found.plan.moves if one.step is Step.TAKE), "")
-    return len(moved) + (take(climate, lambda conn: Wanted(len(empty), reason, empty)) if empty else 0)
+    return len(moved) + (take(climate, lambda conn: Enrolment(len(empty), reason, empty)) if empty else 0)
 
 
 def look(climate: Climate) -> Explained:

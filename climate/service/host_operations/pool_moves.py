@@ -17,9 +17,9 @@ from climate.domain.hosts.pools import move as checked
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import maintenance
 from climate.service.hosts import move_checks, reconcile
-from climate.service.hosts.move_checks import MOST_TOLD, Asked, Order
+from climate.service.hosts.move_checks import MOST_TOLD, MoveRequest, Order
 from climate.service.leases import healing, shortages
-from climate.service.leases.reallocation import Case, Outcome, curable, cure
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.service.transaction import work
 from climate.store.hosts import cleaning, pool_membership, pools
 from climate.store.hosts.pools import Promise
@@ -54,21 +54,21 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
     """
     require(caller, "pools:put")
     _check(order)
-    seen, token = work(climate, lambda conn, patient: (_meant(conn, order), event_claims.tokens(conn, 1)[0]))
-    asked = Asked(order, caller, token, tuple(seen))
+    seen, token = work(climate, lambda conn, patient: (_requested_hosts(conn, order), event_claims.tokens(conn, 1)[0]))
+    asked = MoveRequest(order, caller, token, tuple(seen))
     work(climate, lambda conn, patient: move_checks.refuse_plainly(conn, asked))
     if order.to is Pool.MAINTENANCE:
         return _maintain(climate, asked, dry_run)
     try:
         if order.to is Pool.RESERVATION:  # ask the cloud first, because only it knows whether they are empty
             _empty_out(climate, asked, dry_run)
-        done, cured = work(climate, lambda conn, patient: _record(climate, conn, asked), keep=not dry_run)
+        done, reallocated = work(climate, lambda conn, patient: _record(climate, conn, asked), keep=not dry_run)
     except ClimateError:
         if order.to is Pool.RESERVATION and not dry_run:
             _put_back(climate, asked)
         raise
     if not dry_run:
-        _follow(climate, order, done, cured)
+        _follow(climate, order, done, reallocated)
     return done
 
 
@@ -81,7 +81,7 @@ def _check(order: Order) -> None:
         raise InvalidInput(f"reason must be a text of {LONGEST_REASON} characters at most")
 
 
-def _meant(conn: Connection, order: Order) -> list[HostPlace]:
+def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
     """Return the requested hosts in the order of their numbers, each once."""
     numbers: dict[str, int] = {name: int(name) for name in order.hosts if _is_number(name)}
     numbers |= pools.numbers_of(conn, [name for name in order.hosts if name not in numbers])
@@ -100,7 +100,7 @@ def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) <= 18
 
 
-def _empty_out(climate: Climate, asked: Asked, dry_run: bool) -> None:
+def _empty_out(climate: Climate, asked: MoveRequest, dry_run: bool) -> None:
     """Have the cloud add the hosts to its reservation pool; raise Conflict if one has servers."""
     for place in asked.moving:
         try:
@@ -120,7 +120,7 @@ def _see_empty(climate: Climate, place: HostPlace) -> None:
         raise NotYet(f"{len(servers)} servers are still on {place.name}")
 
 
-def _put_back(climate: Climate, asked: Asked) -> None:
+def _put_back(climate: Climate, asked: MoveRequest) -> None:
     """Undo the requests to the cloud; if that fails, the reconciliation does it."""
     present = work(climate, lambda conn, patient: pool_membership.of(conn, asked.numbers))
     for place in present.values():
@@ -130,7 +130,7 @@ def _put_back(climate: Climate, asked: Asked) -> None:
             log.warning("host move not undone", host=place.name, pool=place.pool, error=str(error))
 
 
-def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Moved], list[HostPlace]]:
+def _record(climate: Climate, conn: Connection, asked: MoveRequest) -> tuple[list[Moved], list[HostPlace]]:
     """Record the moves, and the allocations that leases lost.
 
     Locks in the engine's order: leases, pool lock, hosts. Every allocation locks the host's row first, so none
@@ -143,8 +143,8 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     lost = move_checks.lost_by(conn, asked)
     move_checks.refuse(asked, lost)
     move_checks.refuse_busy(conn, asked.numbers)
-    cured = _cure(climate, conn, asked, lost) if lost and order.to is not Pool.FAILED else []
-    dropped = {place.host: place for outcome in cured for place in outcome.moved}
+    reallocated = _reallocate(climate, conn, asked, lost) if lost and order.to is not Pool.FAILED else []
+    dropped = {place.host: place for outcome in reallocated for place in outcome.moved}
     locked = pool_membership.of(conn, asked.numbers, lock=True)
     move_checks.refuse_moved([dropped.get(place.host, place) for place in asked.moving], locked)
     left = move_checks.lost_by(conn, asked, locked)
@@ -165,13 +165,13 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     return [Moved(place, after.get(place.host, place), of[place.host]) for place in asked.seen], others
 
 
-def _fact(asked: Asked, place: HostPlace, now: datetime) -> HostMoved:
+def _fact(asked: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
     """Return the fact of the move; a failed host keeps the reservation of its servers."""
     traced = place.reservation_id if asked.order.to is Pool.FAILED else None
     return HostMoved(now, asked.order.to, asked.order.reason or UNSAID, asked.token, traced)
 
 
-def _cure(climate: Climate, conn: Connection, asked: Asked, lost: Sequence[Promise]) -> list[Outcome]:
+def _reallocate(climate: Climate, conn: Connection, asked: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:
     """Allocate other hosts to the leases that lose theirs; raise Busy if a lease cannot be changed now."""
     by_lease: dict[UUID, set[int]] = {}
     for one in lost:
@@ -180,24 +180,26 @@ def _cure(climate: Climate, conn: Connection, asked: Asked, lost: Sequence[Promi
     outcomes = []
     for lease in leases.lock(conn, by_lease):
         now = climate.now(conn)
-        if not curable(lease, now):
+        if not can_reallocate(lease, now):
             raise Busy(f"Lease {lease.id} ({lease.name}) cannot be moved now: it is {lease.status}")
         gone = frozenset(by_lease[lease.id])
         outcomes.append(
-            cure(climate, conn, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers)))
+            reallocate_hosts(
+                climate, conn, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers))
+            )
         )
     return outcomes
 
 
-def _follow(climate: Climate, order: Order, done: Sequence[Moved], cured: Sequence[HostPlace]) -> None:
-    reconcile.ask(climate, cured)
+def _follow(climate: Climate, order: Order, done: Sequence[Moved], reallocated: Sequence[HostPlace]) -> None:
+    reconcile.ask(climate, reallocated)
     if order.to is not Pool.RESERVATION:
         reconcile.ask(climate, [one.after for one in done if one.after != one.before])
     if order.to is Pool.FAILED and any(one.lost for one in done):
         healing.heal_all(climate)
 
 
-def _maintain(climate: Climate, asked: Asked, dry_run: bool) -> list[Moved]:
+def _maintain(climate: Climate, asked: MoveRequest, dry_run: bool) -> list[Moved]:
     """Create a window for each host, from now on and without an end."""
     lost = work(climate, lambda conn, patient: move_checks.lost_by(conn, asked))
     reason, force = asked.order.reason or UNSAID, asked.order.force

@@ -4,7 +4,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
-from climate.service.host_operations.pool_enrolment import Wanted, take
+from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.store.hosts import pool_membership, pool_settings, pools
 
 SPARE = 10
@@ -20,11 +20,11 @@ def top_up(climate: Climate) -> int:
     return take(climate, lambda conn: _wanted(climate, conn))
 
 
-def _wanted(climate: Climate, conn: Connection) -> Wanted:
+def _wanted(climate: Climate, conn: Connection) -> Enrolment:
     target = pool_settings.of(conn, climate.settings).target
     count = target - pools.belonging(conn) if target else 0
     if count <= 0:
-        return Wanted()
+        return Enrolment()
     found = [place for place in pool_membership.listed(conn, Pool.MULTI_TENANT) if place.reservable]
     chosen = sorted(found, key=lambda place: climate.chance())[: count + SPARE]
-    return Wanted(count, f"topped up to {target} hosts", chosen)
+    return Enrolment(count, f"topped up to {target} hosts", chosen)

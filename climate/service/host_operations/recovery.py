@@ -38,7 +38,7 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Returning:
     """Host on its way back, with its own fencing token."""
 
     place: HostPlace
@@ -59,14 +59,17 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     """
     if not hosts:
         return frozenset()
-    ways = work(climate, lambda conn, patient: _ways(climate, conn, hosts))
+    returning_hosts = work(climate, lambda conn, patient: _find_returning(climate, conn, hosts))
     try:
-        return frozenset(way.place.host for way in ways if _returned(climate, way, back))
+        return frozenset(returning.place.host for returning in returning_hosts if _returned(climate, returning, back))
     finally:
-        work(climate, lambda conn, patient: pool_membership.leave(conn, [way.place.host for way in ways]))
+        work(
+            climate,
+            lambda conn, patient: pool_membership.leave(conn, [returning.place.host for returning in returning_hosts]),
+        )
 
 
-def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Way]:
+def _find_returning(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Returning]:
     free = frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
     mine = pool_membership.tend(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
     present = [
@@ -78,7 +81,7 @@ def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_W
     last = _last(conn, present)
     tokens = event_claims.tokens(conn, len(present)) if present else []
     return [
-        _Way(place, token, running.get(place.host), last.get(place.host))
+        _Returning(place, token, running.get(place.host), last.get(place.host))
         for place, token in zip(present, tokens, strict=True)
     ]
 
@@ -91,98 +94,99 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
     return {p.host: found[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
 
 
-def _returned(climate: Climate, way: _Way, back: Return) -> bool:
+def _returned(climate: Climate, returning: _Returning, back: Return) -> bool:
     """Return whether the host returned. An error does not stop the other hosts."""
     try:
-        if way.running and not way.running.shared:
-            return _lent(climate, way, back)
-        return _home(climate, way, back)
+        if returning.running and not returning.running.shared:
+            return _lent(climate, returning, back)
+        return _home(climate, returning, back)
     except (CloudError, NotYet, Fenced, Conflict, NotFound) as error:
-        log.warning("host return postponed", host=way.place.name, reason=str(error))
+        log.warning("host return postponed", host=returning.place.name, reason=str(error))
         return False
 
 
-def _lent(climate: Climate, way: _Way, back: Return) -> bool:
+def _lent(climate: Climate, returning: _Returning, back: Return) -> bool:
     """Move the host with its servers to the aggregate of its running lease, unless an event of that is in progress.
 
     A lease without an aggregate in the cloud, because it never got a host, gets this one by an event. Healing
     plans that event once the host is back in its pool.
     """
-    assert way.running is not None
-    pool, lease_id = way.running.reservation_id, way.running.lease_id
+    assert returning.running is not None
+    pool, lease_id = returning.running.reservation_id, returning.running.lease_id
     if str(pool) not in climate.cloud.pools():
-        return _home(climate, way, back)
-    if not work(climate, lambda conn, patient: _counts_on(leases.get(conn, lease_id, lock=True), way)):
+        return _home(climate, returning, back)
+    if not work(climate, lambda conn, patient: _counts_on(leases.get(conn, lease_id, lock=True), returning)):
         return False
-    climate.cloud.place(way.place.name, str(pool), way.token)
+    climate.cloud.place(returning.place.name, str(pool), returning.token)
 
     def act(conn: Connection, patient: bool) -> bool:
-        if not _counts_on(leases.get(conn, lease_id, lock=True), way):
+        if not _counts_on(leases.get(conn, lease_id, lock=True), returning):
             return False
-        fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, way.token, pool)
-        return _record(conn, way, fact, back)
+        fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, returning.token, pool)
+        return _record(conn, returning, fact, back)
 
     return work(climate, act)
 
 
-def _counts_on(lease: Lease, way: _Way) -> bool:
-    assert way.running is not None
+def _counts_on(lease: Lease, returning: _Returning) -> bool:
+    assert returning.running is not None
     if any(event.status is IN_PROGRESS for event in lease.events):
         return False
-    reservation = lease.reservation(way.running.reservation_id)
+    reservation = lease.reservation(returning.running.reservation_id)
     of_type = reservation.resource_type
     over = lease.event(EventKind.END).is_done_for(of_type)
-    return lease.event(EventKind.START).is_done_for(of_type) and not over and way.place.host in reservation.hosts
+    return lease.event(EventKind.START).is_done_for(of_type) and not over and returning.place.host in reservation.hosts
 
 
-def _home(climate: Climate, way: _Way, back: Return) -> bool:
+def _home(climate: Climate, returning: _Returning, back: Return) -> bool:
     """Return the host to its pool; with servers, or not cleaned yet, it is recycled like the others of its lease.
 
     A shared host is not recycled, because recycling would delete the servers of other leases.
     """
-    place = way.place
+    place = returning.place
     if place.home is Pool.MULTI_TENANT:
-        return _moved(climate, way, back, Pool.MULTI_TENANT)
+        return _moved(climate, returning, back, Pool.MULTI_TENANT)
     cleaned = lease_moves.cleaning_time(climate.settings) is not None  # by the hook alone it is in no time
     if place.reservation_id and cleaned:
-        return _moved(climate, way, back, Pool.RECYCLING)
+        return _moved(climate, returning, back, Pool.RECYCLING)
     try:  # ask the cloud first, because only it knows whether servers without a slot are left
-        climate.cloud.place(place.name, FREEPOOL, way.token)
+        climate.cloud.place(place.name, FREEPOOL, returning.token)
     except NotYet:
-        if way.running and way.running.shared:
+        if returning.running and returning.running.shared:
             raise
-        return _moved(climate, way, back, Pool.RECYCLING)
-    return _moved(climate, way, back, Pool.RESERVATION)
+        return _moved(climate, returning, back, Pool.RECYCLING)
+    return _moved(climate, returning, back, Pool.RESERVATION)
 
 
-def _moved(climate: Climate, way: _Way, back: Return, to: Pool) -> bool:
+def _moved(climate: Climate, returning: _Returning, back: Return, to: Pool) -> bool:
     def act(conn: Connection, patient: bool) -> bool:
         now = climate.now(conn)
-        traced = way.place.reservation_id if to is Pool.RECYCLING else None
-        until = _deadline(way, now) if to is Pool.RECYCLING else None
-        return _record(conn, way, HostMoved(now, to, back.reason, way.token, traced, until), back)
+        traced = returning.place.reservation_id if to is Pool.RECYCLING else None
+        until = _deadline(returning, now) if to is Pool.RECYCLING else None
+        return _record(conn, returning, HostMoved(now, to, back.reason, returning.token, traced, until), back)
 
     if not work(climate, act):
         return False
     if to is not Pool.RESERVATION:
         reconcile.ask(
-            climate, work(climate, lambda conn, patient: list(pool_membership.of(conn, [way.place.host]).values()))
+            climate,
+            work(climate, lambda conn, patient: list(pool_membership.of(conn, [returning.place.host]).values())),
         )
     return True
 
 
-def _deadline(way: _Way, now: datetime) -> datetime | None:
+def _deadline(returning: _Returning, now: datetime) -> datetime | None:
     """Return the time at which remaining servers are deleted: the end of their lease, if they were to end with it."""
-    lease, number = way.last, way.place.reservation_id
+    lease, number = returning.last, returning.place.reservation_id
     if lease is None or any(pools.on_end(r) is not OnEnd.TERMINATE for r in lease.reservations if r.id == number):
         return None
     return max(now, lease.event(EventKind.END).due_at)
 
 
-def _record(conn: Connection, way: _Way, fact: HostMoved, back: Return) -> bool:
+def _record(conn: Connection, returning: _Returning, fact: HostMoved, back: Return) -> bool:
     """Record the move, unless somebody has moved the host since."""
-    present = pool_membership.get(conn, way.place.host, lock=True)
-    if present.version != way.place.version:
+    present = pool_membership.get(conn, returning.place.host, lock=True)
+    if present.version != returning.place.version:
         return False
     pool_membership.record(conn, back.author, [(present, [pools.move(present, fact)])])
     health.doubt(conn, {present.host: None})

@@ -128,7 +128,7 @@ def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool
     begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
     if begun:
         log.info("moving servers from recycling host", host=case.place.name, servers=len(begun))
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, begun, "moved")))
+        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_notices(case, begun, "moved")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     refused = [server for server, answer in answers if answer is Leaving.NEVER]
@@ -170,7 +170,7 @@ def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Po
     asked = [server for server in taken if not server.busy]
     if asked:
         log.warning("deleting servers on recycling host", host=case.place.name, servers=len(asked))
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, asked, "deleted")))
+        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_notices(case, asked, "deleted")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     if case.stay.needed_at:
@@ -189,7 +189,7 @@ def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:
     return True
 
 
-def _told(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
+def _notices(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
     why = "is needed for another lease" if case.stay.needed_at else "is to be given back"
     body = {"host": case.place.name, "servers": [server.id for server in servers]}
     said = f"{len(servers)} servers on host {case.place.name} are {what}: it {why}"

@@ -230,12 +230,12 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
 def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
     """Remove the host from all pools of the cloud, with the servers that may be on it."""
     if place.pool is Pool.RESERVATION:
-        _told(lambda name: climate.cloud.withdraw(name, token), place.name)
+        _ask_cloud(lambda name: climate.cloud.withdraw(name, token), place.name)
     elif place.pool is not Pool.MULTI_TENANT:
-        _told(lambda name: climate.cloud.place(name, None, token), place.name)
+        _ask_cloud(lambda name: climate.cloud.place(name, None, token), place.name)
 
 
-def _told(verb: Callable[[str], None], name: str) -> None:
+def _ask_cloud(verb: Callable[[str], None], name: str) -> None:
     """Send a request to the cloud; the reconciliation retries it if it fails."""
     try:
         verb(name)

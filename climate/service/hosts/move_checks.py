@@ -35,7 +35,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MoveRequest:
     """Request, its author, and the fencing token under which it is carried out."""
 
     order: Order
@@ -53,7 +53,7 @@ class Asked:
         return tuple(place.host for place in self.moving)
 
 
-def lost_by(conn: Connection, asked: Asked, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
+def lost_by(conn: Connection, asked: MoveRequest, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
     """Return the allocations that leases would lose; a move to the reservation pool only costs lent hosts."""
     held = pools.held(conn, asked.numbers)
     if asked.order.to is not Pool.RESERVATION:
@@ -63,7 +63,7 @@ def lost_by(conn: Connection, asked: Asked, present: Mapping[int, HostPlace] | N
     return [one for one in held if one.reservation_id == lent.get(one.host)]
 
 
-def refuse(asked: Asked, lost: Sequence[Promise]) -> None:
+def refuse(asked: MoveRequest, lost: Sequence[Promise]) -> None:
     """Raise LeasesInTheWay, unless nothing is lost or the request is forced."""
     if not lost or asked.order.force:
         return
@@ -75,10 +75,10 @@ def refuse(asked: Asked, lost: Sequence[Promise]) -> None:
     ]
     more = f", and {len(lost) - MOST_TOLD} others" if len(lost) > MOST_TOLD else ""
     message = f"{'; '.join(shown)}{more}; with force they get other hosts, where there are any"
-    raise LeasesInTheWay(message, {"leases": [_told(one, names[one.host]) for one in lost]})
+    raise LeasesInTheWay(message, {"leases": [_detail(one, names[one.host]) for one in lost]})
 
 
-def refuse_plainly(conn: Connection, asked: Asked) -> None:
+def refuse_plainly(conn: Connection, asked: MoveRequest) -> None:
     """Refuse a move that is impossible already, before the cloud is asked."""
     refuse(asked, lost_by(conn, asked))
     refuse_busy(conn, asked.numbers)
@@ -88,7 +88,7 @@ def refuse_plainly(conn: Connection, asked: Asked) -> None:
         refuse_asleep(conn, asked.moving)
 
 
-def _told(lost: Promise, host: str) -> dict[str, str]:
+def _detail(lost: Promise, host: str) -> dict[str, str]:
     return {
         "host": host,
         "lease_id": str(lost.lease_id),
@@ -115,7 +115,7 @@ def refuse_busy(conn: Connection, numbers: Collection[int]) -> None:
         raise Busy("The lease of a host is being started or ended right now; try again shortly")
 
 
-def refuse_maintained(conn: Connection, asked: Asked) -> None:
+def refuse_maintained(conn: Connection, asked: MoveRequest) -> None:
     """Raise Conflict for a host in maintenance: it leaves when that is over, or when it fails."""
     worked_on = maintenance.active_on(conn, asked.numbers) if asked.order.to is not Pool.FAILED else frozenset()
     if worked_on:
@@ -125,7 +125,7 @@ def refuse_maintained(conn: Connection, asked: Asked) -> None:
         )
 
 
-def refuse_cleaned(conn: Connection, asked: Asked) -> None:
+def refuse_cleaned(conn: Connection, asked: MoveRequest) -> None:
     """Raise Conflict if the cleaning hook may run on a host that others will use."""
     suspects = [place.host for place in asked.moving if place.pool not in CLEANED_BEFORE]
     if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT) or not suspects:

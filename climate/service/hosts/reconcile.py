@@ -56,18 +56,20 @@ def mend(climate: Climate) -> int:
     host that is registered or moved meanwhile is then added twice, which is harmless.
     """
     seen = _seen(climate.cloud.pools())
-    found = work(climate, lambda conn, patient: _compare(climate, conn, seen))
+    comparison = work(climate, lambda conn, patient: _compare(climate, conn, seen))
     try:
-        _tell(climate, found, _put_right(climate, seen, found.astray))
+        _report(climate, comparison, _correct(climate, seen, comparison.astray))
     finally:
-        if found.astray:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in found.astray]))
-    _turn_out(climate, {name for name, pools in seen.items() if pools & KEPT} - found.known, seen)
-    return len(found.astray)
+        if comparison.astray:
+            work(
+                climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in comparison.astray])
+            )
+    _remove_unregistered(climate, {name for name, pools in seen.items() if pools & KEPT} - comparison.known, seen)
+    return len(comparison.astray)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Comparison:
     known: frozenset[str]
     """Names of all registered hosts."""
     astray: Sequence[HostPlace]
@@ -82,19 +84,19 @@ def _seen(pools: Mapping[str, frozenset[str]]) -> Seen:
     for pool, names in pools.items():
         for name in names:
             by_host[name].add(pool)
-    return {name: frozenset(found) for name, found in by_host.items()}
+    return {name: frozenset(comparison) for name, comparison in by_host.items()}
 
 
-def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Found:
+def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Comparison:
     glance = pool_membership.glance(conn)
     if not glance.is_noted and _all_there(glance, seen):
-        return _Found(frozenset(glance.names), [], frozenset(glance.numbers), {})
+        return _Comparison(frozenset(glance.names), [], frozenset(glance.numbers), {})
     known = pool_membership.listed(conn)
     astray = [place for place in known if _is_astray(place, seen.get(place.name, frozenset()))]
     numbers = frozenset(place.host for place in astray)
     idle = numbers - _at_work(conn, astray, seen)
     mine = pool_membership.tend(conn, idle, climate.now(conn), HANDS_ON) if idle else idle
-    return _Found(
+    return _Comparison(
         known=frozenset(place.name for place in known),
         astray=[place for place in astray if place.host in mine],
         settled=frozenset(place.host for place in known) - numbers,
@@ -144,7 +146,7 @@ def _is_ahead(one: Begun, pools: frozenset[str]) -> bool:
     return one.kind == EventKind.END or (lends and str(one.reservation_id) in pools)
 
 
-def _put_right(climate: Climate, seen: Seen, astray: Sequence[HostPlace]) -> dict[int, str]:
+def _correct(climate: Climate, seen: Seen, astray: Sequence[HostPlace]) -> dict[int, str]:
     """Move the hosts; return the error of each, "" for success. Hosts without a result are left out."""
     troubles: dict[int, str] = {}
     outdated = [place for place in astray if not _placed(climate, place, troubles)]
@@ -191,13 +193,13 @@ def _again(place: HostPlace, now: datetime, token: int) -> HostMoved:
     return HostMoved(now, place.pool, place.reason, token, place.reservation_id, place.until, place.cause)
 
 
-def _tell(climate: Climate, found: _Found, troubles: Mapping[int, str]) -> None:
+def _report(climate: Climate, comparison: _Comparison, troubles: Mapping[int, str]) -> None:
     """Record new and resolved errors; admins are notified once of each."""
-    gone = {number: "" for number in found.noted if number in found.settled}
-    changed = {**gone, **{host: said for host, said in troubles.items() if said != found.noted.get(host, "")}}
+    gone = {number: "" for number in comparison.noted if number in comparison.settled}
+    changed = {**gone, **{host: said for host, said in troubles.items() if said != comparison.noted.get(host, "")}}
     if not changed:
         return
-    names = {place.host: place for place in found.astray}
+    names = {place.host: place for place in comparison.astray}
     told = [_notice(names[host], said) for host, said in changed.items() if said]
 
     def act(conn: Connection, patient: bool) -> None:
@@ -215,7 +217,7 @@ def _notice(place: HostPlace, said: str) -> Notice:
     return Notice("pool.drift", f"{where}: {said}", host=place.host, body={"pool": place.pool, "reason": said})
 
 
-def _turn_out(climate: Climate, names: set[str], seen: Seen) -> None:
+def _remove_unregistered(climate: Climate, names: set[str], seen: Seen) -> None:
     """Remove hosts that are not registered, nor were meanwhile, from the engine's aggregates."""
     if not names:
         return

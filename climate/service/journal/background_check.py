@@ -43,11 +43,11 @@ class Checked:
 def go_on(climate: Climate, bounds: Bounds | None = None, size: int = check.PORTION) -> Checked:
     """Compare the next streams with their rows, at least one portion, and at most to the end of a pass."""
     limits = bounds or Bounds()
-    _look_again(climate)
+    _compare_findings_again(climate)
     known = began = work(climate, lambda conn, patient: _begin(climate, conn))
     start, facts = _now(climate), 0
     while True:
-        portion = check.look(climate, known.after, size)
+        portion = check.compare_portion(climate, known.after, size)
         facts += portion.facts
         after = work(climate, lambda conn, patient: _note(climate, conn, known, portion))  # noqa: B023
         if after is None:  # another process is comparing
@@ -84,12 +84,12 @@ def _note(climate: Climate, conn: Connection, before: Progress, portion: Portion
     return after
 
 
-def _look_again(climate: Climate) -> None:
+def _compare_findings_again(climate: Climate) -> None:
     """Remove earlier findings that are repaired; rows without a journal wait for their turn."""
     with reading(climate.engine) as conn:
         before = [stream for stream, what in check_progress.found(conn, KNOWN) if what != NO_JOURNAL]
     if before:
-        still = {one.stream for one in check.look_at(climate, before)}
+        still = {one.stream for one in check.compare_streams(climate, before)}
         mended = [stream for stream in before if stream not in still]
         work(climate, lambda conn, patient: check_progress.forget(conn, mended))
 

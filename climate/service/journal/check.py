@@ -60,12 +60,12 @@ def portions(
     """
     place: UUID | None = after
     while place is not None:
-        portion = look(climate, place, size, begun_by)
+        portion = compare_portion(climate, place, size, begun_by)
         yield portion
         place = portion.last
 
 
-def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None) -> Portion:
+def compare_portion(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None) -> Portion:
     """Compare the first streams after a stream with their rows; `begun_by` as of `portions`."""
     with snapshot(climate) as conn:
         streams = journal.streams(conn, after, size)
@@ -73,7 +73,7 @@ def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: i
         if begun_by is not None:
             streams = journal.begun_by(conn, streams, begun_by)
         compared = row_differences.compare(conn, streams)
-        found = told(compared)
+        found = as_differences(compared)
         found += [
             Difference(stream, NO_JOURNAL, sort.tables[0].table.name)
             for stream, sort in row_differences.without_journal(conn, after, last)
@@ -84,20 +84,20 @@ def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: i
     return Portion(tuple(found), last, len(streams), compared.facts)
 
 
-def look_at(climate: Climate, streams: Sequence[UUID]) -> list[Difference]:
+def compare_streams(climate: Climate, streams: Sequence[UUID]) -> list[Difference]:
     """Compare these streams with their rows."""
     with snapshot(climate) as conn:
-        return told(row_differences.compare(conn, streams))
+        return as_differences(row_differences.compare(conn, streams))
 
 
 @contextmanager
 def snapshot(climate: Climate) -> Iterator[Connection]:
-    """Give a connection all whose statements see the same rows."""
+    """Open a connection whose statements all see the same rows."""
     with climate.engine.connect().execution_options(isolation_level="REPEATABLE READ") as conn:
         yield conn
 
 
-def told(compared: Compared) -> list[Difference]:
+def as_differences(compared: Compared) -> list[Difference]:
     """Format the differences; of a stream without its main row, only that one."""
     lost = {one.stream for one in compared.rows if one.is_main and one.said is None}
     found = [Difference(fault.stream, fault.what) for fault in compared.faults]

@@ -61,7 +61,9 @@ def rebuild(climate: Climate) -> Rebuilt:
         if sorts[stream] is not LEASE:
             _mended(climate, sorts[stream], [stream])
     _mend_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
-    left = [one for streams_of in _portions(damaged, check.PORTION) for one in check.look_at(climate, streams_of)]
+    left = [
+        one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
+    ]
     left += unknown
     return Rebuilt(streams, len(damaged) - len({one.stream for one in left}), tuple(left))
 

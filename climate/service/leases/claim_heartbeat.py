@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass
-class Pulse:
+class ClaimHeartbeat:
     """Thread that renews claims at a third of their lifetime, over its own connection.
 
     It measures with the monotonic clock. Without a renewal for two thirds of the lifetime, the worker counts its

@@ -234,7 +234,7 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
         count = 0
         for one in stranded:
             lease = fold(happened.get(one.lease_id, []), found[one.lease_id])
-            outcome = _lost(climate, one.event_id) if one.is_begun else _not_begun(lease, one.event_id, now)
+            outcome = _lost(climate, one.event_id) if one.is_begun else _unbegun_outcome(lease, one.event_id, now)
             if outcome is not None and event_claims.settle(conn, one.event_id, one.token):
                 facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
                 happened.setdefault(one.lease_id, []).extend(facts)
@@ -253,7 +253,7 @@ def _lost(climate: Climate, event_id: UUID) -> Outcome:
     return lambda lease, now: [lease_events.fall_short(lease, event_id, now, "worker lost", climate.chance())]
 
 
-def _not_begun(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
+def _unbegun_outcome(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
     """Return the outcome of a share that nobody has begun; None if it still makes sense."""
     event = lease.event(event_id)
     why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else lease_events.verdict(lease, event, now)

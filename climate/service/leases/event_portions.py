@@ -20,9 +20,9 @@ from climate.domain.hosts.pools import HostPlace
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.status import EventKind
 from climate.service.leases import cloud_steps, events, handover
-from climate.service.leases.claim_heartbeat import Pulse
+from climate.service.leases.claim_heartbeat import ClaimHeartbeat
 from climate.service.leases.event_shares import Outcome, queue_of
-from climate.service.leases.events import Happened, Run
+from climate.service.leases.events import Run, RunEffect
 from climate.service.power import switching
 from climate.service.transaction import work
 from climate.store.hosts import pool_membership, power
@@ -127,7 +127,7 @@ def _asked(climate: Climate, runs: Sequence[Run]) -> list[Asked]:
     if not runs:
         return []
     try:
-        with Pulse(climate, [run.claim for run in runs]) as pulse:
+        with ClaimHeartbeat(climate, [run.claim for run in runs]) as pulse:
             return _act(runs, pulse.lost)
     except Exception:
         log.exception("batch cloud request failed; running events one by one", count=len(runs))
@@ -272,9 +272,9 @@ def _recorded(climate: Climate, conn: Connection, ended: Sequence[Ended]) -> lis
     return [one.run.event.id for one in happened]
 
 
-def _happened(one: Ended, lease: Lease, now: datetime) -> Happened:
+def _happened(one: Ended, lease: Lease, now: datetime) -> RunEffect:
     facts: Sequence[Fact] = one.outcome(lease, now)
-    return Happened(one.run, lease, facts)
+    return RunEffect(one.run, lease, facts)
 
 
 def _give_back(climate: Climate, messages: Sequence[Message], worker: str) -> None:

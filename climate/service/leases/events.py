@@ -26,7 +26,7 @@ from climate.plugin import Lent, ResourcePlugin, not_loaded
 from climate.service.hosts import lease_moves
 from climate.service.lease_tree import parts
 from climate.service.leases import handover, preparation
-from climate.service.leases.claim_heartbeat import Pulse
+from climate.service.leases.claim_heartbeat import ClaimHeartbeat
 from climate.service.leases.cloud_steps import Steps
 from climate.service.leases.event_claims import system
 from climate.service.leases.event_shares import Outcome, facts_of
@@ -82,7 +82,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class RunEffect:
     """Effect of a run on its lease, which is in its former state."""
 
     run: Run
@@ -110,7 +110,7 @@ def _work_on(begun: Run) -> None:
     if late is not None:
         settle(begun, [], late)
         return
-    with Pulse(climate, [begun.claim]) as pulse:
+    with ClaimHeartbeat(climate, [begun.claim]) as pulse:
         steps = Steps(climate, event.id, event.due_at, begun.token, partial(pulse.lost, event.id))
         outcome = _act(begun, steps)
     settle(begun, steps.done, outcome)
@@ -249,11 +249,11 @@ def _recorded(conn: Connection, begun: Run, done: Sequence[str], outcome: Outcom
         return None
     now = climate.other_time(conn) or settled
     facts = facts_of(conn, lease, begun.claim, begun.worker, outcome, now)
-    write(conn, climate, [Happened(begun, lease, facts)], now)
+    write(conn, climate, [RunEffect(begun, lease, facts)], now)
     return facts
 
 
-def write(conn: Connection, climate: Climate, happened: Sequence[Happened], now: datetime) -> None:
+def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now: datetime) -> None:
     """Record results of events and their consequences: moves of hosts, notifications, and the next due time.
 
     The leases are locked, each occurs once, and their claims are released.

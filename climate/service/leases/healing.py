@@ -21,7 +21,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.service.hosts import reconcile
 from climate.service.leases import repair
-from climate.service.leases.reallocation import Case, Outcome, curable, cure, engine, started
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts, started
 from climate.service.transaction import work
 from climate.store.hosts import health, quarantine
 from climate.store.leases import event_claims, healing_waits, leases
@@ -44,7 +44,7 @@ def heal_all(climate: Climate) -> list[UUID]:
     A lease that cannot be healed waits longer after each try, until something is released. If more are due than
     one round may try, the next round is requested at once, so that other rounds run in between.
     """
-    found, kept, now = work(climate, lambda conn, patient: _suffering(climate, conn))
+    found, kept, now = work(climate, lambda conn, patient: _degraded_leases(climate, conn))
     healed = _tried(climate, found, frozenset(), FAILED)
     if not kept:
         return healed
@@ -66,7 +66,7 @@ def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[U
     return [lease_id for lease_id in waiting if _healed(climate, lease_id, awaited, AWAITED)]
 
 
-def _suffering(climate: Climate, conn: Connection) -> tuple[list[UUID], frozenset[int], datetime]:
+def _degraded_leases(climate: Climate, conn: Connection) -> tuple[list[UUID], frozenset[int], datetime]:
     """Return the leases for this round, and the hosts that were not given back."""
     now, ahead = climate.now(conn), climate.settings.healing_seconds
     suffering = health.suffering(conn, now, now + timedelta(seconds=ahead) if ahead else None)
@@ -103,9 +103,9 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
 
     def act(conn: Connection, patient: bool) -> Outcome | None:
         lease, now = leases.get(conn, lease_id, lock=True), climate.now(conn)
-        if not curable(lease, now) or (awaited and started(lease)):
+        if not can_reallocate(lease, now) or (awaited and started(lease)):
             return None
-        return cure(climate, conn, Case(lease, now, engine(lease), why, awaited=awaited))
+        return reallocate_hosts(climate, conn, Case(lease, now, engine(lease), why, awaited=awaited))
 
     try:
         outcome = work(climate, act)

@@ -15,7 +15,7 @@ from climate.domain.policy import Caller, require
 from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
 from climate.service.leases import unbegun_claims
-from climate.service.leases.reallocation import Case, Outcome, curable, cure, is_active
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, is_active, reallocate_hosts
 from climate.service.transaction import work
 from climate.store import locks
 from climate.store.allocation import hosts
@@ -65,13 +65,13 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
         now = climate.now(conn)
         lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
         reservation = _holder(lease, order, host)
-        if not curable(lease, now):
+        if not can_reallocate(lease, now):
             raise Busy("The lease has ended, or one of its events is in progress")
         to = None if order.to is None else _target(conn, order.to, lease, host)
         others = frozenset(p.host for p in pool_membership.listed(conn) if to and p.host != to.host)
         given = ((reservation.id, _seized(conn, reservation, host, to)),) if to and order.force else ()
         case = Case(lease, now, caller, WHY, given_up=frozenset({host.host}), without=others, given=given)
-        outcome = cure(climate, conn, case)
+        outcome = reallocate_hosts(climate, conn, case)
         got = {hold.host for hold in outcome.lease.reservation(reservation.id).holds if hold not in reservation.holds}
         if not got or outcome.short > sum(r.missing for r in lease.reservations):
             raise Conflict(_nothing(to))

@@ -14,7 +14,7 @@ from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChange
 from climate.domain.hosts.pools import HostPlace, Pool, Turn
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.lease_events import Times
-from climate.domain.lease_health import Standing
+from climate.domain.lease_health import SortedHolds
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
@@ -63,7 +63,7 @@ class Outcome:
     """Hosts that were taken out of the running lease: the cloud has to be asked to move them."""
 
 
-def curable(lease: Lease, now: datetime) -> bool:
+def can_reallocate(lease: Lease, now: datetime) -> bool:
     """Return whether the lease can be reallocated now: not while an event runs, nor once it is over or ending."""
     end = lease.event(EventKind.END)
     over = lease.gone or lease.deleting or lease.period.end <= now or end.status is not UNDONE or end.token
@@ -71,7 +71,7 @@ def curable(lease: Lease, now: datetime) -> bool:
     return not (over or start.status is ERROR or any(event.status is IN_PROGRESS for event in lease.events))
 
 
-def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
+def reallocate_hosts(climate: Climate, conn: Connection, case: Case) -> Outcome:
     """Replace the unusable hosts of each reservation of the lease, and count the missing ones.
 
     Waits for concurrent allocations, so all leases of the transaction must be locked before. Hosts that cannot be
@@ -85,7 +85,7 @@ def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
     changed: list[ReservationChanged] = []
     for reservation in lease.reservations:
         if reservation.holds or reservation.missing:
-            there = _standing(case, reservation, held, story)
+            there = _sorted_holds(case, reservation, held, story)
             so_far = fold(changed, lease)
             got = _choose(climate, conn, _Choice(case, reservation, there, so_far, avoided, kept))
             changed += _change(case, reservation, *there.settled(*got))
@@ -105,9 +105,9 @@ def is_active(lease: Lease) -> bool:
     return lease.event(EventKind.START).carried_out
 
 
-def _standing(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> Standing:
+def _sorted_holds(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> SortedHolds:
     promised = lease_health.promised(r, story if r.missing else ())
-    there = lease_health.standing(
+    there = lease_health.sort_holds(
         r, held, promised, active=is_active(case.lease), awaited=case.awaited, given_up=case.given_up
     )
     given = tuple(hold for number, hold in case.given if number == r.id)
@@ -118,7 +118,7 @@ def _standing(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: 
 class _Choice:
     case: Case
     reservation: Reservation
-    there: Standing
+    there: SortedHolds
     so_far: Lease
     """Lease with the changes of its other reservations."""
     avoided: Unfit

@@ -124,7 +124,7 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     if changes.only_the_name:
         return facts
     holds.refuse_while_held(lease)
-    _refuse_strangers(lease, changes.reservations)
+    _refuse_unknown_reservations(lease, changes.reservations)
     _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start
     period = limited(lease_events.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
@@ -193,11 +193,11 @@ def _events(fact: Fact) -> Sequence[PlannedEvent]:
     return fact.events if isinstance(fact, LeaseRescheduled) else ()
 
 
-def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_unknown_reservations(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None:
     own = {str(r.id): r for r in lease.reservations}
-    strangers = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
-    if strangers:
-        raise InvalidInput(f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(strangers)}")
+    unknown = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
+    if unknown:
+        raise InvalidInput(f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(unknown)}")
     for spec in wanted:
         if spec.get("resource_type", own[str(spec["id"])].resource_type) != own[str(spec["id"])].resource_type:
             raise Conflict("resource_type cannot be updated")

@@ -64,7 +64,7 @@ def tend(climate: Climate) -> int:
     The number of statements is constant for any number of hosts. Two concurrent rounds are harmless, because
     writes are compared with the values read, and repeated requests have no effect.
     """
-    found = work(climate, lambda conn, patient: _find(climate, conn))
+    found = work(climate, lambda conn, patient: _read_state(climate, conn))
     if found is None:
         return 0
     empty = _empty(climate, found)
@@ -76,11 +76,11 @@ def tend(climate: Climate) -> int:
     jobs = switching.wish(climate, wanted, found.supplies)
     for job in jobs:
         log.info("host power change planned", host=job.place.name, wish=job.wish, reason=found.reason(job))
-    switching.carry_out(climate, [*jobs, *found.to_look_at({job.place.host for job in jobs})])
+    switching.carry_out(climate, [*jobs, *found.due_jobs({job.place.host for job in jobs})])
     return len(jobs)
 
 
-def _empty(climate: Climate, found: "_Found") -> frozenset[int]:
+def _empty(climate: Climate, found: "_RoundState") -> frozenset[int]:
     """Return the hosts to switch off on which the cloud has no server, such as one created by hand.
 
     A host with servers is in use, so its idle time begins anew.
@@ -99,7 +99,7 @@ def _empty(climate: Climate, found: "_Found") -> frozenset[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RoundState:
     """Work of a round."""
 
     places: Mapping[int, HostPlace]
@@ -114,7 +114,7 @@ class _Found:
     def reason(self, job: Job) -> str:
         return next(switch.reason for switch in self.switches if switch.host == job.place.host)
 
-    def to_look_at(self, others: Collection[int]) -> list[Job]:
+    def due_jobs(self, others: Collection[int]) -> list[Job]:
         """Return all due hosts except the others: those that are switching get their request again."""
         return [Job(self.places[h], self.supplies[h], self._again(h)) for h in sorted(self.due - set(others))]
 
@@ -126,7 +126,7 @@ class _Found:
         return OFF if kind else None
 
 
-def _find(climate: Climate, conn: Connection) -> _Found | None:
+def _read_state(climate: Climate, conn: Connection) -> _RoundState | None:
     known = power.listed(conn)
     if not known:
         return None
@@ -138,7 +138,7 @@ def _find(climate: Climate, conn: Connection) -> _Found | None:
     if not climate.settings.idle_off_after:
         switches = tuple(switch for switch in switches if switch.on)
     due = frozenset(host for host, supply in supplies.items() if _is_due(here[host], supply, now, climate.settings))
-    return _Found(here, supplies, needs, due, switches, climate.settings, now)
+    return _RoundState(here, supplies, needs, due, switches, climate.settings, now)
 
 
 def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> Machine:
@@ -170,7 +170,7 @@ def _is_due(place: HostPlace, supply: Supply, now: datetime, settings: Settings)
     return now - supply.asked_at >= min(LONGEST_PAUSE, pause * (1 << min(supply.failures, 10)))
 
 
-def call_up(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace, str]:
+def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace, str]:
     """Switch on hosts of the reservation pool; return those that are not up yet, with their states."""
     numbers = [place.host for place in held if place.pool is Pool.RESERVATION]
 

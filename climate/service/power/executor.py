@@ -40,7 +40,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JobResult:
     """Result of a job."""
 
     job: Job
@@ -78,7 +78,7 @@ class _Decisions:
             raise PowerError(f"the last power decision cannot be read: {error}") from error
 
 
-def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
+def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[JobResult]]:
     """Carry out the jobs, and yield the results in two parts: the quick ones, and the others.
 
     Call it with no transaction open.
@@ -94,11 +94,11 @@ def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
                 yield sorted((_result(one) for one in part), key=lambda seen: seen.job.supply.host)
 
 
-def _result(future: "Future[Seen]") -> Seen:
+def _result(future: "Future[JobResult]") -> JobResult:
     return future.result()
 
 
-def _do(climate: Climate, job: Job, decisions: _Decisions) -> Seen:
+def _do(climate: Climate, job: Job, decisions: _Decisions) -> JobResult:
     state = None
     try:
         driver, target = _reached(climate, job)
@@ -107,13 +107,13 @@ def _do(climate: Climate, job: Job, decisions: _Decisions) -> Seen:
             decisions.refuse_late(job)
             _switch(driver, target, job)
     except (PowerRefused, Unreadable) as error:
-        return Seen(job, state, str(error), refused=True)
+        return JobResult(job, state, str(error), refused=True)
     except PowerError as error:
-        return Seen(job, state, str(error))
+        return JobResult(job, state, str(error))
     except Exception as error:  # noqa: BLE001  drivers may be of other packages, and their errors may contain secrets
         log.error("power driver failed", driver=job.supply.driver, host=job.place.name, error=type(error).__name__)
-        return Seen(job, state, f"the driver {job.supply.driver} failed: {type(error).__name__}")
-    return Seen(job, state if state in (ON, OFF) else UNKNOWN)
+        return JobResult(job, state, f"the driver {job.supply.driver} failed: {type(error).__name__}")
+    return JobResult(job, state if state in (ON, OFF) else UNKNOWN)
 
 
 def _switch(driver: PowerDriver, target: Target, job: Job) -> None:

@@ -17,14 +17,14 @@ from climate.context import Climate
 from climate.domain.facts import HostFact, HostMoved, HostSwitched
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, Pool
-from climate.domain.hosts.power_state import Glance, Patience, Verdict, coming, going, judge
+from climate.domain.hosts.power_state import PowerObservation, PowerTimeLimits, Verdict, coming, going, judge
 from climate.domain.notifications import Notice
 from climate.domain.policy import Caller
 from climate.power import OFF, ON, UNKNOWN
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.service.power import executor
-from climate.service.power.executor import Job, Seen
+from climate.service.power.executor import Job, JobResult
 from climate.service.transaction import work
 from climate.settings import Settings
 from climate.store import locks
@@ -47,8 +47,8 @@ Word = Mapping[str, str | None]
 """Problem of each host as the cloud reports it."""
 
 
-def patience(settings: Settings) -> Patience:
-    return Patience(timedelta(seconds=settings.power_timeout), timedelta(seconds=settings.service_down_seconds))
+def patience(settings: Settings) -> PowerTimeLimits:
+    return PowerTimeLimits(timedelta(seconds=settings.power_timeout), timedelta(seconds=settings.service_down_seconds))
 
 
 def is_coming(place: HostPlace, supply: Supply) -> bool:
@@ -97,9 +97,9 @@ def wish(
     return work(climate, act) if wanted else []
 
 
-def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[Seen]:
+def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     """Call the power supplies, and record the observed states; return the result of each job."""
-    told: list[Seen] = []
+    told: list[JobResult] = []
     for part in executor.ask(climate, jobs):
         word = _word(climate, part)
         failed = work(climate, partial(_record, climate, part, word))
@@ -108,7 +108,7 @@ def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[Seen]:
     return told
 
 
-def _word(climate: Climate, seen: Iterable[Seen]) -> Word | None:
+def _word(climate: Climate, seen: Iterable[JobResult]) -> Word | None:
     """Return the cloud's report on its hosts, if needed; None if it does not answer."""
     if not any(one.state == ON and not one.job.place.on for one in seen):
         return {}
@@ -125,7 +125,7 @@ class _Turn:
 
     place: HostPlace
     supply: Supply
-    seen: Seen
+    seen: JobResult
     verdict: Verdict
     used: bool
     """Set if somebody uses it or counts on it now."""
@@ -141,7 +141,7 @@ class _Turn:
 
 
 def _record(
-    climate: Climate, part: Sequence[Seen], word: Word | None, conn: Connection, patient: bool
+    climate: Climate, part: Sequence[JobResult], word: Word | None, conn: Connection, patient: bool
 ) -> list[HostPlace]:
     """Record facts, notes and notifications for observed states; return the hosts that have failed.
 
@@ -156,7 +156,9 @@ def _record(
     return [place for place in moved if place.pool is Pool.FAILED and place.since == now]
 
 
-def _turns(climate: Climate, conn: Connection, part: Sequence[Seen], word: Word | None, now: datetime) -> list[_Turn]:
+def _turns(
+    climate: Climate, conn: Connection, part: Sequence[JobResult], word: Word | None, now: datetime
+) -> list[_Turn]:
     """Judge the observed states; where something changes, once more with the hosts locked.
 
     Skips hosts that were removed, or whose power settings or request changed meanwhile.
@@ -186,7 +188,7 @@ def _write(conn: Connection, turns: Sequence[_Turn], now: datetime) -> list[Host
 
 def _judged(
     climate: Climate,
-    part: Sequence[Seen],
+    part: Sequence[JobResult],
     present: Mapping[int, HostPlace],
     needs: Mapping[int, datetime],
     word: Word | None,
@@ -202,9 +204,9 @@ def _judged(
     return turns
 
 
-def _glance(place: HostPlace, seen: Seen, used: bool, word: Word | None) -> Glance:
+def _glance(place: HostPlace, seen: JobResult, used: bool, word: Word | None) -> PowerObservation:
     supply = seen.job.supply
-    return Glance(
+    return PowerObservation(
         on=place.on,
         since=supply.since,
         wanted=supply.wanted,
