@@ -60,4 +60,4 @@ class DiskWatch:
         free = self.free(self.home)
         if free is not None and free < TOO_LITTLE:
             return Check("disk", False, f"{free / 1024**2:.0f} MB are free at CLIMATE_HOME: free some space")
-        return Check("disk", True, "there is room" if free is None else f"{free / 1024**3:.1f} GB are free")
+        return Check("disk", True, "there is enough space" if free is None else f"{free / 1024**3:.1f} GB are free")

@@ -180,4 +180,4 @@ def _message(answer: Receipt) -> str:
         said = None
     message = said.get("message") if isinstance(said, dict) else None
     text = "".join(sign for sign in message if sign.isprintable()).strip() if isinstance(message, str) else ""
-    return text[:LONGEST_MESSAGE] or "The service that has to agree to leases here does not agree to this one"
+    return text[:LONGEST_MESSAGE] or "The approval service rejected this lease"

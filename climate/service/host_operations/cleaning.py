@@ -141,7 +141,7 @@ def _final_error(place: HostPlace, known: Mapping[int, Cleaning], now: datetime)
     """Return the error of the last run; empty while further runs are allowed."""
     last = known.get(place.host)
     if last is not None and last.may_live and last.next_at + UNVERIFIED <= now:
-        return f"nobody knows whether its run on {last.worker}, process {last.pid}, is over"
+        return f"it is unknown if its run on {last.worker}, process {last.pid}, is over"
     run = _run(place, known)
     if run is None or run.attempts < MOST_TRIES or run.state == cleaning.DONE or run.next_at > now:
         return ""
@@ -231,7 +231,7 @@ def _fact(case: _Case, now: datetime) -> HostMoved:
 
 
 def _notice(case: _Case) -> Notice:
-    said = f"Host {case.place.name} has failed, as it cannot be cleaned: {case.error}"
+    said = f"Host {case.place.name} has failed, because it cannot be cleaned: {case.error}"
     return Notice(
         "host.cleaning_failed", said, host=case.place.host, body={"host": case.place.name, "reason": case.error}
     )

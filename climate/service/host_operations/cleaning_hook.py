@@ -20,8 +20,8 @@ TOKEN = "CLIMATE_CLEANING_TOKEN"  # noqa: S105 - the name of a variable
 ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 KILL_SECONDS = 5.0
-LOST = "the hook was not heard of any more"
-UNRECORDED = "the hook was not started, as its run could not be recorded"
+LOST = "the hook run was lost"
+UNRECORDED = "the hook was not started, because its run could not be recorded"
 
 
 @dataclass(frozen=True, slots=True)

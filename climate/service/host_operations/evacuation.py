@@ -115,7 +115,9 @@ def _evacuated(climate: Climate, case: _Case) -> int:
     able = [server for server in case.servers if not server.busy and server.status != "ERROR"]
     asked = [server for server in able if _is_asked(climate, case, server)]
     if asked:
-        said = f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are made anew elsewhere"
+        said = (
+            f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are evacuated to other hosts"
+        )
         body = {"host": case.place.name, "servers": [server.id for server in asked]}
         notice = Notice("host.evacuated", said, host=case.place.host, body=body)
         work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), notice))

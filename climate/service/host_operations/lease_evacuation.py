@@ -19,7 +19,7 @@ from climate.store.hosts.maintenance import NO_END, Window
 from climate.store.leases import leases
 
 MOST_TOLD = 20
-WHY = "a host of it is worked on"
+WHY = "one of its hosts is in maintenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _refuse_unmovable(window: Window, found: Sequence[Lease], now: datetime) -> 
 
 def _refuse_second(conn: Connection, window: Window) -> None:
     for other in maintenance.others(conn, window):
-        raise Conflict(f"Host {window.name} is worked on {when(other.during)} already: maintenance {other.id}")
+        raise Conflict(f"Host {window.name} already has a maintenance window {when(other.during)}: {other.id}")
 
 
 def listed(found: Sequence[Lease]) -> str:

@@ -107,7 +107,7 @@ def _planned(climate: Climate, conn: Connection, order: Order, wanted: Evacuatio
     if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
     maintenance.add(conn, wanted.author, window)
-    delivery.tell(conn, wanted.now, _notice(window, f"is worked on {when(window.during)}"))
+    delivery.tell(conn, wanted.now, _notice(window, f"is in maintenance {when(window.during)}"))
     return Planned(window, moved)
 
 

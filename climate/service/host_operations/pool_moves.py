@@ -34,7 +34,7 @@ MOST_HOSTS = 1000
 LONGEST_REASON = 255
 
 UNSAID = "moved by an admin"
-WHY = "a host of it was taken away"
+WHY = "one of its hosts was taken out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,9 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
 
 def _check(order: Order) -> None:
     if order.to not in BY_HAND:
-        raise InvalidInput(f"No host is put into the pool {order.to} by hand; known are {', '.join(BY_HAND)}")
+        raise InvalidInput(
+            f"Hosts cannot be moved to the pool {order.to} by an admin; allowed are {', '.join(BY_HAND)}"
+        )
     if not 1 <= len(order.hosts) <= MOST_HOSTS:
         raise InvalidInput(f"hosts must name 1 to {MOST_HOSTS} hosts")
     if len(order.reason) > LONGEST_REASON:

@@ -146,7 +146,7 @@ def _home(climate: Climate, returning: _Returning, back: Return) -> bool:
     place = returning.place
     if place.home is Pool.MULTI_TENANT:
         return _moved(climate, returning, back, Pool.MULTI_TENANT)
-    cleaned = lease_moves.cleaning_time(climate.settings) is not None  # by the hook alone it is in no time
+    cleaned = lease_moves.cleaning_time(climate.settings) is not None  # zero if only the hook cleans
     if place.reservation_id and cleaned:
         return _moved(climate, returning, back, Pool.RECYCLING)
     try:  # ask the cloud first, because only it knows whether servers without a slot are left

@@ -190,7 +190,7 @@ def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:
 
 
 def _notices(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
-    why = "is needed for another lease" if case.stay.needed_at else "is to be given back"
+    why = "is needed for another lease" if case.stay.needed_at else "is to be released"
     body = {"host": case.place.name, "servers": [server.id for server in servers]}
     said = f"{len(servers)} servers on host {case.place.name} are {what}: it {why}"
     told = [Notice("host.recycling", said, host=case.place.host, body=body)]

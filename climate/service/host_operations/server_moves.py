@@ -51,7 +51,7 @@ def leave(climate: Climate, server: CloudServer, host: str, token: int, *, alone
     try:
         climate.cloud.move_server(server.id, host, token, alone=alone)
     except Refused as error:
-        log.warning("a server cannot be moved", server_id=server.id, host=host, reason=str(error)[:200])
+        log.warning("server move refused", server_id=server.id, host=host, reason=str(error)[:200])
         return Leaving.NEVER
     except (CloudError, NotYet, Fenced) as error:
         log.info("server move postponed", server_id=server.id, host=host, reason=str(error)[:200])

@@ -99,7 +99,7 @@ def _detail(lost: Promise, host: str) -> dict[str, str]:
 
 def clash(found: Sequence[HostPlace]) -> Conflict:
     told = ", ".join(f"{place.name} ({place.pool})" for place in found[:MOST_TOLD])
-    return Conflict(f"Someone else moved a host at the same moment: {told}; look where it is now")
+    return Conflict(f"A host was moved concurrently: {told}; check its present pool")
 
 
 def refuse_moved(expected: Collection[HostPlace], present: Mapping[int, HostPlace]) -> None:

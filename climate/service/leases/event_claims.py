@@ -107,7 +107,7 @@ def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) ->
     with climate.engine.begin() as conn:
         now = climate.now(conn)
         room = queue_limits.rooms(conn, ahead, cursor.full, cursor.turns)
-        if cursor.full - room.closed:  # what has waited longest comes first again
+        if cursor.full - room.closed:  # the oldest event comes first again
             cursor.after = BEGINNING
         look = due_events.look(conn, now, cursor)
         locked = due_events.lock(conn, now, look.ids, limit, room) if look.ids else []

@@ -49,7 +49,7 @@ HOOKS: Mapping[str, str] = {
     EventKind.END: "on_end",
 }
 
-WORKED_ON = "something of it was worked on meanwhile"
+WORKED_ON = "a later claim changed one of its resources"
 """Reason of a retry that follows soon, because the event met a later token than its own."""
 
 

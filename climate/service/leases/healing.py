@@ -34,8 +34,8 @@ PORTION = 20
 AHEAD = timedelta(minutes=10)
 """Time before its start at which a lease no longer waits for a host that the lease before it has not given back."""
 
-FAILED = "a host of it cannot be used"
-AWAITED = "a host of it is not given back by the lease before it"
+FAILED = "one of its hosts is unusable"
+AWAITED = "one of its hosts is not released by the lease before it"
 
 
 def heal_all(climate: Climate) -> list[UUID]:

@@ -131,4 +131,4 @@ def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: Hos
 def _nothing(to: HostPlace | None) -> str:
     if to is None:
         return "Not enough hosts available: no other host matches and is free for the time of the lease"
-    return f"Host {to.name} is not free for the time of the lease, or does not match what was asked for"
+    return f"Host {to.name} is not free for the time of the lease, or does not match the requirements"

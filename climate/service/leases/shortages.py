@@ -91,7 +91,7 @@ def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floatin
         f"can be reserved, {found.free} of them free"
     )
     if missing:
-        return f"{told}; not to be had are {', '.join(missing)}"
+        return f"{told}; unavailable are {', '.join(missing)}"
     if wanted.must:
         return f"{told}; those of this lease may be promised to another"
     if found.matching < wanted.amount:
@@ -108,7 +108,7 @@ def _say_of_amounts(found: inventories.Shortage, wanted: inventories.Wanted) -> 
         f"{volumes}, {found.total} GB can be reserved, {found.free} GB of them free"
     )
     if wanted.must:
-        return f"{told}; what this lease has stays where it is"
+        return f"{told}; volumes of this lease cannot move"
     if found.fits_from is None:
         return f"{told}; no later start is known to fit"
     return f"{told}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"

@@ -32,7 +32,7 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
     yield from of_start(turn)
     yield from _degraded(turn)
     if turn.did(EventKind.EXPIRE):
-        yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was held and not confirmed in time: it is gone")
+        yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was not confirmed in time and is deleted")
     for event in turn.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
         yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {_said(event.due_at)}", body)
@@ -103,7 +103,7 @@ def _policies(lease: Lease) -> set[OnEnd]:
 
 def _fate(lease: Lease) -> str:
     said = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
-    return "; ".join(said) or "what it has is taken back"
+    return "; ".join(said) or "its resources are released"
 
 
 def _grace(lease: Lease) -> str:

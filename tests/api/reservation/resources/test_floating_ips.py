@@ -163,7 +163,7 @@ def test_a_lease_shows_what_it_was_promised(admin: Person, member: Person, clima
         (wanted(required_floatingips=None), "required_floatingips"),
         (wanted(2, required_floatingips=["203.0.113.7"] * 2), "An address is given twice"),
         (wanted(1, required_floatingips=["203.0.113.7", "203.0.113.8"]), "2 are required, and amount is 1"),
-        (wanted(1, required_floatingips=["203.0.113.9"]), "not to be had are 203.0.113.9"),
+        (wanted(1, required_floatingips=["203.0.113.9"]), "unavailable are 203.0.113.9"),
         (wanted(3), "3 wanted, 2 of network net-out can be reserved, 2 of them free"),
         (wanted(network_id="another"), "0 of network another can be reserved"),
         (wanted(x=1), "Unknown parameter x"),
