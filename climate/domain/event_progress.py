@@ -38,18 +38,18 @@ def wanted(lease: Lease, event: Event) -> tuple[str, ...]:
     return tuple(resource_type for resource_type in types if resource_type not in settled)
 
 
-def under(event: Event, token: int) -> Share | None:
+def claimed_share(event: Event, token: int) -> Share | None:
     """Return the share that was claimed under a token, or None if the whole event was."""
     return next((share for share in event.shares if share.token == token), None)
 
 
-def alone(lease: Lease, event_id: UUID, share: Share) -> Lease:
+def with_share_only(lease: Lease, event_id: UUID, share: Share) -> Lease:
     """Return the lease as if its event consisted of this share only, without the attempts of other shares."""
     events = (replace(e, attempts=share.attempts + 1) if e.id == event_id else e for e in lease.events)
     return replace(lease, events=tuple(events))
 
 
-def of_share(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
+def as_share_facts(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
     """Convert facts about a whole event into facts about one share."""
     for fact in happened:
         match fact:
@@ -63,7 +63,7 @@ def of_share(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
                 yield fact
 
 
-def together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBack | None) -> tuple[Fact, ...]:
+def settle_together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBack | None) -> tuple[Fact, ...]:
     """Return the facts about an event without claimed shares; `back` is its last share, if that was put back."""
     event = lease.event(event_id)
     if back is not None:
@@ -83,4 +83,4 @@ def together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBac
 def settled(lease: Lease, event_id: UUID, happened: list[Fact], now: datetime) -> list[Fact]:
     """Return the facts of the last share of an event with those about the event as a whole."""
     back = next((fact for fact in happened if isinstance(fact, EventSharePutBack)), None)
-    return [*happened, *together(fold(happened, lease), event_id, now, back)]
+    return [*happened, *settle_together(fold(happened, lease), event_id, now, back)]

@@ -24,10 +24,10 @@ def release(climate: Climate) -> int:
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
-    return sum(_tried(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
+    return sum(_release_one(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
 
 
-def _tried(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
+def _release_one(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
     """Release the amounts of one reservation. Broken rows of its lease do not stop the others."""
     try:
         return _released(climate, one, there)

@@ -113,7 +113,7 @@ def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
 def _evacuated(climate: Climate, case: _Case) -> int:
     # A server in ERROR was tried before, or is broken by itself: an operator decides about it.
     able = [server for server in case.servers if not server.busy and server.status != "ERROR"]
-    asked = [server for server in able if _is_asked(climate, case, server)]
+    asked = [server for server in able if _request_evacuation(climate, case, server)]
     if asked:
         said = (
             f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are evacuated to other hosts"
@@ -124,7 +124,7 @@ def _evacuated(climate: Climate, case: _Case) -> int:
     return len(asked)
 
 
-def _is_asked(climate: Climate, case: _Case, server: CloudServer) -> bool:
+def _request_evacuation(climate: Climate, case: _Case, server: CloudServer) -> bool:
     """Return whether the cloud accepted the request. An error does not stop the other servers."""
     try:
         climate.cloud.evacuate_server(server.id, case.place.name, case.token)

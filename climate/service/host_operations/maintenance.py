@@ -150,7 +150,7 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
         )
         maintenance.change(conn, caller, after, now)
         if window.state is ACTIVE:
-            _stay(conn, caller, after, now)
+            _record_new_end(conn, caller, after, now)
         return Planned(after, moved)
 
     planned = work(climate, act, keep=not dry_run)
@@ -297,7 +297,7 @@ def _moved(window: Window, place: HostPlace, now: datetime, token: int) -> HostM
     return HostMoved(now, Pool.MAINTENANCE, reason, token, place.reservation_id, window.end, cause)
 
 
-def _stay(conn: Connection, author: Caller, window: Window, now: datetime) -> None:
+def _record_new_end(conn: Connection, author: Caller, window: Window, now: datetime) -> None:
     """Record the new end of maintenance of a host that is already in it."""
     place = pool_membership.get(conn, window.host, lock=True)
     if place.pool is Pool.MAINTENANCE:

@@ -17,10 +17,10 @@ def top_up(climate: Climate) -> int:
     Hosts of the reservation pool count in any pool, lent ones too, except failed ones, so the pool does not grow
     with its use. Hosts that are not `reservable` are not added.
     """
-    return take(climate, lambda conn: _wanted(climate, conn))
+    return take(climate, lambda conn: _missing_hosts(climate, conn))
 
 
-def _wanted(climate: Climate, conn: Connection) -> Enrolment:
+def _missing_hosts(climate: Climate, conn: Connection) -> Enrolment:
     target = pool_settings.of(conn, climate.settings).target
     count = target - pools.belonging(conn) if target else 0
     if count <= 0:

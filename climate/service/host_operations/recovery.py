@@ -61,7 +61,9 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
         return frozenset()
     returning_hosts = work(climate, lambda conn, patient: _find_returning(climate, conn, hosts))
     try:
-        return frozenset(returning.place.host for returning in returning_hosts if _returned(climate, returning, back))
+        return frozenset(
+            returning.place.host for returning in returning_hosts if _return_host(climate, returning, back)
+        )
     finally:
         work(
             climate,
@@ -94,7 +96,7 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
     return {p.host: found[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
 
 
-def _returned(climate: Climate, returning: _Returning, back: Return) -> bool:
+def _return_host(climate: Climate, returning: _Returning, back: Return) -> bool:
     """Return whether the host returned. An error does not stop the other hosts."""
     try:
         if returning.running and not returning.running.shared:

@@ -107,20 +107,20 @@ def act(climate: Climate, kind: EventKind, lease: Lease, reservation: Reservatio
 
 def _release(climate: Climate, lease: Lease, reservation: Reservation) -> None:
     parts = [part for part in reservation.parts if part.in_force]
-    seen = _look(climate, lease, parts)
+    seen = _read_leases(climate, lease, parts)
     left = [part for part in parts if seen[part.id] is not None]
-    _asked(climate, [release(lease, part) for part in left])
-    if any(found is not None for found in _look(climate, lease, left).values()):
+    _send_requests(climate, [release(lease, part) for part in left])
+    if any(found is not None for found in _read_leases(climate, lease, left).values()):
         raise NotYet("a child is still ending its part of the lease")
 
 
 def _sync(climate: Climate, lease: Lease, reservation: Reservation) -> None:
     parts = [part for part in reservation.parts if part.in_force]
-    seen = _look(climate, lease, parts)
+    seen = _read_leases(climate, lease, parts)
     if any(one is None for one in seen.values()):
         raise Refused("a child has lost its part of the lease")
     other = [part for part in parts if _differs(seen[part.id], lease.period.end)]
-    for answer in _asked(climate, [prolong(lease, part, lease.period.end) for part in other]):
+    for answer in _send_requests(climate, [prolong(lease, part, lease.period.end) for part in other]):
         if not answer.is_done:
             raise CloudError(f"a child does not give its part the new end yet ({answer.reason})")
 
@@ -129,16 +129,16 @@ def _differs(seen: PartLease | None, end: datetime) -> bool:
     return seen is not None and not seen.is_over and seen.end != end
 
 
-def _look(climate: Climate, lease: Lease, parts: Sequence[Part]) -> dict[UUID, PartLease | None]:
+def _read_leases(climate: Climate, lease: Lease, parts: Sequence[Part]) -> dict[UUID, PartLease | None]:
     """Return the child's lease of each part; None if it is gone."""
-    answers = _asked(climate, [_request(lease, part, Look(_known(part), lease.version)) for part in parts])
+    answers = _send_requests(climate, [_request(lease, part, Look(_known(part), lease.version)) for part in parts])
     for answer in answers:
         if answer.lease is None and answer.verdict is not Verdict.GONE:
             raise CloudError(f"a child does not show its part of the lease ({answer.reason or 'no lease'})")
     return {part.id: answer.lease for part, answer in zip(parts, answers, strict=True)}
 
 
-def _asked(climate: Climate, requests: Sequence[PartRequest]) -> list[PartAnswer]:
+def _send_requests(climate: Climate, requests: Sequence[PartRequest]) -> list[PartAnswer]:
     """Return all answers; raise CloudError if one is missing, after all requests were sent."""
     outcomes = climate.children.ask_all(requests)
     for outcome in outcomes:

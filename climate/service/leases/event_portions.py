@@ -113,7 +113,7 @@ def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:
 
 def _work_on(climate: Climate, runs: Sequence[Run], worker: str) -> None:
     late = {run.event.id: outcome for run in runs if (outcome := events.too_late(run))}
-    asked = _asked(climate, [run for run in runs if run.event.id not in late])
+    asked = _send_requests(climate, [run for run in runs if run.event.id not in late])
     ended = [Ended(run, [], late[run.event.id]) for run in runs if run.event.id in late]
     ended += [Ended(run, done, _outcome(run, why)) for run, done, why in asked if not isinstance(why, InUse)]
     _settle(climate, ended)
@@ -122,7 +122,7 @@ def _work_on(climate: Climate, runs: Sequence[Run], worker: str) -> None:
         _give_back(climate, back, worker)
 
 
-def _asked(climate: Climate, runs: Sequence[Run]) -> list[Asked]:
+def _send_requests(climate: Climate, runs: Sequence[Run]) -> list[Asked]:
     """Send all requests to the cloud while the claims are renewed; return InUse for all after an error."""
     if not runs:
         return []

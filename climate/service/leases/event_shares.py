@@ -28,10 +28,12 @@ def facts_of(conn: Connection, lease: Lease, claim: Message, by: str, outcome: O
 
     The lease is locked. A share that is put back while others are in progress is claimed under a new token.
     """
-    share = event_progress.under(lease.event(claim.event_id), claim.token)
+    share = event_progress.claimed_share(lease.event(claim.event_id), claim.token)
     if share is None:
         return list(outcome(lease, now))
-    happened = list(event_progress.of_share(share, outcome(event_progress.alone(lease, claim.event_id, share), now)))
+    happened = list(
+        event_progress.as_share_facts(share, outcome(event_progress.with_share_only(lease, claim.event_id, share), now))
+    )
     if not event_claims.others(conn, claim.event_id):
         return event_progress.settled(lease, claim.event_id, happened, now)
     return [_anew(conn, fact, share, by) if isinstance(fact, EventSharePutBack) else fact for fact in happened]

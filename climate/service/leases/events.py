@@ -76,7 +76,7 @@ class Run:
     @property
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the reservations of the run: all, or those of the type of its share."""
-        share = event_progress.under(self.event, self.token)
+        share = event_progress.claimed_share(self.event, self.token)
         own = self.lease.reservations
         return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
 

@@ -45,11 +45,11 @@ def heal_all(climate: Climate) -> list[UUID]:
     one round may try, the next round is requested at once, so that other rounds run in between.
     """
     found, kept, now = work(climate, lambda conn, patient: _degraded_leases(climate, conn))
-    healed = _tried(climate, found, frozenset(), FAILED)
+    healed = _heal_each(climate, found, frozenset(), FAILED)
     if not kept:
         return healed
     waiting = work(climate, lambda conn, patient: _waiting(climate, conn, kept, now + AHEAD))
-    return healed + _tried(climate, waiting, kept, AWAITED)
+    return healed + _heal_each(climate, waiting, kept, AWAITED)
 
 
 def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[UUID]:
@@ -85,7 +85,7 @@ def _due(conn: Connection, found: list[UUID], now: datetime) -> list[UUID]:
     return chosen
 
 
-def _tried(climate: Climate, found: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
+def _heal_each(climate: Climate, found: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
     """Heal each of the leases, and record the results; return the ids of those that were healed."""
     outcomes = {lease_id: _healed(climate, lease_id, awaited, why) for lease_id in found}
     healed = [lease_id for lease_id, is_healed in outcomes.items() if is_healed]

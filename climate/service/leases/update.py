@@ -120,7 +120,7 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     lease, changes, now = wish.lease, wish.changes, wish.now
     named = changes.name is not None and changes.name != lease.name
     facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
-    facts += _seen(lease, now)
+    facts += _acknowledged(lease, now)
     if changes.only_the_name:
         return facts
     holds.refuse_while_held(lease)
@@ -155,7 +155,7 @@ def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[Rese
     return [fact for fact in planning.in_turn(len(lease.reservations), choose) if fact]
 
 
-def _seen(lease: Lease, now: datetime) -> list[Fact]:
+def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
     """Clear `resources_changed`, because the owner has seen it; `missing` stays."""
     changed = [r for r in lease.reservations if r.resources_changed]
     return [ReservationChanged(now, r.id, r.spec, r.holds, missing=r.missing, changed=False) for r in changed]

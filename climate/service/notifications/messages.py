@@ -36,7 +36,7 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
     for event in turn.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
         yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {_said(event.due_at)}", body)
-    if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
+    if turn.did(EventKind.BEFORE_END) and started and _notifies_before_end(lease):
         ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
     if turn.did(EventKind.CLOSE) and started:
@@ -92,7 +92,7 @@ def _notice(lease: Lease, kind: str, message: str, more: Mapping[str, str] = NOT
     return Notice(kind, message, lease.project_id, lease.user_id, lease.id, body=body)
 
 
-def _wanted(lease: Lease) -> bool:
+def _notifies_before_end(lease: Lease) -> bool:
     """Return whether before_end sends a notification: an empty one does not, a type without that choice does."""
     return any(r.spec.get("before_end") != "" for r in lease.reservations) or not lease.reservations
 
