@@ -229,7 +229,7 @@ def test_it_is_not_moved_while_an_event_works_on_it(climate: Climate, clock: Clo
     [
         (Order([], Pool.FAILED), InvalidInput, "1 to 1000 hosts"),
         (Order(["1"] * 1001, Pool.FAILED), InvalidInput, "1 to 1000 hosts"),
-        (Order(["1"], Pool.LENT), InvalidInput, "known are multi-tenant, draining, reservation, maintenance, failed"),
+        (Order(["1"], Pool.LENT), InvalidInput, "allowed are multi-tenant, draining, reservation, maintenance, failed"),
         (Order(["1"], Pool.RECYCLING), InvalidInput, "by an admin"),
         (Order(["1"], Pool.DRAINING), IllegalMove, "cannot go to draining"),
         (Order(["1"], Pool.FAILED, "x" * 256), InvalidInput, "255 characters"),
