@@ -123,7 +123,7 @@ def test_a_hook_knows_its_run_and_a_number_that_grows(tmp_path: Path) -> None:
 WORKER = """
 import sys
 from uuid import UUID
-from climate.service import cleaning_hook
+from climate.service.host_operations import cleaning_hook
 run = cleaning_hook.HookRun(sys.argv[1], "h1", 600, UUID(sys.argv[2]), 7)
 cleaning_hook.execute(run, lambda process: print(process.pid, flush=True) is None)
 """
