@@ -69,10 +69,10 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ObjectChanged:
-    """An object without facts of its own was created, changed or deleted.
+    """Change of an object without facts of its own: created, changed or deleted.
 
-    `before` and `after` are its fields, of a changed object those that differ.
-    They hold no secret.  `project_id` is the project that the object belongs to.
+    `before` and `after` are its fields; of a changed object, only those that differ. They hold no secret.
+    `project_id` is the project that the object belongs to.
     """
 
     at: datetime
@@ -87,7 +87,7 @@ class ObjectChanged:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one object.  `before` is None for a new object, `after` for a deleted one."""
+    """Change of one object. `before` is None for a new object, `after` for a deleted one."""
 
     kind: AuditKind
     object_id: str

@@ -1,6 +1,6 @@
-"""What can go wrong, in the caller's words.  The docstring is the message when none is given.
+"""Errors of the engine. The docstring is the message when none is given.
 
-HTTP statuses are the business of `api.errors` alone.
+`api.errors` maps them to HTTP statuses.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ class ClimateError(Exception):
 
 
 class InvalidInput(ClimateError):
-    """The input is not usable."""
+    """The input is invalid."""
 
 
 class InvalidPeriod(InvalidInput):
-    """The period is not usable."""
+    """The period is invalid."""
 
 
 class InvalidRequirements(InvalidInput):
-    """The requirements are not usable."""
+    """The requirements are invalid."""
 
 
 class NotAuthenticated(ClimateError):
@@ -35,33 +35,33 @@ class Forbidden(ClimateError):
 
 
 class LimitExceeded(Forbidden):
-    """A limit of the project is in the way."""
+    """A limit of the project is exceeded."""
 
     def __init__(self, message: str, details: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.details = details
-        """The same in parts: which limit, its value, what is used of it, what was asked for."""
+        """The limit, its value, the use and the request, for programs."""
 
 
 class NotFound(ClimateError):
-    """No such thing."""
+    """The object was not found."""
 
 
 class Conflict(ClimateError):
-    """The state of things does not allow this."""
+    """The present state does not allow this."""
 
 
 class Tampered(Conflict):
-    """Rows in the database are not what the journal says."""
+    """Rows in the database differ from the journal."""
 
 
 class LeasesInTheWay(Conflict):
-    """Leases count on it."""
+    """Leases hold the hosts."""
 
     def __init__(self, message: str, details: Mapping[str, Any]) -> None:
         super().__init__(message)
         self.details = details
-        """The same in parts: each lease, and which host it would lose."""
+        """The leases and the hosts that each would lose, for programs."""
 
 
 class NotEnoughHosts(Conflict):
@@ -81,14 +81,14 @@ class IllegalMove(Conflict):
 
 
 class Busy(Conflict):
-    """Something is at work on this right now; try again shortly."""
+    """Another operation on this is in progress; try again shortly."""
 
     retry_after = 1
     """Seconds after which another try makes sense."""
 
 
 class PreconditionFailed(ClimateError):
-    """Someone else changed it first: the version given is not the present one."""
+    """The given version is outdated: the object was changed meanwhile."""
 
 
 class KeyReused(ClimateError):
@@ -96,7 +96,7 @@ class KeyReused(ClimateError):
 
 
 class Unavailable(ClimateError):
-    """The service is too busy or its database is away; nothing was changed."""
+    """The service is overloaded or its database is unreachable; nothing was changed."""
 
     retry_after = 1
     """Seconds after which another try makes sense."""
@@ -110,14 +110,14 @@ class DiskFull(Unavailable):
 
 
 class NoVerdict(Unavailable):
-    """The service that has to agree to leases gives no usable answer; nothing was changed."""
+    """The approval service gave no usable answer; nothing was changed."""
 
     retry_after = 10
     """Seconds after which another try makes sense."""
 
 
 class Undecided(Unavailable):
-    """The database went away while this was being written: it may have been done or not, so look first."""
+    """The database connection was lost during the commit: check if the request took effect before a retry."""
 
 
 class TooManyRequests(ClimateError):
@@ -135,6 +135,6 @@ class TooManyAttempts(ClimateError):
 
 
 class AccountGuessed(TooManyAttempts):
-    """The password of this account is being guessed; wait ten minutes before the next try from here."""
+    """Too many failed attempts to sign in to this account; wait ten minutes before the next one from here."""
 
     retry_after = 600

@@ -1,8 +1,8 @@
-"""Shares of an event: its work for the reservations of one resource type, where a lease has several types.
+"""Shares of an event: its work for the reservations of one resource type, in leases with several types.
 
-Each share is claimed under its own token and run by a worker of its type.  The
-event is in progress as long as a share is claimed.  A share that falls short is
-put back alone while others are claimed, and else the event with it.
+Each share is claimed under its own token and run by a worker of its type. The event is in progress as long as
+a share is claimed. A share that fails is put back alone while others are claimed, otherwise the event is put
+back as a whole.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,11 +26,11 @@ from climate.domain.lease import Event, Lease, fold
 from climate.domain.status import SKIPPED, EventKind
 
 UNDIVIDED = frozenset({EventKind.EXPIRE})
-"""Events that ask nothing of any plugin."""
+"""Events that call no plugin."""
 
 
 def wanted(lease: Lease, event: Event) -> tuple[str, ...]:
-    """Return the resource types for which an event still has to be run apart; none where it is run as a whole."""
+    """Return the resource types for which the event still has to run as shares; empty if it runs as a whole."""
     types = lease.resource_types
     if len(types) < 2 or event.kind in UNDIVIDED:
         return ()
@@ -38,19 +38,19 @@ def wanted(lease: Lease, event: Event) -> tuple[str, ...]:
     return tuple(resource_type for resource_type in types if resource_type not in settled)
 
 
-def under(event: Event, token: int) -> Share | None:
-    """Return the share that was claimed under a token; None where the whole event was."""
+def claimed_share(event: Event, token: int) -> Share | None:
+    """Return the share that was claimed under a token, or None if the whole event was."""
     return next((share for share in event.shares if share.token == token), None)
 
 
-def alone(lease: Lease, event_id: UUID, share: Share) -> Lease:
-    """Return the lease as if its event had nothing to do but this share: the tries of others do not count."""
+def with_share_only(lease: Lease, event_id: UUID, share: Share) -> Lease:
+    """Return the lease as if its event consisted of this share only, without the attempts of other shares."""
     events = (replace(e, attempts=share.attempts + 1) if e.id == event_id else e for e in lease.events)
     return replace(lease, events=tuple(events))
 
 
-def of_share(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield for one share the facts of what would have happened to its event as a whole."""
+def as_share_facts(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
+    """Convert facts about a whole event into facts about one share."""
     for fact in happened:
         match fact:
             case EventFinished(event_id, at, _):
@@ -63,13 +63,13 @@ def of_share(share: Share, happened: Iterable[Fact]) -> Iterator[Fact]:
                 yield fact
 
 
-def together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBack | None) -> tuple[Fact, ...]:
-    """Return the facts about an event of which no share is claimed any more; `back` is the last of them, put back."""
+def settle_together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBack | None) -> tuple[Fact, ...]:
+    """Return the facts about an event without claimed shares; `back` is its last share, if that was put back."""
     event = lease.event(event_id)
     if back is not None:
         return (EventPutBack(event_id, now, back.run_at, back.reason, back.spent),)
     if wanted(lease, event):
-        return (EventPutBack(event_id, now, now, "it is to be run for other reservations still", spent=False),)
+        return (EventPutBack(event_id, now, now, "other reservations are still to be processed", spent=False),)
     failed = [share for share in event.shares if share.outcome not in (OK, SKIPPED)]
     if failed:
         said = "; ".join(f"{share.resource_type}: {share.reason}" for share in failed)
@@ -83,4 +83,4 @@ def together(lease: Lease, event_id: UUID, now: datetime, back: EventSharePutBac
 def settled(lease: Lease, event_id: UUID, happened: list[Fact], now: datetime) -> list[Fact]:
     """Return the facts of the last share of an event with those about the event as a whole."""
     back = next((fact for fact in happened if isinstance(fact, EventSharePutBack)), None)
-    return [*happened, *together(fold(happened, lease), event_id, now, back)]
+    return [*happened, *settle_together(fold(happened, lease), event_id, now, back)]

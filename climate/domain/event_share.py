@@ -1,4 +1,4 @@
-"""How far an event is with the reservations of one resource type, where its lease has several types."""
+"""Progress of an event for the reservations of one resource type, in leases with several types."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,15 +12,15 @@ OK = "OK"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What an event has to do for the reservations of one resource type."""
+    """Work of an event for the reservations of one resource type."""
 
     resource_type: str
     token: int
-    """Of its latest claim."""
+    """Fencing token of its latest claim."""
     attempts: int = 0
-    """Tries that came to nothing."""
+    """Failed attempts."""
     outcome: str | None = None
-    """OK, or SKIPPED, FAILED, EXHAUSTED or MISSED; None as long as it may be run."""
+    """OK, SKIPPED, FAILED, EXHAUSTED or MISSED; None as long as the share may run."""
     reason: str | None = None
 
 
@@ -36,7 +36,7 @@ def claimed(known: tuple[Share, ...], now: Iterable[ClaimedShare]) -> tuple[Shar
 def moved(
     known: tuple[Share, ...], fact: EventShareSettled | EventSharePutBack
 ) -> tuple[tuple[Share, ...], str | None]:
-    """Return the shares of an event after a fact about one of them, and its trouble; NotFound without that share."""
+    """Return an event's shares after a fact about one of them, and its reason; raise NotFound without that share."""
     share = next((share for share in known if share.resource_type == fact.resource_type), None)
     if share is None:
         raise NotFound(f"event {fact.event_id} has no share for {fact.resource_type}")

@@ -1,8 +1,8 @@
-"""What has happened to a lease, or to a host.  Facts are appended to the journal and never change.
+"""Facts about leases and hosts, appended to the journal and never changed.
 
-Whatever was chosen rather than derived (ids, hosts, times) is in the fact, so
-that a lease can be folded from its facts without the outside world.  A fact
-only ever grows by fields with defaults.
+A fact holds everything that was chosen rather than derived, such as ids, hosts and times. A lease can
+therefore be folded from its facts alone. New fields of a fact have defaults, so that old journals stay
+readable.
 """
 
 from collections.abc import Mapping
@@ -17,54 +17,53 @@ from climate.domain.period import Period
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A host kept for a reservation.  `during` is the lease's period, and the grace and cleaning time after it."""
+    """Host held for a reservation. `during` is the lease's period plus grace and cleaning time."""
 
     host: int
     during: Period
     slots: int = 0
-    """How many servers of the reservation's size it has room for; 0: the whole host is kept."""
+    """Number of servers of the reservation's size that fit; 0: the whole host is held."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressHold:
-    """A floating address kept for a reservation.  `during` is the lease's period, and the grace time after it."""
+    """Floating IP held for a reservation. `during` is the lease's period plus the grace time."""
 
     number: int
-    """Of the address, among all that could ever be reserved."""
+    """Number of the address, unique among all reservable addresses."""
     address: str
     during: Period
 
 
 FOREVER = datetime(2199, 12, 31, tzinfo=UTC)
-"""The end of amounts that are kept when their lease ends."""
+"""End of amounts that are kept when their lease ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmountHold:
-    """So much of a countable resource, held of one inventory for a reservation; in its own unit, such as GB.
+    """Amount of a countable resource held of one inventory for a reservation, in its own unit, such as GB.
 
-    `during` is the lease's period and the grace time after it.  It ends at
-    FOREVER where the reservation keeps what it has got after the lease.
+    `during` is the lease's period plus the grace time. It ends at FOREVER if the reservation keeps the amount
+    after the lease.
     """
 
     number: int
-    """Of the inventory, among all that there ever were."""
+    """Number of the inventory, unique among all inventories."""
     amount: int
     during: Period
 
     @property
     def kept(self) -> bool:
-        """Whether it outlasts the lease."""
+        """Return whether the amount outlasts the lease."""
         return self.during.end >= FOREVER
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """A share of a reservation that a child zone or cell is asked for.
+    """Share of a reservation that a child zone or cell is asked for.
 
-    `id` is the key under which the child is asked, so that it gives the share
-    once however often it is asked.  `zone` is the child's name at that time;
-    of a cell `zone_id` is 0 and `zone` empty.
+    `id` is the idempotency key of the requests to the child. `zone` is the child's name at that time; for a cell,
+    `zone_id` is 0 and `zone` is empty.
     """
 
     id: UUID
@@ -73,12 +72,12 @@ class PlannedPart:
     least: int
     most: int
     cell: str = ""
-    """The path of the cell; empty for a zone."""
+    """Path of the cell; empty for a zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedReservation:
-    """A reservation of a new lease, with what was chosen for it."""
+    """Reservation of a new lease, with the resources that were chosen for it."""
 
     id: UUID
     resource_type: str
@@ -86,7 +85,7 @@ class PlannedReservation:
     resource_id: str | None = None
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False
-    """Something of it is in the cloud already while the lease is pending, such as a sleeping server."""
+    """Set if the cloud already has some of it while the lease is pending, such as a server in status RESERVED."""
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[PlannedPart, ...] = ()
     amounts: tuple[AmountHold, ...] = ()
@@ -94,7 +93,7 @@ class PlannedReservation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEvent:
-    """An event of a lease, new or at a new time.  `kind` is an EventKind; `name` is the type of an additional event."""
+    """Event of a lease, new or at a new time. `kind` is an EventKind; `name` is the type of an additional event."""
 
     id: UUID
     kind: str
@@ -104,7 +103,7 @@ class PlannedEvent:
 
 @dataclass(frozen=True, slots=True)
 class LeaseCreated:
-    """The first fact of every lease: what was asked for was granted."""
+    """Creation of a lease. First fact of every lease."""
 
     lease_id: UUID
     at: datetime
@@ -118,7 +117,7 @@ class LeaseCreated:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenamed:
-    """The lease has another name."""
+    """New name of a lease."""
 
     at: datetime
     name: str
@@ -126,7 +125,7 @@ class LeaseRenamed:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRescheduled:
-    """The dates moved.  `events` are those whose due time changed, or that are new or wanted again."""
+    """New dates of a lease. `events` are those that are new, due at another time, or to be run again."""
 
     at: datetime
     period: Period
@@ -135,11 +134,10 @@ class LeaseRescheduled:
 
 @dataclass(frozen=True, slots=True)
 class ReservationChanged:
-    """A reservation asks for other things, or holds other hosts, addresses or amounts, or holds them for another time.
+    """New request of a reservation, or other hosts, addresses, amounts or times for it.
 
-    `missing` is how many hosts it was promised and lacks now; `changed`, that
-    it got others than it had while it was active.  None leaves them, its
-    addresses and its amounts as they are.
+    `missing` is the number of promised hosts that it lacks. `changed` is set if it got other hosts while it was
+    active. None leaves hosts, addresses or amounts as they are.
     """
 
     at: datetime
@@ -155,7 +153,7 @@ class ReservationChanged:
 
 @dataclass(frozen=True, slots=True)
 class KeptAmountsReleased:
-    """Some of what a reservation keeps after its lease was given back.  `amounts` are what is left of it."""
+    """Release of some of the amounts that a reservation keeps after its lease. `amounts` are those that remain."""
 
     reservation_id: UUID
     at: datetime
@@ -164,7 +162,7 @@ class KeptAmountsReleased:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedShare:
-    """The work of an event for the reservations of one resource type, claimed under a token of its own."""
+    """Work of an event for the reservations of one resource type, claimed under its own token."""
 
     resource_type: str
     token: int
@@ -172,9 +170,9 @@ class ClaimedShare:
 
 @dataclass(frozen=True, slots=True)
 class EventClaimed:
-    """Its time has come, and a worker was rung for; only who knows the `token` may say how it went.
+    """Claim of a due event by a worker; only the holder of `token` may record the result.
 
-    `shares` are there where the lease has several resource types: a worker of each type is rung for.
+    `shares` are set if the lease has several resource types: each share has a worker of its type.
     """
 
     event_id: UUID
@@ -185,7 +183,7 @@ class EventClaimed:
 
 @dataclass(frozen=True, slots=True)
 class EventShareSettled:
-    """A share of an event will not be run again.
+    """End of a share of an event, which does not run again.
 
     `outcome` is OK, or SKIPPED, FAILED, EXHAUSTED or MISSED for a `reason`.
     """
@@ -199,10 +197,10 @@ class EventShareSettled:
 
 @dataclass(frozen=True, slots=True)
 class EventSharePutBack:
-    """A try of one share came to nothing; another one follows at `run_at`.
+    """Failed attempt of one share; the next one follows at `run_at`.
 
-    `spent` is false where it only waits.  `token` is that of its new claim, while other shares
-    are under way; 0 where none is, and the event as a whole is put back.
+    `spent` is false if the share only waits. `token` is that of its new claim while other shares are in progress;
+    0 if none is, and the event as a whole is put back.
     """
 
     event_id: UUID
@@ -216,7 +214,7 @@ class EventSharePutBack:
 
 @dataclass(frozen=True, slots=True)
 class EventFinished:
-    """Its work is done.  `outcome` is OK or LATE."""
+    """Success of an event. `outcome` is OK or LATE."""
 
     event_id: UUID
     at: datetime
@@ -225,7 +223,7 @@ class EventFinished:
 
 @dataclass(frozen=True, slots=True)
 class EventSkipped:
-    """It needs no work any more: CANCELLED by a deletion, or SKIPPED because its time has passed."""
+    """Skipping of an event: CANCELLED by a deletion, or SKIPPED because its time has passed."""
 
     event_id: UUID
     at: datetime
@@ -235,7 +233,7 @@ class EventSkipped:
 
 @dataclass(frozen=True, slots=True)
 class EventPutBack:
-    """The try came to nothing; another one follows at `run_at`.  `spent` is false where it only waits."""
+    """Failed attempt of an event; the next one follows at `run_at`. `spent` is false if it only waits."""
 
     event_id: UUID
     at: datetime
@@ -246,9 +244,9 @@ class EventPutBack:
 
 @dataclass(frozen=True, slots=True)
 class EventClaimTakenBack:
-    """The event is as it was before its last claim: no worker had begun when its lease was changed.
+    """Withdrawal of a claim that no worker had begun when its lease was changed.
 
-    `token` and `first_claimed_at` are those that it had before.
+    `token` and `first_claimed_at` are those from before the claim.
     """
 
     event_id: UUID
@@ -259,7 +257,9 @@ class EventClaimTakenBack:
 
 @dataclass(frozen=True, slots=True)
 class EventFailed:
-    """There will be no other try, unless an operator asks for one.  `outcome` is FAILED, EXHAUSTED or MISSED."""
+    """Failure of an event, which is not retried unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or
+    MISSED.
+    """
 
     event_id: UUID
     at: datetime
@@ -269,7 +269,7 @@ class EventFailed:
 
 @dataclass(frozen=True, slots=True)
 class EventRequeued:
-    """An operator wants another round of tries for a failed event."""
+    """Requeueing of a failed event by an operator."""
 
     event_id: UUID
     at: datetime
@@ -277,9 +277,9 @@ class EventRequeued:
 
 @dataclass(frozen=True, slots=True)
 class HoldConfirmed:
-    """The held lease is an ordinary one from now on.  `event_id` is the event that would have ended the hold.
+    """Confirmation of a held lease. `event_id` is the event that would have ended the hold.
 
-    `key` was given by who confirmed it: the same key again is the same confirmation.
+    `key` is the idempotency key of the confirmation.
     """
 
     event_id: UUID
@@ -289,7 +289,7 @@ class HoldConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class HoldExpired:
-    """The hold was not confirmed in time.  `event_id` is the event that ended it, `outcome` OK or LATE."""
+    """Expiry of a hold that was not confirmed. `event_id` is the event that ended it, `outcome` OK or LATE."""
 
     event_id: UUID
     at: datetime
@@ -298,20 +298,20 @@ class HoldExpired:
 
 @dataclass(frozen=True, slots=True)
 class LeasePartHeld:
-    """A child zone or cell holds a part, as a reservation of a lease of its own."""
+    """Hold of a part in a child zone or cell, as a reservation of a lease there."""
 
     part_id: UUID
     at: datetime
     lease_id: UUID
-    """Of the child's lease."""
+    """Id of the child's lease."""
     reservation_id: UUID
-    """Of the child's reservation."""
+    """Id of the child's reservation."""
     hosts: int
 
 
 @dataclass(frozen=True, slots=True)
 class LeasePartConfirmed:
-    """The child's lease for a part was confirmed."""
+    """Confirmation of the child's lease for a part."""
 
     part_id: UUID
     at: datetime
@@ -319,7 +319,7 @@ class LeasePartConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class LeasePartReleased:
-    """The child has nothing of a part any more, or never had."""
+    """Release of a part: the child holds nothing of it any more, or never did."""
 
     part_id: UUID
     at: datetime
@@ -327,14 +327,14 @@ class LeasePartReleased:
 
 @dataclass(frozen=True, slots=True)
 class DeletionRequested:
-    """The lease is to be ended and then forgotten; its end event is due now."""
+    """Request to delete a lease; its end event is due at once."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseDeleted:
-    """The lease holds nothing any more and is gone from lists; its history stays."""
+    """Deletion of a lease, which holds nothing any more. Its history remains."""
 
     at: datetime
 
@@ -366,21 +366,21 @@ Fact = (
 
 @dataclass(frozen=True, slots=True)
 class HostEnrolled:
-    """A host was registered, in this pool (`climate.domain.hosts.pools.Pool`)."""
+    """Registration of a host, in a pool (`climate.domain.hosts.pools.Pool`)."""
 
     host: int
     at: datetime
     name: str
     pool: str
     extra: Mapping[str, Any] | None = None
-    """Its extra capabilities; None in facts of a time when capabilities were none."""
+    """Extra capabilities; None in facts of releases without them."""
     token: int = 0
-    """Under which the cloud is asked to put it there."""
+    """Fencing token of the request to the cloud to add the host to the pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostDescribed:
-    """Extra capabilities of a host were set; None: taken away."""
+    """New extra capabilities of a host; None removes one."""
 
     at: datetime
     extra: Mapping[str, Any]
@@ -388,35 +388,35 @@ class HostDescribed:
 
 @dataclass(frozen=True, slots=True)
 class HostPowerSet:
-    """How the host is switched, anew and as a whole.  The secrets themselves are in no fact."""
+    """New power settings of a host, as a whole. No fact holds the secrets themselves."""
 
     at: datetime
     driver: str
     settings: Mapping[str, Any]
     watts: int | None = None
     secrets: bool = False
-    """Whether there are any."""
+    """Set if the host has secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPowerCleared:
-    """The host is no longer switched."""
+    """Removal of the power settings of a host."""
 
     at: datetime
 
 
 class PoolCause(StrEnum):
-    """Why a host is in its pool, as far as the engine acts on it; the reason beside it is for people alone."""
+    """Cause for which a host is in its pool, for decisions of the engine. The reason beside it is for people only."""
 
     OTHER = ""
-    DECLARED_WELL = "declared_well"  # failed, but an administrator says that it is well
-    NOT_CLEANED = "not_cleaned"  # failed, since it could not be cleaned after a lease
+    DECLARED_WELL = "declared_well"  # failed, but an administrator has declared it well
+    NOT_CLEANED = "not_cleaned"  # failed, because it could not be cleaned after a lease
     WINDOW = "maintenance_window"  # in maintenance until its window is over
 
 
 @dataclass(frozen=True, slots=True)
 class HostMoved:
-    """A host went to another pool, or stays in its own for another reason or time."""
+    """Move of a host to another pool, or a new reason or time for staying in its pool."""
 
     at: datetime
     pool: str
@@ -425,7 +425,7 @@ class HostMoved:
     reservation_id: UUID | None = None
     until: datetime | None = None
     cause: str = PoolCause.OTHER
-    """A PoolCause.  Facts of older releases have none: see `cause_in_words`."""
+    """A PoolCause. Facts of older releases have none: see `cause_in_words`."""
 
 
 def cause_in_words(pool: str, reason: str) -> PoolCause:
@@ -441,7 +441,7 @@ def cause_in_words(pool: str, reason: str) -> PoolCause:
 
 @dataclass(frozen=True, slots=True)
 class HostOpened:
-    """An admin says whether the host may be chosen for new promises."""
+    """Decision of an admin about new allocations on a host."""
 
     at: datetime
     reservable: bool
@@ -450,7 +450,7 @@ class HostOpened:
 
 @dataclass(frozen=True, slots=True)
 class HostSwitched:
-    """The host was seen to be on or off, after it had been the other way."""
+    """Observed change of a host's power, on or off."""
 
     at: datetime
     on: bool
@@ -459,7 +459,7 @@ class HostSwitched:
 
 @dataclass(frozen=True, slots=True)
 class HostRemoved:
-    """The host is no longer registered; its history stays."""
+    """Removal of a host from the inventory. Its history remains."""
 
     at: datetime
 

@@ -1,8 +1,7 @@
-"""Leases that are held: promises with an expiry.
+"""Held leases, which expire unless they are confirmed.
 
-A held lease has an event `expire_hold`, before all its other events.  While
-that event is open, none of the others may run; once it has run, the lease is
-gone.  A confirmation closes it, and the lease goes on like any other.
+A held lease has an event `expire_hold` before all its other events. None of the others may run while it is
+open, and the lease is gone once it has run. A confirmation closes it, and the lease goes on like any other.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from climate.domain.status import UNDONE, PartState
 
 
 def check_length(length: timedelta | None, longest: timedelta) -> None:
-    """InvalidInput for a hold that is longer than holds may be; None is no hold."""
+    """Raise InvalidInput if the hold is longer than allowed; None is no hold."""
     if length is None:
         return
     if not longest:
@@ -26,7 +25,7 @@ def check_length(length: timedelta | None, longest: timedelta) -> None:
 
 
 def hold_until(length: timedelta | None, period: Period, now: datetime) -> datetime | None:
-    """When a hold of that length expires; InvalidInput where that is not before the end of the lease."""
+    """Return the expiry of a hold of that length; raise InvalidInput unless it is before the end of the lease."""
     if length is None:
         return None
     until = now + length
@@ -39,20 +38,20 @@ def hold_until(length: timedelta | None, period: Period, now: datetime) -> datet
 
 
 def confirm(lease: Lease, key: str, now: datetime) -> facts.HoldConfirmed:
-    """Make an ordinary lease of a held one; Conflict from the moment at which the hold expires.
+    """Return the facts that confirm a held lease; raise Conflict if the hold has expired.
 
     Its parts in child zones are confirmed before it.
     """
     expiry = running(lease, now)
     if any(part.state is not PartState.CONFIRMED for part in lease.parts):
-        raise Conflict(f"The lease {lease.id} is still being put together: child zones have not confirmed their parts")
+        raise Conflict(f"The lease {lease.id} is still being created: child zones have not confirmed their parts")
     return facts.HoldConfirmed(expiry.id, now, key)
 
 
 def running(lease: Lease, now: datetime) -> Event:
-    """The event that will end the hold; Conflict where the lease is not held, or its hold has expired.
+    """Return the event that will end the hold; raise Conflict if the lease is not held or its hold has expired.
 
-    An expiry that a worker has begun counts, even if it was put back: it is never undone.
+    An expiry that a worker has begun counts even if it was put back, because it is never undone.
     """
     expiry = lease.expiry
     if expiry is None or not lease.held:
@@ -63,13 +62,13 @@ def running(lease: Lease, now: datetime) -> Event:
 
 
 def expired(lease: Lease) -> Conflict:
-    """The refusal to confirm a hold after its time."""
+    """Return the error for confirming an expired hold."""
     at = f" at {lease.expiry.due_at:%Y-%m-%d %H:%M:%S} UTC" if lease.expiry else ""
     return Conflict(f"The hold of lease {lease.id} expired{at}: ask for a new lease")
 
 
 def refuse_while_held(lease: Lease) -> None:
-    """Conflict for a lease that is held: only its name changes before it is confirmed."""
+    """Raise Conflict for a held lease, of which only the name may change before it is confirmed."""
     if lease.hold_until is not None:
         raise Conflict(
             f"The lease {lease.id} is held until {lease.hold_until:%Y-%m-%d %H:%M:%S} UTC: "

@@ -1,9 +1,8 @@
-"""A lease, its reservations and its events; and how each fact changes them.
+"""Lease, reservations and events, and the changes that each fact makes to them.
 
-A lease is the fold of its facts: `reduce(evolve, facts, None)`.  Nothing here
-reads a clock or a database.  What can happen is in `climate.domain.facts`, the
-states and what follows from them in `climate.domain.status`; which facts an
-intention gives rise to is said by `climate.domain.lease_events`.
+A lease is the fold of its facts: `reduce(evolve, facts, None)`. This module reads no clock and no database.
+Facts are in `climate.domain.facts`, states in `climate.domain.status`. `climate.domain.lease_events` turns
+requests into facts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +37,7 @@ from climate.domain.status import (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of a reservation that lies in a child zone or cell."""
+    """Share of a reservation in a child zone or cell."""
 
     id: UUID
     zone_id: int
@@ -47,33 +46,33 @@ class Part:
     most: int
     state: PartState = PartState.PLANNED
     lease_id: UUID | None = None
-    """Of the child's lease; None as long as the child has not said that it holds the part."""
+    """Id of the child's lease; None until the child confirms that it holds the part."""
     reservation_id: UUID | None = None
-    """Of the child's reservation."""
+    """Id of the child's reservation."""
     hosts: int = 0
-    """Hosts that the child keeps for it."""
+    """Number of hosts that the child holds."""
     cell: str = ""
-    """The path of the cell; empty for a zone."""
+    """Path of the cell; empty for a zone."""
 
     @property
     def where(self) -> str:
-        """The child as it is named in messages."""
+        """Return the name of the child for messages."""
         return f"cell {self.cell}" if self.cell else f"zone {self.zone}"
 
     @property
     def counted(self) -> int:
-        """Hosts that count in limits: those that the child keeps, or as many as it is asked for."""
+        """Return the hosts that count in limits: those that the child holds, or as many as it is asked for."""
         return self.hosts if self.hosts or self.state is PartState.RELEASED else self.most
 
     @property
     def in_force(self) -> bool:
-        """Whether the child may have it beyond the expiry of a hold: only what is known to be held is confirmed."""
+        """Return whether the child may keep it beyond the expiry of a hold: only held parts are confirmed."""
         return self.state in (PartState.HELD, PartState.CONFIRMED)
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """One resource request of a lease, and what is held for it."""
+    """Resource request of a lease, and the resources held for it."""
 
     id: UUID
     resource_type: str
@@ -81,27 +80,27 @@ class Reservation:
     resource_id: str | None = None
     holds: tuple[Hold, ...] = ()
     exists_before_start: bool = False
-    """Something of it is in the cloud before the start, such as a sleeping server: who deletes the lease ends it."""
+    """Set if the cloud has some of it before the start, such as a RESERVED server: deleting the lease must end it."""
     missing: int = 0
-    """How many hosts it was promised and lacks now."""
+    """Number of promised hosts that it lacks."""
     resources_changed: bool = False
-    """Whether it got other hosts than it had while it was active."""
+    """Set if it got other hosts while it was active."""
     addresses: tuple[AddressHold, ...] = ()
     parts: tuple[Part, ...] = ()
-    """Its shares in child zones and cells."""
+    """Shares in child zones and cells."""
     aggregate_id: int | None = field(default=None, compare=False)
-    """Of its pool in the cloud, where that is known.  No fact says it: the cloud may make the pool anew."""
+    """Id of its aggregate in the cloud, if known. No fact holds it, because the cloud may recreate the aggregate."""
     amounts: tuple[AmountHold, ...] = ()
-    """What it holds of countable resources."""
+    """Amounts of countable resources that it holds."""
 
     @property
     def lies_elsewhere(self) -> bool:
-        """Whether all of it lies in child zones and cells."""
+        """Return whether all of it lies in child zones and cells."""
         return bool(self.parts) and not self.holds
 
     @property
     def needs_an_end(self) -> bool:
-        """Whether something of it is elsewhere before the start, so that only the end event can take it back."""
+        """Return whether some of it exists elsewhere before the start, so that only the end event can release it."""
         return self.exists_before_start or any(part.in_force for part in self.parts)
 
     @property
@@ -115,7 +114,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A scheduled action of a lease.  `due_at` is the promise; `run_at` is when it may next be tried."""
+    """Scheduled action of a lease. `due_at` is the promised time; `run_at` is the time of the next attempt."""
 
     id: UUID
     kind: EventKind
@@ -123,42 +122,42 @@ class Event:
     run_at: datetime
     status: EventStatus = UNDONE
     outcome: str | None = None
-    """How it ended: OK or LATE, CANCELLED or SKIPPED, FAILED, EXHAUSTED or MISSED."""
+    """OK or LATE, CANCELLED or SKIPPED, FAILED, EXHAUSTED or MISSED."""
     reason: str | None = None
     attempts: int = 0
     token: int = 0
-    """Of its latest claim; 0: it was never claimed."""
+    """Fencing token of its latest claim; 0: never claimed."""
     first_claimed_at: datetime | None = None
     updated_at: datetime | None = None
     name: str = ""
-    """The client's type of an additional event."""
+    """Client's type of an additional event."""
     shares: tuple[Share, ...] = ()
-    """One for each resource type, once it was claimed, where the lease has several types."""
+    """Shares by resource type, once the event was claimed, if the lease has several types."""
 
     @property
     def type(self) -> str:
-        """The event's type as clients see it."""
+        """Return the event's type as the API shows it."""
         return self.name or self.kind
 
     @property
     def stage(self) -> EventStatus:
-        """Its status, but that what was begun and put back to wait counts as in progress still."""
+        """Return its status; an event that was begun and put back to wait counts as in progress."""
         return IN_PROGRESS if self.status is UNDONE and self.first_claimed_at else self.status
 
     @property
     def carried_out(self) -> bool:
-        """Whether its work was done: an event that was cancelled or skipped is DONE too."""
+        """Return whether its work was done. A cancelled or skipped event is DONE too, but without work."""
         return self.status is DONE and self.outcome not in (CANCELLED, SKIPPED)
 
     def is_done_for(self, resource_type: str) -> bool:
-        """Whether its work was done for the reservations of that type, be it under way for others still."""
+        """Return whether its work was done for the reservations of that type, even if other types are in progress."""
         settled = any((share.resource_type, share.outcome) == (resource_type, OK) for share in self.shares)
         return settled or self.carried_out
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """An agreement over a period.  It has a start and an end event, from which its status follows."""
+    """Agreement over a period. Its status follows from its start and end events."""
 
     id: UUID
     name: str
@@ -170,13 +169,13 @@ class Lease:
     created_at: datetime
     updated_at: datetime | None = None
     deleting: bool = False
-    """Its deletion was asked for: it is gone once its end event is done."""
+    """Set after its deletion was requested: it is gone once its end event is done."""
     gone: bool = False
     version: int = 1
-    """How many facts there are of it."""
+    """Number of its facts."""
 
     def event(self, key: EventKind | UUID) -> Event:
-        """The event of that kind or id; NotFound where the lease has none."""
+        """Return the event of that kind or id; raise NotFound if the lease has none."""
         by_id = isinstance(key, UUID)
         for event in self.events:
             if key == (event.id if by_id else event.kind):
@@ -185,7 +184,7 @@ class Lease:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The shares in child zones and cells of all its reservations."""
+        """Return the shares of all its reservations in child zones and cells."""
         return tuple(part for reservation in self.reservations for part in reservation.parts)
 
     def reservation(self, reservation_id: UUID) -> Reservation:
@@ -196,23 +195,23 @@ class Lease:
 
     @property
     def _edges(self) -> tuple[EventStatus, EventStatus]:
-        """How far its start and its end event are."""
+        """Return the stages of its start and end events."""
         return self.event(EventKind.START).stage, self.event(EventKind.END).stage
 
     @property
     def expiry(self) -> Event | None:
-        """The event that ends the hold, of a lease that was made as a hold."""
+        """Return the event that ends the hold, if the lease was created as a hold."""
         return next((event for event in self.events if event.kind is EventKind.EXPIRE), None)
 
     @property
     def hold_until(self) -> datetime | None:
-        """When the hold expires; None for a lease that is not, or no longer, only held."""
+        """Return the expiry of the hold; None for a lease that is not, or no longer, held."""
         expiry = self.expiry
         return expiry.due_at if expiry and expiry.status in HELD_STATUS else None
 
     @property
     def held(self) -> bool:
-        """Whether it is a promise with an expiry, which nobody has confirmed yet."""
+        """Return whether the lease is a hold that nobody has confirmed yet."""
         return self.hold_until is not None
 
     @property
@@ -224,14 +223,14 @@ class Lease:
 
     @property
     def reservation_status(self) -> ReservationStatus:
-        """Of the reservations of the lease, but for those of which `status_of` knows more."""
+        """Return the status of its reservations, unless `status_of` is more specific."""
         start, end = self._edges
         if self.gone or end is DONE:
             return ReservationStatus.DELETED
         return {DONE: ReservationStatus.ACTIVE, ERROR: ReservationStatus.ERROR}.get(start, ReservationStatus.PENDING)
 
     def status_of(self, reservation: Reservation) -> ReservationStatus:
-        """Of one reservation, which may be ahead of those of other types."""
+        """Return the status of one reservation, which may be ahead of those of other types."""
         common, of_type = self.reservation_status, reservation.resource_type
         if common is ReservationStatus.DELETED or self.event(EventKind.END).is_done_for(of_type):
             return ReservationStatus.DELETED
@@ -239,30 +238,30 @@ class Lease:
 
     @property
     def resource_types(self) -> tuple[str, ...]:
-        """The types of its reservations, each once."""
+        """Return the types of its reservations, each once."""
         return tuple(dict.fromkeys(reservation.resource_type for reservation in self.reservations))
 
     @property
     def hold_state(self) -> HoldState:
-        """Of all that the lease holds.  It is given up last of all: a failed end keeps its hosts."""
+        """Return the state of its holds. They are released last: a failed end keeps its hosts."""
         start, end = self._edges
         if self.gone or end is DONE:
             return HoldState.RELEASED
         return HoldState.HELD if start is UNDONE and not self.touched else HoldState.ACTIVE
 
     def hold_state_of(self, reservation: Reservation) -> HoldState:
-        """Of what one reservation holds: it is given up once the end is done for its type."""
+        """Return the state of the holds of one reservation: released once the end is done for its type."""
         over = self.event(EventKind.END).is_done_for(reservation.resource_type)
         return HoldState.RELEASED if over else self.hold_state
 
     def state_of(self, reservation: Reservation, hold: AmountHold) -> HoldState:
-        """Of an amount that a reservation holds: one that is kept outlasts a lease that was handed over."""
+        """Return the state of an amount: one that is kept outlasts a lease that was handed over."""
         kept = hold.kept and self.event(EventKind.START).is_done_for(reservation.resource_type)
         return HoldState.ACTIVE if kept else self.hold_state_of(reservation)
 
     @property
     def touched(self) -> bool:
-        """Whether the cloud may have been asked to start it, even if that came to nothing and is to be tried anew."""
+        """Return whether the cloud may have been asked to start it, even if that failed and is retried."""
         return self.event(EventKind.START).token > 0
 
     @property
@@ -270,7 +269,7 @@ class Lease:
         return any(r.missing_resources or r.resources_changed for r in self.reservations)
 
     def in_grace(self, now: datetime) -> bool:
-        """Whether the period is over, and the end not due yet: what was handed over can still be prolonged."""
+        """Return whether the period is over but the end is not due: resources in use can still be prolonged."""
         start, end = self.event(EventKind.START), self.event(EventKind.END)
         open_still = start.carried_out and end.status is UNDONE and not end.token and not self.deleting
         return open_still and self.period.end <= now < end.due_at
@@ -281,14 +280,14 @@ class Lease:
 
     @property
     def reason(self) -> str | None:
-        """Why the lease is not simply as its dates say, or None."""
+        """Return the reason of a deviation from the lease's dates, or None."""
         said = [event for event in self.events if event.reason and event.outcome != CANCELLED]
         latest = max(said, key=lambda event: event.updated_at or event.due_at, default=None)
         return f"{latest.type}: {latest.reason}" if latest else None
 
 
 def fold(happened: Iterable[Fact], lease: Lease | None = None) -> Lease:
-    """The lease after all that happened."""
+    """Return the lease after its facts."""
     after = reduce(evolve, happened, lease)
     if after is None:
         raise NotFound("nothing has happened to this lease")
@@ -296,7 +295,7 @@ def fold(happened: Iterable[Fact], lease: Lease | None = None) -> Lease:
 
 
 def evolve(lease: Lease | None, fact: Fact) -> Lease:
-    """The state after `fact`: total over facts, and the only place where state is made."""
+    """Return the state after `fact`. Handles every fact; no other code computes this state."""
     if isinstance(fact, facts.LeaseCreated):
         return _created(fact)
     if lease is None:
@@ -393,7 +392,7 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
 
 
 def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:
-    """A claim is opened, or taken back before anybody has begun: then the event is as before."""
+    """Open a claim, or withdraw it before any worker has begun, which restores the event."""
     event = lease.event(fact.event_id)
     if isinstance(fact, facts.EventClaimTakenBack):
         before = {"token": fact.token, "first_claimed_at": fact.first_claimed_at, "attempts": event.attempts - 1}
@@ -404,7 +403,7 @@ def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenB
 
 
 def _share_moved(lease: Lease, fact: facts.EventShareSettled | facts.EventSharePutBack) -> Lease:
-    """A share and, where it has trouble, the reason of its event."""
+    """Apply a fact to a share and, if it has a reason, to the reason of its event."""
     event = lease.event(fact.event_id)
     shares, said = event_share.moved(event.shares, fact)
     return _with(lease, event.id, fact.at, shares=shares, reason=said or event.reason)
@@ -417,7 +416,7 @@ def _with(lease: Lease, event_id: UUID, at: datetime, **changes: Any) -> Lease:
 
 
 def _rescheduled(lease: Lease, fact: facts.LeaseRescheduled) -> Lease:
-    """The events that the fact names begin anew, at their new times; the others stay as they are."""
+    """Restart the named events at their new times; the others stay as they are."""
     named = {
         e.id: Event(e.id, EventKind(e.kind), e.due_at, e.due_at, updated_at=fact.at, name=e.name) for e in fact.events
     }
@@ -432,12 +431,12 @@ _ORDER = {kind: place for place, kind in enumerate(EventKind)}
 
 
 def _in_order(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events in the order of their kinds, additional ones by their times."""
+    """Sort the events by kind, additional ones by time."""
     return tuple(sorted(events, key=lambda event: (_ORDER[event.kind], event.due_at, event.id)))
 
 
 def _not_beyond(event: Event, latest: datetime) -> Event:
-    """An event that was put back and whose lease now ends sooner must not hold up the end."""
+    """Limit the retry time of a put-back event, so that it does not delay an earlier end."""
     late = event.status is UNDONE and event.kind is not EventKind.END and event.run_at > latest
     return replace(event, run_at=latest) if late else event
 

@@ -1,9 +1,8 @@
-"""What an intention means for a lease's events: present state and a wish in, facts out.
+"""Transitions of a lease's events: state and request in, facts out.
 
-Events of a lease run one at a time, in the order of their kinds: an end never
-overtakes a start that was put back.  Additional events wait for no other but
-the end of a hold, and no other waits for them.  `due_at` is the promise and
-moves only with the lease's dates; retries move `run_at`.
+Events of a lease run one at a time, in the order of their kinds: an end never overtakes a start that was put
+back. Additional events wait only for the end of a hold, and no event waits for them. `due_at` is the promised
+time and moves only with the lease's dates; retries move `run_at`.
 """
 
 import re
@@ -43,24 +42,24 @@ MAX_ATTEMPTS = {
     EventKind.CLOSE: 10,
     EventKind.END: 50,
 }
-"""Tries before an event is given up and waits for an operator (reliability.md 2.7).
+"""Attempts before an event fails and waits for an operator.
 
-The end of a hold asks nothing of the cloud and is never given up.
+The end of a hold calls no cloud and never fails.
 """
 
 WANTED_AGAIN = frozenset({EventKind.PREPARE, EventKind.BEFORE_END, EventKind.CLOSE})
-"""Events that run once more when the lease's dates are moved after they ran."""
+"""Events that run again when the lease's dates are moved after they ran."""
 
 GIVING_BACK = frozenset({EventKind.EXPIRE, EventKind.END})
-"""Events that run however late they are: others wait for what they give back."""
+"""Events that run however late they are, because others wait for the resources that they release."""
 
 NEVER_TOO_LATE = GIVING_BACK | {EventKind.ADDITIONAL}
-"""Events that run however late they are, for as long as the lease is there."""
+"""Events that run however late they are, as long as the lease exists."""
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=300)
 LATE = timedelta(seconds=60)
-"""How much later than promised something is called late."""
+"""Delay beyond which an event counts as late."""
 
 
 class Verdict(StrEnum):
@@ -70,16 +69,16 @@ class Verdict(StrEnum):
 
 
 EVENT_NAME = re.compile(r"\A[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
-"""The event types that a client may use."""
+"""Event types that a client may use."""
 
 EVENT_NAME_RULE = "1 to 64 letters, digits, '_', '.' or '-', with a letter first, such as notification"
 MOST_EVENTS = 64
-"""Additional events that one request may name."""
+"""Maximum number of additional events in one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdditionalEvent:
-    """An event that a client asks for beside those of the engine."""
+    """Event that a client requests beside those of the engine."""
 
     name: str
     due_at: datetime
@@ -87,7 +86,7 @@ class AdditionalEvent:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When the events of a lease are due; None where the lease has no such event."""
+    """Due times of the events of a lease; None if the lease has no such event."""
 
     period: Period
     before_end: datetime | None = None
@@ -110,19 +109,19 @@ class Times:
 
 
 def plan(times: Times, new_id: Callable[[], UUID]) -> tuple[PlannedEvent, ...]:
-    """The events of a new lease."""
+    """Return the events of a new lease."""
     own = (PlannedEvent(new_id(), kind, due_at) for kind, due_at in times.due.items())
     more = (PlannedEvent(new_id(), EventKind.ADDITIONAL, one.due_at, one.name) for one in times.additional)
     return (*own, *more)
 
 
 def grace(specs: Iterable[Mapping[str, Any]]) -> timedelta:
-    """How long a lease with these reservations goes on after its period: it ends as a whole, so the longest counts."""
+    """Return the grace time of a lease with these reservations: the longest one, because it ends as a whole."""
     return timedelta(seconds=max((int(spec.get("grace_period") or 0) for spec in specs), default=0))
 
 
 def before_end_time(period: Period, wanted: datetime | None, default: timedelta) -> datetime | None:
-    """When before_end_lease is due: as asked for, or `default` before the end, but not before the start."""
+    """Return the due time of before_end_lease: as requested, or `default` before the end, but not before the start."""
     if wanted is None:
         return max(period.start, period.end - default) if default else None
     if not period.start < wanted < period.end:
@@ -134,14 +133,14 @@ def before_end_time(period: Period, wanted: datetime | None, default: timedelta)
 
 
 def due(lease: Lease, now: datetime) -> list[Event]:
-    """The events of the lease of which one may be claimed now, the most urgent first."""
+    """Return the events of the lease of which one may be claimed now, most urgent first."""
     if any(event.status is IN_PROGRESS for event in lease.events):
         return []
     undone = [event for event in lease.events if event.status is UNDONE]
     first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
     held = any(event.kind is EventKind.EXPIRE for event in first)
     additional = [event for event in undone if event.kind is EventKind.ADDITIONAL and not held]
-    # At the same moment, what is named by the client comes before the end, and after the start.
+    # At the same time, an additional event comes before the end and after the start.
     at_once = sorted([*first, *additional], key=lambda event: (event.due_at, lease.events.index(event)))
     return [event for event in at_once if event.run_at <= now]
 
@@ -149,10 +148,10 @@ def due(lease: Lease, now: datetime) -> list[Event]:
 def additional(
     named: Sequence[AdditionalEvent], period: Period, before_end: datetime | None
 ) -> tuple[AdditionalEvent, ...]:
-    """Return the events that a client names, without those that every lease has.
+    """Return the additional events that a client names, without those that every lease has.
 
-    InvalidInput for a time outside the period, for the name of an event that only the engine plans, and for a start,
-    a before_end or an end at another time than the dates of the lease say.
+    Raises InvalidInput for a time outside the period, for the name of an event that only the engine plans, and
+    for a start, before_end or end at a time other than that of the lease.
     """
     own = {EventKind.START: period.start, EventKind.BEFORE_END: before_end, EventKind.END: period.end}
     for one in named:
@@ -175,21 +174,21 @@ def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.Even
 
 
 def verdict(lease: Lease, event: Event, now: datetime) -> Verdict:
-    """Whether a claimed event still makes sense (reliability.md 2.8): ends always run, starts only before the end."""
+    """Return whether a claimed event still makes sense: ends always run, starts only before the end."""
     if event.kind in NEVER_TOO_LATE or now < _last_use(lease, event):
         return Verdict.RUN
     return Verdict.MISSED if event.kind is EventKind.START else Verdict.SKIP
 
 
 def _last_use(lease: Lease, event: Event) -> datetime:
-    """When it is too late for an event: what is not prepared at the start is so no more, and so on."""
+    """Return the time after which an event is too late."""
     if event.kind is EventKind.PREPARE:
         return lease.event(EventKind.START).due_at
     return lease.event(EventKind.END).due_at if event.kind is EventKind.CLOSE else lease.period.end
 
 
 def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
-    """The event's work is done; a lease that was to be deleted is gone with its end, and a hold with its expiry."""
+    """Return the facts of a successful event. A lease to be deleted is gone with its end, a hold with its expiry."""
     event = lease.event(event_id)
     _allow(event, DONE)
     outcome = "LATE" if now - event.due_at > LATE else "OK"
@@ -203,13 +202,13 @@ def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
 
 
 def parts_released(lease: Lease, now: datetime) -> tuple[Fact, ...]:
-    """The facts that nothing of the lease lies in a child any more."""
+    """Return the facts that release all parts of the lease in children."""
     left = [part for part in lease.parts if part.state is not PartState.RELEASED]
     return tuple(facts.LeasePartReleased(part.id, now) for part in left)
 
 
 def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact:
-    """The event came too late to be run."""
+    """Return the fact that skips an event which came too late."""
     if why is Verdict.MISSED:
         late = f"missed: the lease was over at {lease.period.end:%Y-%m-%d %H:%M:%S} UTC, before it could be started"
         return facts.EventFailed(event_id, now, MISSED, late)
@@ -217,9 +216,9 @@ def pass_over(lease: Lease, event_id: UUID, why: Verdict, now: datetime) -> Fact
 
 
 def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance: float) -> Fact:
-    """The try came to nothing: another one later, or none when all are used up.
+    """Return the facts of a failed attempt: a retry later, or a failure when no attempt is left.
 
-    `chance` in [0, 1) spreads the tries of many events: full jitter over a delay that doubles.
+    The delay doubles with each attempt. `chance` in [0, 1) spreads retries of many events (full jitter).
     """
     event = lease.event(event_id)
     if event.kind in MAX_ATTEMPTS and event.attempts >= MAX_ATTEMPTS[event.kind]:
@@ -229,7 +228,7 @@ def fall_short(lease: Lease, event_id: UUID, now: datetime, reason: str, chance:
 
 
 def wait(lease: Lease, event_id: UUID, now: datetime, reason: str, limit: timedelta) -> Fact | None:
-    """The cloud is at it: look again soon.  None when it has had longer than `limit`."""
+    """Put the event back while the cloud is still working; None if that took longer than `limit`."""
     event = lease.event(event_id)
     if has_waited(event, now, limit):
         return None
@@ -244,7 +243,7 @@ def has_waited(event: Event, now: datetime, limit: timedelta) -> bool:
 
 def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reason: str, *, spent: bool) -> Fact:
     _allow(event, UNDONE)
-    if event.kind not in NEVER_TOO_LATE:  # what is put back past its use must not hold up what follows
+    if event.kind not in NEVER_TOO_LATE:  # an event that was put back past its use must not delay those after it
         run_at = min(run_at, max(now, _last_use(lease, event)))
     return facts.EventPutBack(event.id, now, run_at, reason, spent)
 
@@ -252,15 +251,15 @@ def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reaso
 def fail(lease: Lease, event_id: UUID, now: datetime, reason: str, outcome: str = "FAILED") -> Fact:
     event = lease.event(event_id)
     _allow(event, ERROR)
-    if event.kind is EventKind.EXPIRE:  # an event in ERROR does not keep those after it from being run
+    if event.kind is EventKind.EXPIRE:  # an event in ERROR does not delay those after it
         raise IllegalMove("the end of a hold cannot be given up")
     return facts.EventFailed(event_id, now, outcome, reason)
 
 
 def requeue(lease: Lease, event_id: UUID, now: datetime) -> Fact:
-    """Another round of tries for an event that was given up.
+    """Return the facts that restart a failed event.
 
-    A start is not taken up again once its lease has ended, or has begun to.
+    A start is not restarted once its lease has ended, or begun to end.
     """
     event = lease.event(event_id)
     if event.status is not ERROR:
@@ -272,7 +271,7 @@ def requeue(lease: Lease, event_id: UUID, now: datetime) -> Fact:
 
 
 def delete(lease: Lease, now: datetime) -> tuple[Fact, ...]:
-    """Forget the lease: at once when nothing of it is in the cloud, else after its end has run."""
+    """Delete the lease: at once if the cloud has nothing of it, otherwise after its end has run."""
     if lease.deleting and lease.event(EventKind.END).status is not ERROR:
         return ()
     refuse_while_running(lease)
@@ -297,7 +296,7 @@ def refuse_while_running(lease: Lease) -> None:
 
 
 def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: datetime) -> Period:
-    """The lease's period with the dates that are given; refused in the peer's words (reservation.md 1.1 L6-L8)."""
+    """Return the lease's period with the given dates; refuse invalid ones with Blazar's messages."""
     minute = now.replace(second=0, microsecond=0)
     over = lease.period.end <= now and not lease.in_grace(now)
     if lease.event(EventKind.END).status is DONE or lease.deleting or over:
@@ -310,12 +309,12 @@ def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: 
         if start < minute:
             raise InvalidInput("Start date must be later than current date")
     end = lease.period.end if end is None else end
-    if lease.in_grace(now) and end <= now:  # or "now", said again and again, would make the grace last for ever
+    if lease.in_grace(now) and end <= now:  # repeating "now" again and again would prolong the grace forever
         raise InvalidInput(
             f"The lease is over and ends for good at {lease.event(EventKind.END).due_at:%Y-%m-%d %H:%M:%S} UTC: "
             "prolong it to a later end date, or delete it"
         )
-    if minute <= end < now:  # this very minute is "now" to clients that know no seconds
+    if minute <= end < now:  # clients without seconds mean "now" by the current minute
         end = now
     if end < now or end <= start:
         raise InvalidPeriod("End date must be later than current and start date")
@@ -323,10 +322,10 @@ def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: 
 
 
 def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], UUID]) -> Sequence[Fact]:
-    """Move the lease's dates and with them its undone events.
+    """Move the lease's dates, and with them its pending events.
 
-    Without `times.before_end` that event keeps its distance from the end.  What already
-    ran and must run before a start or an end is wanted again when its new time is still ahead.
+    Without `times.before_end` that event keeps its distance from the end. An event that already ran and must run
+    before a start or an end runs again if its new time is still ahead.
     """
     refuse_while_running(lease)
     period, before_end = times.period, times.before_end
@@ -347,7 +346,7 @@ def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], U
 
 
 def _additional_moved(lease: Lease, period: Period) -> Iterator[PlannedEvent]:
-    """Additional events keep their distance from the start, and do not go beyond the end."""
+    """Return additional events at the same distance from the start, but not beyond the end."""
     for event in lease.events:
         if event.kind is EventKind.ADDITIONAL and event.status is UNDONE:
             due_at = min(period.end, event.due_at + (period.start - lease.period.start))
@@ -356,19 +355,19 @@ def _additional_moved(lease: Lease, period: Period) -> Iterator[PlannedEvent]:
 
 
 def _due(times: Times, known: Mapping[EventKind, Event]) -> Mapping[EventKind, datetime]:
-    """When events are due; those that are not asked for any more but are there go along with the dates."""
+    """Return the due times of events; events that are no longer requested move with the dates."""
     edges = {EventKind.PREPARE: times.period.start, EventKind.CLOSE: times.period.end}
     return {**{kind: at for kind, at in edges.items() if kind in known}, **times.due}
 
 
 def adjustment(lease: Lease, now: datetime, new_id: Callable[[], UUID]) -> PlannedEvent:
-    """The event, due now, that hands over what was added to a lease that had started."""
+    """Return an event, due now, that hands over additions to a running lease."""
     known = next((event for event in lease.events if event.kind is EventKind.ADJUST), None)
     return PlannedEvent(known.id if known else new_id(), EventKind.ADJUST, now)
 
 
 def sync(lease: Lease, now: datetime, due_at: datetime, new_id: Callable[[], UUID]) -> facts.LeaseRescheduled:
-    """Plan the event that gives the lease's dates to its parts."""
+    """Plan the event that sends the lease's dates to its parts."""
     known = next((event for event in lease.events if event.kind is EventKind.SYNC), None)
     planned = PlannedEvent(known.id if known else new_id(), EventKind.SYNC, due_at)
     return facts.LeaseRescheduled(now, lease.period, (planned,))

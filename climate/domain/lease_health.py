@@ -1,7 +1,7 @@
-"""Which of its hosts a reservation can count on, and how much it lacks of what it was promised.
+"""Usable hosts of a reservation, and the amount that it lacks of its promise.
 
-What was promised is what the last plan gave: the owner's order, or his last
-change of it.  Facts that count what is missing are no plans.
+The promise is the result of the last plan: the owner's request, or the owner's last change of it. Facts that
+count missing hosts are no plans.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +13,12 @@ from climate.domain.lease import Reservation
 
 
 def weight(holds: Iterable[Hold]) -> int:
-    """How much is held: hosts, or the room for servers on shared ones."""
+    """Return the amount held: hosts, or slots on shared hosts."""
     return sum(hold.slots or 1 for hold in holds)
 
 
 def promised(reservation: Reservation, story: Iterable[Fact]) -> int:
-    """What the last plan gave the reservation; with no story what it holds, which is right while it lacks nothing."""
+    """Return the amount of the last plan; without a journal, the amount held, which is right if nothing is missing."""
     planned: Sequence[Hold] = reservation.holds
     for fact in story:
         if isinstance(fact, LeaseCreated):
@@ -29,7 +29,7 @@ def promised(reservation: Reservation, story: Iterable[Fact]) -> int:
 
 
 def is_in_order(place: HostPlace, hold: Hold, reservation: Reservation, *, active: bool) -> bool:
-    """Whether the host will do, as far as is known now; a host that is cleaned or recycled will, for a later lease."""
+    """Return whether the host is usable, as far as is known; a cleaned or recycling host is, for a later lease."""
     if place.removed or place.pool in (Pool.FAILED, Pool.MULTI_TENANT):
         return False
     if place.pool is Pool.MAINTENANCE:
@@ -40,27 +40,27 @@ def is_in_order(place: HostPlace, hold: Hold, reservation: Reservation, *, activ
 
 
 def comes_back(place: HostPlace) -> bool:
-    """Whether it makes sense to go on holding a host that will not do just now."""
+    """Return whether a host that is unusable now is worth keeping."""
     return not place.removed and place.pool is not Pool.MULTI_TENANT
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a reservation holds, sorted by what can be said of the hosts."""
+class SortedHolds:
+    """Holds of a reservation, sorted by the state of their hosts."""
 
     promised: int
     sound: tuple[Hold, ...]
     awaited: tuple[Hold, ...]
-    """Others would be better, but nothing is missing: hosts that another lease has not given back yet."""
+    """Hosts that another lease has not given back yet: to be replaced if possible, but nothing is missing."""
     out: tuple[Hold, ...]
-    """On hosts that will not do, but may come back."""
+    """Holds on hosts that are unusable but may return."""
 
     @property
     def wants(self) -> int:
         return self.promised - weight(self.sound)
 
     def settled(self, got: Sequence[Hold], short: int) -> tuple[tuple[Hold, ...], int]:
-        """What is held after `got` was, which is `short` of the promise; and how much is missing then."""
+        """Return the holds after `got` was allocated, `short` of the promise, and the amount that is then missing."""
         held = list(got)
         for hold in (*self.awaited, *self.out):
             if short > weight(held) - weight(got):
@@ -69,7 +69,7 @@ class Standing:
         return tuple(sorted(held, key=lambda hold: hold.host)), max(0, short - kept_waiting)
 
 
-def standing(
+def sort_holds(
     reservation: Reservation,
     places: Mapping[int, HostPlace],
     promised: int,
@@ -77,7 +77,7 @@ def standing(
     active: bool,
     awaited: frozenset[int] = frozenset(),
     given_up: frozenset[int] = frozenset(),
-) -> Standing:
+) -> SortedHolds:
     """Sort the holds; those on hosts that are `given_up` are in none of the groups."""
     sound: list[Hold] = []
     waiting: list[Hold] = []
@@ -89,4 +89,4 @@ def standing(
             (waiting if hold.host in awaited else sound).append(hold)
         elif comes_back(places[hold.host]):
             out.append(hold)
-    return Standing(promised, tuple(sound), tuple(waiting), tuple(out))
+    return SortedHolds(promised, tuple(sound), tuple(waiting), tuple(out))

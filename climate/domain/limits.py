@@ -1,7 +1,7 @@
-"""What a project may hold and ask for: limits, and how much of them is used.
+"""Limits of projects, and the use of them.
 
-Use is counted along time: a lease takes its hosts from its start until its
-end, the grace period included, whatever is kept free for cleaning after it.
+Use is counted along time: a lease uses its hosts from its start to its end, including the grace period but
+without the cleaning time.
 """
 
 from bisect import bisect_right
@@ -24,7 +24,7 @@ ROUNDING = 1e-6
 
 
 class Limit(StrEnum):
-    """In the order in which they are looked at."""
+    """Limit of a project, in the order in which limits are checked."""
 
     MAX_LEASE_SECONDS = "max_lease_seconds"
     MAX_LEAD_SECONDS = "max_lead_seconds"
@@ -48,7 +48,7 @@ SAYS: Mapping[Limit, str] = {
     Limit.STORAGE_GB_AT_ONCE: "GB of storage at any one time, kept volumes included",
     Limit.HOST_HOURS: "hours of whole hosts within the days of a period",
 }
-"""What is counted."""
+"""Unit of each limit."""
 
 IN_USE = frozenset(
     {
@@ -61,12 +61,12 @@ IN_USE = frozenset(
         Limit.HOST_HOURS,
     }
 )
-"""Limits on what all leases of a project take together; the others are on each of them."""
+"""Limits on all leases of a project together; the others apply to each lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A moment at which a project begins (or, below zero, ceases) to hold something."""
+    """Time at which a project begins to hold something, or ceases to if negative."""
 
     at: datetime
     hosts: int
@@ -82,12 +82,12 @@ COUNTED: Mapping[Limit, Callable[[Edge], int]] = {
     Limit.STORAGE_GB_AT_ONCE: lambda edge: edge.storage_gb,
     Limit.HOST_HOURS: lambda edge: edge.hosts,
 }
-"""Of what the limits along time are."""
+"""Resource that each limit along time counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What leases take: how many they are, and what they hold when."""
+    """Use by leases: their number, and their holds along time."""
 
     leases: int
     edges: tuple[Edge, ...] = ()
@@ -99,30 +99,30 @@ NOTHING = Use(0)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A lease as it would be, and as it is now (None: it is a new one)."""
+    """Lease as requested and as it is now (None: a new one)."""
 
     after: Lease
     before: Lease | None
     now: datetime
     days: timedelta
-    """Over which host-hours are summed up."""
+    """Period over which host-hours are summed up."""
 
     @property
     def window(self) -> Period:
-        """When the lease holds anything, of what it keeps until the time that is looked at ends."""
+        """Return the period in which the lease holds anything; kept amounts end with the period of the check."""
         held = _held(self.after)
         kept = any(hold.kept for reservation in self.after.reservations for hold in reservation.amounts)
         return Period(held.start, FOREVER - self.days) if kept else held
 
     @property
     def horizon(self) -> Period:
-        """The time in which other leases matter to it."""
+        """Return the period in which other leases matter to it."""
         return Period(self.window.start - self.days, self.window.end + self.days)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What there is of something at one time: others', the lease's as it was, and as it would be."""
+    """Use at one time: that of others, and that of the lease before and after the change."""
 
     others: float
     was: float
@@ -134,9 +134,10 @@ class Point:
 
 
 def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
-    """LimitExceeded for the first limit that the wish goes beyond; `others` is what the project's other leases take.
+    """Raise LimitExceeded for the first limit that the lease exceeds; `others` is the use by the project's other
+    leases.
 
-    What is beyond it already, as the limit was lowered since, may go on and become less.
+    A use that exceeds a lowered limit already may continue and shrink.
     """
     for limit in (limit for limit in Limit if limits.get(limit, NO_LIMIT) != NO_LIMIT):
         points = _in_use(limit, wish, others) if limit in IN_USE else [_of_dates(limit, wish)]
@@ -146,12 +147,12 @@ def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
 
 
 def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
-    """How much of a limit is used within the window, at its most."""
+    """Return the maximum use of a limit within the window."""
     return max(point.others for point in _points(limit, (taken, NOTHING, NOTHING), window, days))
 
 
 def _over(points: Sequence[Point], value: float, *, even: bool) -> Iterator[Point]:
-    """Where the lease adds to what is more than the value; `even`: what is between two points lies between them."""
+    """Return the points at which the lease adds to a use above the value; `even`: use is linear between points."""
     if not even:
         yield from (point for point in points if point.total > value and point.own > point.was)
         return
@@ -169,7 +170,7 @@ def _in_use(limit: Limit, wish: Wish, others: Use) -> list[Point]:
 
 
 def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: timedelta) -> list[Point]:
-    """Others' use, the lease's before and after, wherever in the window one of them is at its most."""
+    """Return the use before and after the change, at each maximum within the window."""
     if limit is Limit.LEASES:
         return [Point(*(float(use.leases) for use in uses))]
     if limit is Limit.HELD_LEASES:
@@ -179,14 +180,14 @@ def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: time
     if limit is not Limit.HOST_HOURS:
         moments = [at for at in edges if window.start <= at < window.end]
         return [Point(*(float(course.at(moment)) for course in courses)) for moment in moments]
-    # Between the edges hours grow and shrink evenly: they are at their most where a period begins or ends at one.
+    # Between the edges hours grow and shrink evenly: the maximum is where a period begins or ends at one.
     starts = {at - back for at in edges for back in (timedelta(0), days)}
     touching = sorted(start for start in starts if start <= window.end and start + days >= window.start)
     return [Point(*(course.within(start, start + days) / HOUR for course in courses)) for start in touching]
 
 
 def _of_dates(limit: Limit, wish: Wish) -> Point:
-    """A limit on the dates of a single lease, in seconds."""
+    """Return the value of a limit on the dates of a single lease, in seconds."""
 
     def seconds(lease: Lease) -> float:
         begin = lease.period.start if limit is Limit.MAX_LEASE_SECONDS else wish.now
@@ -207,7 +208,7 @@ def _of_lease(lease: Lease) -> Use:
 
 
 def _of_amounts(lease: Lease, held: Period) -> tuple[Edge, ...]:
-    """GB of storage; what is kept after the lease counts for ever."""
+    """Return the use of storage in GB; amounts kept after the lease count forever."""
     amounts = [hold for reservation in lease.reservations for hold in reservation.amounts]
     taken, dropped = sum(hold.amount for hold in amounts), sum(hold.amount for hold in amounts if not hold.kept)
     return (Edge(held.start, 0, storage_gb=taken), Edge(held.end, 0, storage_gb=-dropped)) if amounts else ()
@@ -219,12 +220,12 @@ def _held(lease: Lease) -> Period:
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """How much is held along time: from each of the times on as many as its level."""
+    """Amount held along time: from each time on, its level."""
 
     times: tuple[datetime, ...]
     levels: tuple[int, ...]
     spent: tuple[timedelta, ...]
-    """Until each of the times, in time multiplied by how many were held."""
+    """Sums up to each time, as time multiplied by the level."""
 
     @classmethod
     def of(cls, edges: Sequence[Edge], counted: Callable[[Edge], int]) -> Self:
@@ -260,6 +261,6 @@ def _exceeded(limit: Limit, value: int, point: Point) -> LimitExceeded:
 
 
 def plain(number: float) -> float | int:
-    """A number as people write it."""
+    """Format a number for people."""
     rounded = round(number, 2)
     return int(rounded) if rounded.is_integer() else rounded

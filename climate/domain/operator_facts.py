@@ -1,7 +1,6 @@
-"""What administrators have decided about pools and projects.  Facts like those of leases, each kind in its own stream.
+"""Facts about decisions of administrators on pools and projects, each kind in its own stream.
 
-A value of None takes the decision back: the settings say again, or the
-limits of all projects.
+A value of None withdraws the decision: the settings or the limits of all projects apply again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ NAMESPACE = UUID("9d6d4f0e-3a55-4a0b-8f0e-6f2f3f0f7c21")
 
 @dataclass(frozen=True, slots=True)
 class PoolTermsSet:
-    """The target of a pool, or what is agreed about the end of leases that do not say.  Times in seconds."""
+    """New target or terms of a pool. Times are in seconds."""
 
     at: datetime
     pool: str
@@ -24,7 +23,7 @@ class PoolTermsSet:
 
 @dataclass(frozen=True, slots=True)
 class LimitsSet:
-    """What a project may hold; of the project "" it is the default of all."""
+    """New limits of a project; project "" stands for the defaults of all."""
 
     at: datetime
     project_id: str
@@ -45,7 +44,7 @@ def limits_stream(project_id: str) -> UUID:
 
 
 def decided(facts: Iterable[OperatorFact]) -> dict[str, Any]:
-    """Return what is decided after all of the facts of one stream: value by name."""
+    """Return the values by name after all facts of one stream."""
     known: dict[str, Any] = {}
     for fact in facts:
         known |= fact.terms if isinstance(fact, PoolTermsSet) else fact.limits

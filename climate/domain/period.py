@@ -1,4 +1,4 @@
-"""Half-open stretches of time."""
+"""Half-open periods of time."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from climate.domain.errors import InvalidPeriod
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `start`, up to but not including `end`; both with a time zone."""
+    """Period from `start`, up to but not including `end`; both with a time zone."""
 
     start: datetime
     end: datetime
@@ -24,5 +24,5 @@ class Period:
         return self.start < other.end and other.start < self.end
 
     def longer(self, by: timedelta) -> Self:
-        """The same stretch with its end `by` later."""
+        """Return the same period with its end `by` later."""
         return type(self)(self.start, self.end + by)

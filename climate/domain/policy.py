@@ -1,4 +1,4 @@
-"""Who may do what: one table of actions and the roles that they ask for, and the rules that stand for these."""
+"""Policy: actions, the roles that they require, and rules that replace these."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from climate.domain.policy_rules import BadRule, Check, Credentials, compiled
 READER, MEMBER, ADMIN = "reader", "member", "admin"
 
 IMPLIED = {ADMIN: {ADMIN, MEMBER, READER}, MEMBER: {MEMBER, READER}, READER: {READER}}
-"""A role and the roles that it stands for as well."""
+"""Roles implied by each role."""
 
 
 RULES = {
@@ -62,7 +62,7 @@ RULES = {
     "identity:admin": ADMIN,
     "audit:get": ADMIN,
 }
-"""Action -> the least role for it.  Defaults of the peer (reservation.md 1.7 E8); an action not listed is nobody's."""
+"""Minimum role for each action, as in Blazar's default policy. An action that is not listed is refused to everybody."""
 
 NAMED_RULES = {
     "admin": "is_admin:True or role:admin",
@@ -72,7 +72,7 @@ NAMED_RULES = {
     "project_member_or_admin": "rule:project_member_api or rule:admin",
     "project_reader_or_admin": "rule:project_reader_api or rule:admin",
 }
-"""Rules that others refer to, as the peer names them."""
+"""Rules that others refer to, with Blazar's names."""
 
 RULE_OF_ROLE = {
     READER: "rule:project_reader_or_admin",
@@ -85,7 +85,7 @@ DEFAULT_RULES = {action: RULE_OF_ROLE[role] for action, role in RULES.items()}
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What has to hold for each action; an action that is not among them is nobody's."""
+    """Rule of each action; an action without one is refused to everybody."""
 
     checks: Mapping[str, Check]
 
@@ -95,9 +95,9 @@ class Policy:
 
 
 def policy_of(actions: Mapping[str, str], named: Mapping[str, str]) -> Policy:
-    """Return the policy with these rules of actions, and these to refer to, before the default ones.
+    """Return the policy with these rules of actions and these referenced rules, before the default ones.
 
-    BadRule names the rule that cannot be understood.
+    Raises BadRule with the name of an invalid rule.
     """
     known = {**NAMED_RULES, **named}
     for name, rule in named.items():
@@ -117,7 +117,7 @@ DEFAULTS = policy_of({}, {})
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes the request, and in whose name: the answer of the auth front to a set of headers."""
+    """User, project and roles of a request, as authenticated."""
 
     user_id: str
     project_id: str
@@ -126,7 +126,7 @@ class Caller:
     user_name: str = ""
     project_name: str = ""
     policy: Policy = field(default=DEFAULTS, compare=False, repr=False)
-    """By which it is decided what he may do."""
+    """Policy that decides about the caller's actions."""
 
     @property
     def is_admin(self) -> bool:
@@ -137,12 +137,12 @@ class Caller:
 
     @property
     def credentials(self) -> Credentials:
-        """What the rules of the policy are asked of."""
+        """Return the credentials that the rules of the policy check."""
         implied = frozenset(role for own in self.roles for role in IMPLIED.get(own, {own.lower()}))
         return Credentials(implied, self.project_id, self.user_id)
 
 
 def require(caller: Caller, action: str) -> None:
-    """Return when `caller` may do `action`, else raise Forbidden."""
+    """Return if `caller` may do `action`, otherwise raise Forbidden."""
     if not caller.policy.allows(caller.credentials, action):
         raise Forbidden(f"Policy doesn't allow climate:{action} to be performed")

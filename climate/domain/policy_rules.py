@@ -1,8 +1,7 @@
-"""The language of rules: `role:member and project_id:%(project_id)s`, as oslo.policy reads it.
+"""Rule language of oslo.policy: `role:member and project_id:%(project_id)s`.
 
-Checks are `role:<name>`, `rule:<name>`, `project_id:`, `user_id:`,
-`is_admin:True`, `@` or nothing for everybody, `!` for nobody.  They are
-joined by `and`, `or`, `not` and parentheses.
+Checks are `role:<name>`, `rule:<name>`, `project_id:`, `user_id:`, `is_admin:True`, `@` or nothing for
+everybody, `!` for nobody. They are joined by `and`, `or`, `not` and parentheses.
 """
 
 import re
@@ -12,21 +11,21 @@ from dataclasses import dataclass
 from climate.domain.errors import ClimateError
 
 LONGEST, DEEPEST = 4096, 32
-"""Characters of a rule, and parentheses, `not`s and references within each other."""
+"""Maximum characters of a rule, and maximum depth of parentheses, `not`s and references."""
 
 TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+(?:\([^\s()]*\)[^\s()]*)*)")
-"""A word may have parentheses of its own, as in `%(project_id)s`."""
+"""Token. A word may contain parentheses, as in `%(project_id)s`."""
 
 KINDS = ("role", "rule", "project_id", "user_id", "is_admin")
 
 
 class BadRule(ClimateError):
-    """The rule cannot be understood."""
+    """The rule is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What rules are asked of: who makes a request.  `roles` has the implied ones too."""
+    """Credentials of the requester. `roles` includes the implied ones."""
 
     roles: frozenset[str]
     project_id: str
@@ -38,15 +37,15 @@ Check = Callable[[Credentials], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of a rule, from the next one on."""
+    """Remaining words of a rule."""
 
     left: list[str]
     rules: Mapping[str, str]
     seen: tuple[str, ...]
-    """Names of the rules that led here."""
+    """Names of the rules that refer to this one."""
 
     def taken(self, *words: str) -> bool:
-        """Whether the next word is one of these; it is taken off then."""
+        """Consume the next word if it is one of these, and return whether it was."""
         if self.left and self.left[0].lower() in words:
             self.left.pop(0)
             return True
@@ -54,9 +53,9 @@ class _Words:
 
 
 def compiled(text: str, rules: Mapping[str, str], seen: tuple[str, ...] = ()) -> Check:
-    """Return the check that a rule stands for; `rules` are those that it may refer to, by name.
+    """Return the check for a rule; `rules` are those that it may refer to, by name.
 
-    BadRule says what cannot be understood.
+    Raises BadRule with the cause.
     """
     if len(seen) > DEEPEST:
         raise BadRule(f"rules refer to each other more than {DEEPEST} deep")
@@ -107,7 +106,7 @@ def _check(word: str, words: _Words) -> Check:
     kind, _, match = word.partition(":")
     if kind not in KINDS or not match:
         known = ", ".join(f"{one}:…" for one in KINDS)
-        raise BadRule(f"{word[:64]!r} is no check; known are {known}, @ and !")
+        raise BadRule(f"{word[:64]!r} is not a check; known are {known}, @ and !")
     if kind == "rule":
         return _rule(match, words)
     return _credential(kind, match)
@@ -122,7 +121,7 @@ def _rule(name: str, words: _Words) -> Check:
 
 
 def _credential(kind: str, match: str) -> Check:
-    """What is looked at is one's own: a target such as %(project_id)s is that of the request."""
+    """Return a check of the requester's own credential: a target such as %(project_id)s is that of the request."""
     if kind == "role":
         return lambda who: match.lower() in who.roles
     if kind == "is_admin":
@@ -131,7 +130,7 @@ def _credential(kind: str, match: str) -> Check:
     if match == f"%({kind})s":
         return _everybody
     if "%(" in match:
-        raise BadRule(f"{kind}:{match[:64]} compares with something else than %({kind})s or an id")
+        raise BadRule(f"{kind}:{match[:64]} must compare with %({kind})s or an id")
     return (lambda who: who.project_id == match) if kind == "project_id" else lambda who: who.user_id == match
 
 

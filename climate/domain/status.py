@@ -1,40 +1,40 @@
-"""The states of leases, reservations, events and holds, and how they follow from one another: tables, no branches."""
+"""States of leases, reservations, events and holds, as tables."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """In the order in which the events of a lease run, whatever their times."""
+    """Kind of event, in the order in which the events of a lease run, whatever their times."""
 
-    EXPIRE = "expire_hold"  # ends a lease that is only held and was not confirmed; while it is open, no other runs
-    SYNC = "sync_parts"  # gives the lease's dates to its parts in child zones
-    PREPARE = "prepare_lease"  # has the hosts up when the lease starts
+    EXPIRE = "expire_hold"  # ends a held lease that was not confirmed; while it is open, no other runs
+    SYNC = "sync_parts"  # sends the lease's dates to its parts in child zones
+    PREPARE = "prepare_lease"  # switches the hosts on before the lease starts
     START = "start_lease"
-    ADJUST = "adjust_lease"  # hands over what was added to a lease that had started
-    ADDITIONAL = "additional"  # named by the client, any number: tells plugins and owner, waits for no other event
+    ADJUST = "adjust_lease"  # hands over additions to a running lease
+    ADDITIONAL = "additional"  # named by the client, any number: notifies plugins and owner, waits for no other event
     BEFORE_END = "before_end_lease"
-    CLOSE = "close_lease"  # begins the grace period: nobody boots any more, the end follows
+    CLOSE = "close_lease"  # begins the grace period: no new servers, the end follows
     END = "end_lease"
 
 
 class EventStatus(StrEnum):
-    UNDONE = "UNDONE"  # not begun, or put back to be tried again
-    IN_PROGRESS = "IN_PROGRESS"  # claimed: some worker has it, or will
-    DONE = "DONE"  # its work is done, or not needed any more
-    ERROR = "ERROR"  # given up: it waits for an operator
+    UNDONE = "UNDONE"  # not begun, or put back to be retried
+    IN_PROGRESS = "IN_PROGRESS"  # claimed by a worker, or about to be
+    DONE = "DONE"  # its work is done, or no longer needed
+    ERROR = "ERROR"  # failed: it waits for an operator
 
 
 class LeaseStatus(StrEnum):
-    """Nobody sets it: `LEASE_STATUS` and `HELD_STATUS` say what it is."""
+    """Status of a lease, derived by `LEASE_STATUS` and `HELD_STATUS`, never set."""
 
-    HELD = "HELD"  # a promise with an expiry: nothing of it starts unless it is confirmed
+    HELD = "HELD"  # a hold with an expiry: nothing of it starts unless it is confirmed
     PENDING = "PENDING"
     STARTING = "STARTING"
     ACTIVE = "ACTIVE"
     TERMINATING = "TERMINATING"
     TERMINATED = "TERMINATED"
-    DELETING = "DELETING"  # whatever it would be else but ERROR, once its deletion was asked for
+    DELETING = "DELETING"  # instead of any other status but ERROR, once its deletion was requested
     ERROR = "ERROR"
 
 
@@ -46,7 +46,7 @@ class ReservationStatus(StrEnum):
 
 
 class HoldState(StrEnum):
-    """Held until the lease starts, active until its hosts are back, then released."""
+    """State of a hold: held until the lease starts, active until its hosts are back, then released."""
 
     HELD = "held"
     ACTIVE = "active"
@@ -54,7 +54,7 @@ class HoldState(StrEnum):
 
 
 class PartState(StrEnum):
-    """Of a share of a reservation that lies in a child zone."""
+    """State of a share of a reservation in a child zone."""
 
     PLANNED = "planned"  # the child may have been asked for it
     HELD = "held"
@@ -63,22 +63,22 @@ class PartState(StrEnum):
 
 
 CANCELLED, SKIPPED = "CANCELLED", "SKIPPED"
-"""Outcomes of events that are DONE without having been run."""
+"""Outcomes of events that are DONE without having run."""
 
 MISSED = "MISSED"
-"""Outcome of a start in ERROR that came when its lease was over."""
+"""Outcome of a start in ERROR whose lease is over."""
 
 UNDONE, IN_PROGRESS, DONE, ERROR = EventStatus
 
 EVENT_MOVES: Mapping[EventStatus, frozenset[EventStatus]] = {
     UNDONE: frozenset({IN_PROGRESS, DONE}),  # DONE: skipped or cancelled
     IN_PROGRESS: frozenset({DONE, ERROR, UNDONE}),
-    DONE: frozenset({UNDONE}),  # wanted again, as its time was moved into the future
-    ERROR: frozenset({UNDONE}),  # an operator's requeue
+    DONE: frozenset({UNDONE}),  # to be run again, because its time was moved into the future
+    ERROR: frozenset({UNDONE}),  # requeued by an operator
 }
 
 HELD_STATUS: Mapping[EventStatus, LeaseStatus] = {UNDONE: LeaseStatus.HELD, IN_PROGRESS: LeaseStatus.HELD}
-"""Event that ends the hold -> lease.  Once that event is DONE, the lease is as `LEASE_STATUS` says."""
+"""Event that ends the hold -> lease. Once that event is DONE, `LEASE_STATUS` applies."""
 
 LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
     (UNDONE, UNDONE): LeaseStatus.PENDING,
@@ -92,4 +92,4 @@ LEASE_STATUS: Mapping[tuple[EventStatus, EventStatus], LeaseStatus] = {
     (ERROR, DONE): LeaseStatus.TERMINATED,
     (ERROR, ERROR): LeaseStatus.ERROR,
 }
-"""(start event, end event) -> lease.  A pair that is not listed cannot happen."""
+"""(start event, end event) -> lease. A pair that is not listed cannot happen."""

@@ -1,4 +1,4 @@
-"""What the broker can say of itself: does it answer, and how long are its queues."""
+"""Health of the broker: its answer to a ping, and the lengths of its queues."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,16 +7,16 @@ from typing import Any
 import redis
 
 PATIENCE = 1.0
-"""Seconds that an answer may take."""
+"""Seconds to wait for an answer."""
 
 BINDINGS = "_kombu.binding."
-"""Under keys with this in their name the library that sends messages notes its queues; its prefix stands before it."""
+"""Part of the names of keys under which kombu records its queues; kombu's prefix stands before it."""
 
 BETWEEN = "\x06\x16"
 
 
 def answers(url: str) -> bool:
-    """Whether there is a broker at `url`."""
+    """Return whether a broker answers at `url`."""
     try:
         with _client(url) as client:
             return bool(client.ping())
@@ -25,7 +25,7 @@ def answers(url: str) -> bool:
 
 
 def queues(url: str) -> dict[str, int]:
-    """Queue -> messages waiting in it; empty when the broker is away."""
+    """Return the waiting messages of each queue; empty if the broker is unreachable."""
     try:
         with _client(url) as client:
             return {name: int(client.llen(prefix + name)) for prefix, name in sorted(_names(client))}
@@ -34,7 +34,7 @@ def queues(url: str) -> dict[str, int]:
 
 
 def _names(client: Any) -> set[tuple[str, str]]:
-    """(prefix of the keys, name of the queue)."""
+    """Yield (prefix of the keys, name of the queue)."""
     keys = [key.decode() for key in client.scan_iter(match=f"*{BINDINGS}*", count=1000)]
     return {
         (key.partition(BINDINGS)[0], member.decode().rpartition(BETWEEN)[2])

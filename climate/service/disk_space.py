@@ -1,4 +1,4 @@
-"""Free space on the disks, and reports of a full one."""
+"""Free disk space, and reports of a full disk."""
 
 import shutil
 import time
@@ -12,16 +12,16 @@ import structlog
 from climate.service.process_health import Check
 
 TOO_LITTLE = 64 * 1024**2
-"""Bytes at CLIMATE_HOME under which its disk is taken for full."""
+"""Free bytes at CLIMATE_HOME below which its disk counts as full."""
 
 REMEMBERED = 60.0
-"""Seconds for which a disk is said to be full after a write failed there; also the time between two log lines."""
+"""Seconds for which a disk counts as full after a failed write; also the time between two log lines."""
 
 log = structlog.get_logger(__name__)
 
 
 def free_at(folder: Path) -> int | None:
-    """Return the free bytes on the disk of a folder, or of the nearest above it; None where nobody can say."""
+    """Return the free bytes on the disk of a folder, or of its nearest existing parent; None if unknown."""
     folder = folder.absolute()
     try:
         return shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.is_dir())).free
@@ -31,7 +31,7 @@ def free_at(folder: Path) -> int | None:
 
 @dataclass
 class DiskWatch:
-    """Remembers when a process was last refused a write for want of room."""
+    """Remembers when a process last failed to write for lack of space."""
 
     home: Path
     free: Callable[[Path], int | None] = free_at
@@ -42,7 +42,7 @@ class DiskWatch:
     _lock: Lock = field(default_factory=Lock)
 
     def note(self, what: str) -> None:
-        """Note that a write failed; `what` is full.  Logged at most once a minute."""
+        """Record that a write failed; `what` is full. Logged at most once a minute."""
         now = self.now()
         with self._lock:
             self._refused, self._what = now, what
@@ -50,14 +50,14 @@ class DiskWatch:
             if not quiet:
                 self._logged = now
         if not quiet:
-            log.error("a disk is full: nothing can be written there until there is room", disk=what)
+            log.error("disk full; writes fail until space is freed", disk=what)
 
     def check(self) -> Check:
-        """Tell whether there is room: nothing was refused lately, and the disk of the home is not full."""
+        """Return whether there is space: no recent write failed, and the disk of CLIMATE_HOME is not full."""
         if self._refused is not None and self.now() - self._refused < REMEMBERED:
             ago = self.now() - self._refused
             return Check("disk", False, f"{self._what} is full, a write failed {ago:.0f} s ago: free some space")
         free = self.free(self.home)
         if free is not None and free < TOO_LITTLE:
             return Check("disk", False, f"{free / 1024**2:.0f} MB are free at CLIMATE_HOME: free some space")
-        return Check("disk", True, "there is room" if free is None else f"{free / 1024**3:.1f} GB are free")
+        return Check("disk", True, "there is enough space" if free is None else f"{free / 1024**3:.1f} GB are free")

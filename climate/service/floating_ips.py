@@ -1,4 +1,4 @@
-"""Floating addresses that can be reserved: registered, shown, taken off the books; and who holds them when."""
+"""Inventory of reservable floating IPs: register, list, delete, and list their allocations."""
 
 from ipaddress import IPv4Address, IPv4Network
 from uuid import UUID
@@ -19,11 +19,10 @@ from climate.store.idempotency import Key
 def register(
     climate: Climate, caller: Caller, network: str, address: str, key: Key | None = None, *, dry_run: bool = False
 ) -> FloatingIp:
-    """Take an address of a network outside, by its id or name, into those that can be reserved.
+    """Register an address of an external network, given by id or name, as reservable.
 
-    NotFound where the cloud knows no such network, InvalidInput for an address
-    that is in none of its subnets or that the cloud uses itself, Conflict
-    where it is registered already (reservation.md 1.5 P1).
+    Raises NotFound for an unknown network. Raises InvalidInput for an address in none of its subnets or in use by
+    the cloud itself. Raises Conflict for a registered address.
     """
     require(caller, "floatingips:post")
     with shortages.of_the_cloud():
@@ -45,7 +44,7 @@ def register(
 
 
 def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
-    """The subnet that an address is of; InvalidInput where it is of none, or not free for reservations there."""
+    """Return the subnet of an address; raise InvalidInput if there is none, or it cannot be reserved there."""
     known = {subnet.cidr: subnet for subnet in network.subnets}
     cidr = next((cidr for cidr in known if address in IPv4Network(cidr)), None)
     if cidr is None:
@@ -60,27 +59,27 @@ def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
     for first, last in subnet.handed_out:
         if IPv4Address(first) <= address <= IPv4Address(last):
             raise InvalidInput(
-                f"floating_ip_address {address} is in {first} - {last}, which the cloud gives out itself; "
+                f"floating_ip_address {address} is in {first} - {last}, which the cloud allocates itself; "
                 f"name another address of {cidr}"
             )
     return subnet
 
 
 def get(climate: Climate, caller: Caller, floatingip_id: str) -> FloatingIp:
-    """A registered address; NotFound where there is none of that id."""
+    """Return a registered address; raise NotFound for an unknown id."""
     require(caller, "floatingips:get")
     return work(climate, lambda conn, patient: floating_ips.get(conn, _id(floatingip_id)))
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[FloatingIp]:
-    """All registered addresses, in one statement; InvalidInput for an unknown marker."""
+    """Return all registered addresses, in one statement; raise InvalidInput for an unknown marker."""
     require(caller, "floatingips:get")
     after = None if marker is None else marker_id(marker)
     return work(climate, lambda conn, patient: floating_ips.listed(conn, after, limit))
 
 
 def remove(climate: Climate, caller: Caller, floatingip_id: str, *, dry_run: bool = False) -> None:
-    """Register an address no longer; Conflict says how many leases count on it, now or later."""
+    """Unregister an address; raise Conflict with the number of leases that hold it, now or later."""
     require(caller, "floatingips:delete")
 
     def act(conn: Connection, patient: bool) -> None:
@@ -97,7 +96,7 @@ def remove(climate: Climate, caller: Caller, floatingip_id: str, *, dry_run: boo
 def allocations(
     climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
 ) -> list[tuple[FloatingIp, list[Allocated]]]:
-    """A page of all addresses with who holds them, now and later; those that nobody holds have an empty list."""
+    """Return a page of all addresses with their present and future allocations."""
     require(caller, "floatingips:allocations")
     after = None if marker is None else marker_id(marker)
 
@@ -112,7 +111,7 @@ def allocations(
 
 
 def allocation(climate: Climate, caller: Caller, floatingip_id: str) -> tuple[FloatingIp, list[Allocated]]:
-    """One address with who holds it, now and later."""
+    """Return one address with its present and future allocations."""
     require(caller, "floatingips:allocations")
 
     def act(conn: Connection, patient: bool) -> tuple[FloatingIp, list[Allocated]]:
@@ -123,7 +122,7 @@ def allocation(climate: Climate, caller: Caller, floatingip_id: str) -> tuple[Fl
 
 
 def _id(text: str) -> UUID:
-    """An id from the wire; what is no UUID is nobody's id."""
+    """Parse an id of a request; raise NotFound unless it is a UUID."""
     try:
         return UUID(text)
     except ValueError:
@@ -131,7 +130,7 @@ def _id(text: str) -> UUID:
 
 
 def marker_id(marker: str) -> UUID:
-    """The id of the last row of the page before; InvalidInput where that is none."""
+    """Parse the id of the last row of the page before; raise InvalidInput unless it is a UUID."""
     try:
         return UUID(marker)
     except ValueError:

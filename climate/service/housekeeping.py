@@ -1,4 +1,4 @@
-"""Upkeep that need not be done at once."""
+"""Deletion of expired rows, and heartbeats of processes."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -17,7 +17,7 @@ from climate.store.leases import fences, healing_waits
 log = structlog.get_logger(__name__)
 
 PORTIONS = 20
-"""Portions that one kind of rows loses at a time; the rest is for the next time."""
+"""Maximum number of portions of one kind of rows in one run."""
 
 Forget = Callable[[Climate, Connection], int]
 
@@ -31,27 +31,25 @@ OLD: Mapping[str, Forget] = {
         conn, climate.now(conn) - timedelta(days=climate.settings.notice_days)
     ),
 }
-"""What is forgotten or corrected after a while; each sees to a portion and says how many rows that were."""
+"""Expired rows and corrections; each function processes a portion and returns its number of rows."""
 
 
 def show_life(climate: Climate, process: str, *roles: str) -> None:
-    """Say that this process has just done what the roles stand for; readiness looks at how long ago that was."""
+    """Record that this process has just done the work of these roles; readiness checks the age of that."""
     work(climate, lambda conn, patient: heartbeats.beat(conn, roles, process, climate.now(conn)))
 
 
 def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
-    """Forget old idempotency keys, fences, tries of healing and notices, and processes that are long gone.
+    """Delete expired idempotency keys, fences, healing attempts, notifications and processes.
 
-    Causes of hosts that a process of an older release has moved are corrected.
-
-    Each portion is a transaction of its own, and the trouble of one kind keeps no other from
-    being forgotten.  `alive` is called after each portion.
+    Also corrects causes of hosts that a process of an older release has moved. Each portion is a transaction of
+    its own, and an error of one kind does not stop the others. `alive` is called after each portion.
     """
     for name, forget in OLD.items():
         try:
             _forget(climate, forget, alive)
         except (Unavailable, *db_errors.ERRORS) as error:
-            log.warning("old rows are kept for now", rows=name, error=db_errors.reason(error))
+            log.warning("expired rows not deleted", rows=name, error=db_errors.reason(error))
 
 
 def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:

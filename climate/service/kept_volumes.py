@@ -1,4 +1,4 @@
-"""Volumes that are kept after their lease: what their owners have deleted is free again."""
+"""Release of kept amounts of storage when their owners have deleted the volumes."""
 
 from dataclasses import replace
 
@@ -19,28 +19,28 @@ log = structlog.get_logger(__name__)
 
 
 def release(climate: Climate) -> int:
-    """Give back what is left of no volume; how many reservations gave something back."""
+    """Release the amounts of deleted volumes; return the number of reservations that released some."""
     kept = work(climate, lambda conn, patient: inventories.kept(conn))
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])
-    return sum(_tried(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
+    return sum(_release_one(climate, one, [v for v in there if v.pool == str(one.reservation_id)]) for one in kept)
 
 
-def _tried(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
-    """The same for one reservation; the broken rows of its lease keep no other from giving back."""
+def _release_one(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
+    """Release the amounts of one reservation. Broken rows of its lease do not stop the others."""
     try:
         return _released(climate, one, there)
     except Exception as error:
         if not repair.is_its_own(error):
             raise
         reason = str(error)[:200]
-        log.warning("kept volumes are not given back", reservation_id=str(one.reservation_id), reason=reason)
+        log.warning("kept storage not released", reservation_id=str(one.reservation_id), reason=reason)
         return False
 
 
 def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
-    """Record what a reservation keeps still, where that has become less."""
+    """Record the amounts that a reservation still keeps, if they have decreased."""
     with climate.engine.begin() as conn:
         lease = leases.holding(conn, one.end_event)
         holds = lease.reservation(one.reservation_id).amounts
@@ -55,5 +55,5 @@ def _released(climate: Climate, one: Kept, there: list[CloudVolume]) -> bool:
 
 
 def _left(hold: AmountHold, backend: str, there: list[CloudVolume]) -> AmountHold:
-    """Never more than was held: the promise is the upper bound."""
+    """Return the remaining amounts, at most those that were held."""
     return replace(hold, amount=min(hold.amount, sum(v.size_gb for v in there if v.backend == backend)))

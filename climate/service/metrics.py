@@ -1,4 +1,4 @@
-"""Figures of the engine at one moment, for Prometheus."""
+"""Metrics of the engine for Prometheus."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from climate.store.metrics import Figures
 
 @dataclass(frozen=True, slots=True)
 class EngineFigures:
-    """Events and leases, hosts in each pool, and power of hosts."""
+    """Counts of events and leases, hosts in each pool, and power states of hosts."""
 
     leases: Figures
     pools: Mapping[Pool, Count]
@@ -23,7 +23,7 @@ class EngineFigures:
 
 
 def read(climate: Climate) -> EngineFigures | None:
-    """Return the figures of now; None while the database does not answer."""
+    """Return the present counts; None while the database does not answer."""
     try:
         with reading(climate.engine) as conn:
             now = climate.now(conn)

@@ -1,4 +1,4 @@
-"""Health of the processes that a deployment needs, judged by their last work."""
+"""Health of the processes of a deployment, judged by their last work."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -13,34 +13,34 @@ from climate.store import heartbeats, metrics
 from climate.store.leases import due_events, event_claims
 
 SLOWEST_BEAT = 10.0
-"""Seconds without a sign of life after which the pollers are taken for dead; at least five of their longest sleeps."""
+"""Seconds without a heartbeat after which the pollers count as dead; at least five of their longest sleeps."""
 
 LONGEST_WAIT = 60.0
-"""Seconds that a due event may wait while no poller has got to the end of what is due."""
+"""Seconds that a due event may wait while no poller has processed all due events."""
 
 POLLER = "poller"
-"""Role of a process that has claimed what is due, or found nothing."""
+"""Role of a process that has claimed due events, or found none."""
 CAUGHT_UP = "caught-up"
-"""Role of a process that has looked at all that is due, or filled a queue: what is left waits for something else."""
+"""Role of a process that has examined all due events, or filled a queue: the rest waits for something else."""
 CELLS = "cells"
 
 CELLS_BEAT = 45.0
-"""Seconds without a sign of life after which the cells processes are taken for dead; they show it every ten."""
+"""Seconds without a heartbeat after which the cells processes count as dead; they send one every ten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is needed.  `detail` names no address and no secret."""
+    """Result of one check. `detail` contains no address and no secret."""
 
     name: str
     ok: bool
     detail: str
     warns: bool = False
-    """It is ok, and an operator should look at it all the same."""
+    """Set if the check passes but an operator should look at it."""
 
 
 def checks(climate: Climate, conn: Connection, moment: datetime) -> Iterator[Check]:
-    """Yield the checks of all processes that show signs of life."""
+    """Yield the checks of all processes that send heartbeats."""
     now = moment.timestamp()
     yield check_poller(conn, now, max(SLOWEST_BEAT, 5 * climate.settings.poll_seconds))
     yield check_events(conn, moment)
@@ -50,12 +50,12 @@ def checks(climate: Climate, conn: Connection, moment: datetime) -> Iterator[Che
 
 
 def queues(climate: Climate) -> list[str]:
-    """Return the queues that some worker has to read: events of each resource type, and the common one."""
+    """Return the queues that need a worker: events of each resource type, and the common one."""
     return sorted({QUEUE, *map(queue_of, climate.plugins)})
 
 
 def check_poller(conn: Connection, now: float, slowest: float) -> Check:
-    """Some poller has claimed what is due lately, or found nothing: one whose claims fail is none."""
+    """Check that a poller has recently claimed due events, or found none; a poller whose claims fail does not count."""
     at = heartbeats.latest(conn, POLLER)
     if at is None:
         return Check("poller", False, "never heard of: start `climate poller`")
@@ -65,7 +65,7 @@ def check_poller(conn: Connection, now: float, slowest: float) -> Check:
 
 
 def check_events(conn: Connection, now: datetime) -> Check:
-    """No event has waited long that might have been claimed: it has, or a poller has seen that it cannot run yet."""
+    """Check that no event waits long for a claim, unless a poller has seen that it cannot run yet."""
     since, seen = due_events.oldest(conn, now), heartbeats.latest(conn, CAUGHT_UP)
     if since is None:
         return Check("events", True, "none is due")
@@ -76,7 +76,7 @@ def check_events(conn: Connection, now: datetime) -> Check:
 
 
 def check_cells(conn: Connection, now: float) -> Check:
-    """Some cells process has been heard of lately: without one, builds and messages of cells wait."""
+    """Check that a cells process sent a heartbeat recently; without one, builds and messages of cells wait."""
     at = heartbeats.latest(conn, CELLS)
     if at is None:
         return Check("cells", False, "no cells process was ever heard of: run `climate cells`")
@@ -86,7 +86,7 @@ def check_cells(conn: Connection, now: float) -> Check:
 
 
 def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> Check:
-    """Each queue has a worker that was heard of lately, and no event waits long for one."""
+    """Check that each queue has a live worker, and that no event waits long for one."""
     known = heartbeats.by_queue(conn, now - metrics.ALIVE)
     missing = [name for name in needed if name not in known or not known[name].alive]
     if missing:
@@ -102,10 +102,10 @@ def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> C
 
 
 def since(at: datetime | None) -> str:
-    """Return since when something was not heard of, in words."""
+    """Return the text about the time since the last heartbeat."""
     return "(never heard of)" if at is None else f"since {said(at)}"
 
 
 def said(moment: datetime) -> str:
-    """Return a moment as texts name it."""
+    """Format a time for texts."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

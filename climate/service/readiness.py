@@ -1,4 +1,4 @@
-"""Is this deployment ready to serve?  One short answer per thing that it needs."""
+"""Readiness of this deployment, with one short result for each dependency."""
 
 from collections.abc import Callable, Collection
 from importlib import resources
@@ -16,7 +16,7 @@ from climate.settings import SettingError, Settings
 from climate.store import db_errors, schema_versions
 
 CLOCKS_APART = 2.0
-"""Seconds that this process's clock may differ from the database's, which is the one that counts."""
+"""Maximum difference in seconds between this process's clock and the database's."""
 
 NEEDS = (
     "database",
@@ -36,7 +36,7 @@ NEEDS = (
 
 
 def needed(settings: Settings) -> frozenset[str]:
-    """Return the checks without which the deployment is not ready; SettingError for a word that is no check."""
+    """Return the checks that readiness requires; raise SettingError for an unknown one."""
     words = frozenset(word.strip() for word in settings.ready_needs.split(",") if word.strip())
     if unknown := sorted(words - set(NEEDS)):
         there = ", ".join(NEEDS)
@@ -45,43 +45,43 @@ def needed(settings: Settings) -> frozenset[str]:
 
 
 def missing(checks: Collection[Check], settings: Settings) -> list[Check]:
-    """Return the failed checks without which the deployment is not ready."""
+    """Return the failed checks among the required ones."""
     needs = needed(settings)
     return [check for check in checks if check.name in needs and not check.ok]
 
 
 def readiness(climate: Climate, wall: Callable[[], float] = time, disk: DiskWatch | None = None) -> list[Check]:
-    """Return the checks of what every deployment has.  `disk` knows of writes that failed in this process."""
+    """Return the checks of the dependencies of every deployment. `disk` knows failed writes of this process."""
     of_disk = (disk or DiskWatch(climate.settings.home)).check()
     return [*of_database(climate, wall), check_broker(climate.settings.redis_url), of_disk]
 
 
 def check_broker(url: str) -> Check:
-    """The broker answers."""
+    """Check that the broker answers."""
     ok = broker.answers(url)
     return Check("broker", ok, "answers" if ok else "does not answer")
 
 
 def check_migrations(conn: Connection) -> Check:
-    """The tables are those of this release."""
+    """Check that the tables are those of this release."""
     if schema_versions.present(conn) == wanted_migrations():
         return Check("migrations", True, "at head")
     return Check("migrations", False, "not at head: run `climate migrate`")
 
 
 def wanted_migrations() -> frozenset[str]:
-    """The newest revisions of this release."""
+    """Return the newest revisions of this release."""
     return schema_versions.wanted(Path(str(resources.files("migrations"))))
 
 
 def check_clock(now: float, here: float) -> Check:
-    """This process's clock agrees with the database's."""
+    """Check that this process's clock agrees with the database's."""
     apart = abs(here - now)
     return Check("clock", apart <= CLOCKS_APART, f"{apart:.1f} s from the database's")
 
 
 def of_database(climate: Climate, wall: Callable[[], float] = time) -> list[Check]:
-    """Return the checks that need the database; when it is away nothing is known of the rest, and only that is said."""
+    """Return the checks that need the database; if it is unreachable, only that result is returned."""
     found: list[Check] = []
     try:
         with reading(climate.engine) as conn:

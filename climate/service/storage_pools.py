@@ -1,4 +1,4 @@
-"""Pools of storage that can be reserved: registered, shown, changed, taken off the books; and who holds how much."""
+"""Inventory of reservable storage pools: register, list, update, delete, and list their allocations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ RESOURCE_TYPE = "storage:pool"
 
 @dataclass(frozen=True, slots=True)
 class PoolOrder:
-    """A pool to be registered.  `backend` is what the cloud calls the place in which its volumes are made."""
+    """Pool to register. `backend` is the cloud's name of the backend for its volumes."""
 
     name: str
     storage_class: str
@@ -35,10 +35,10 @@ class PoolOrder:
 def register(
     climate: Climate, caller: Caller, order: PoolOrder, key: Key | None = None, *, dry_run: bool = False
 ) -> Inventory:
-    """Take a backend of the cloud into the storage that can be reserved.
+    """Register a backend of the cloud as reservable storage.
 
-    NotFound where the cloud has no such backend, InvalidInput where it is
-    smaller than `capacity_gb`, Conflict where its name or the backend is taken.
+    Raises NotFound for an unknown backend, InvalidInput if it is smaller than `capacity_gb`, and Conflict if its
+    name or the backend is taken.
     """
     require(caller, "storage_pools:post")
     _check_capacity(climate, order.backend, order.capacity_gb)
@@ -76,13 +76,13 @@ def _check_capacity(climate: Climate, backend: str, capacity_gb: int) -> None:
 
 
 def get(climate: Climate, caller: Caller, pool_id: str) -> Inventory:
-    """A registered pool; NotFound where there is none of that id."""
+    """Return a registered pool; raise NotFound for an unknown id."""
     require(caller, "storage_pools:get")
     return work(climate, lambda conn, patient: inventory_pools.get(conn, RESOURCE_TYPE, _id(pool_id)))
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Inventory]:
-    """All registered pools; InvalidInput for an unknown marker."""
+    """Return all registered pools; raise InvalidInput for an unknown marker."""
     require(caller, "storage_pools:get")
     after = None if marker is None else _marker(marker)
     return work(climate, lambda conn, patient: inventory_pools.listed(conn, RESOURCE_TYPE, after, limit))
@@ -93,8 +93,8 @@ def change(
 ) -> Inventory:
     """Change `name`, `capacity_gb` or `closed` of a pool.
 
-    Conflict where more is promised of it at one instant than it would have,
-    InvalidInput where its backend is smaller.
+    Raises Conflict if more is promised of it at one instant than it would have, and InvalidInput if its backend
+    is smaller.
     """
     require(caller, "storage_pools:put")
     capacity = changes.get("capacity_gb")
@@ -116,7 +116,7 @@ def change(
 
 
 def remove(climate: Climate, caller: Caller, pool_id: str, *, dry_run: bool = False) -> None:
-    """Register a pool no longer; Conflict says how many leases count on it or keep volumes there."""
+    """Unregister a pool; raise Conflict with the number of leases that hold it or keep volumes there."""
     require(caller, "storage_pools:delete")
 
     def act(conn: Connection, patient: bool) -> None:
@@ -133,7 +133,7 @@ def remove(climate: Climate, caller: Caller, pool_id: str, *, dry_run: bool = Fa
 def allocations(
     climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
 ) -> list[tuple[Inventory, list[Allocated]]]:
-    """A page of all pools with who holds how much of them, now and later; an empty list where nobody does."""
+    """Return a page of all pools with their present and future allocations."""
     require(caller, "storage_pools:allocations")
     after = None if marker is None else _marker(marker)
 
@@ -148,7 +148,7 @@ def allocations(
 
 
 def allocation(climate: Climate, caller: Caller, pool_id: str) -> tuple[Inventory, list[Allocated]]:
-    """One pool with who holds how much of it, now and later."""
+    """Return one pool with its present and future allocations."""
     require(caller, "storage_pools:allocations")
 
     def act(conn: Connection, patient: bool) -> tuple[Inventory, list[Allocated]]:
@@ -159,7 +159,7 @@ def allocation(climate: Climate, caller: Caller, pool_id: str) -> tuple[Inventor
 
 
 def _id(text: str) -> UUID:
-    """An id from the wire; what is no UUID is nobody's id."""
+    """Parse an id of a request; raise NotFound unless it is a UUID."""
     try:
         return UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The unit of work: one transaction, tried again where that is safe and may help."""
+"""Transactions with retries where these are safe and useful."""
 
 from collections.abc import Callable
 from threading import Event as Pause
@@ -23,16 +23,16 @@ LONGEST_PAUSE = 0.05
 RESTARTS = 20
 
 QUICK_TRIES = 3
-"""How often it is tried without waiting for hosts; between two tries somebody else has to be done with one."""
+"""Number of attempts without waiting for hosts; each ends when a concurrent transaction is done with one."""
 
 
 def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
     """Run `act(conn, patient)` in a transaction; commit, or with `keep` false roll back.
 
-    It is first run impatiently and, where it raises TryPatiently, again once its rivals are done,
-    a few times at most, then with patience; and anew where it meets hosts out of order.  Clashes and broken
-    connections are tried again a few times, then Unavailable.  Any error leaves nothing behind, but
-    Undecided: the commit itself was under way, and nobody knows whether it was done.
+    The first attempts do not wait for locks. If they raise TryPatiently, `act` runs again once its rivals are
+    done, a few times at most, and then with patience. It also runs again if it meets hosts out of order. Clashes
+    and broken connections are retried a few times, then Unavailable is raised. An error leaves nothing behind,
+    except Undecided: the connection broke during the commit, so its result is unknown.
     """
     for turn in range(TRIES + 1):
         try:
@@ -67,7 +67,7 @@ def _outlasted(climate: Climate, hurdle: TryPatiently) -> bool:
 
 
 def _in_order(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:
-    """Start again, a few times, where the hosts that `act` needs are not locked in order; Busy when that is in vain."""
+    """Restart a few times if the hosts that `act` needs are not locked in order; then raise Busy."""
     ahead: frozenset[int] = frozenset()
     for _ in range(RESTARTS):
         try:
@@ -78,7 +78,7 @@ def _in_order(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:
 
 
 class _InCommit(Exception):
-    """The connection broke while the commit was under way."""
+    """The connection broke during the commit."""
 
 
 def _once(climate: Climate, act: Callable[[Connection], T], ahead: frozenset[int], keep: bool) -> T:

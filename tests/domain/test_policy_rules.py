@@ -47,10 +47,10 @@ def test_what_a_rule_says(rule: str, holds: bool) -> None:
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("role", "'role' is no check; known are role:"),
-        ("role:", "'role:' is no check"),
-        ("group:x", "'group:x' is no check"),
-        ("http://there/check", "is no check"),
+        ("role", "'role' is not a check; known are role:"),
+        ("role:", "'role:' is not a check"),
+        ("group:x", "'group:x' is not a check"),
+        ("http://there/check", "is not a check"),
         ("role:a role:b", "'role:b' stands where 'and', 'or' or the end should"),
         ("role:a and", "a check is missing"),
         ("and role:a", "a check is missing"),
@@ -61,7 +61,7 @@ def test_what_a_rule_says(rule: str, holds: bool) -> None:
         ("rule:nobody", "there is no rule 'nobody'"),
         ("rule:itself", "rule:itself refers to itself"),
         ("rule:one", "refers to itself"),
-        ("project_id:%(user_id)s", "compares with something else"),
+        ("project_id:%(user_id)s", "must compare with"),
         ("(" * 40 + "@" + ")" * 40, "nested more than 32 deep"),
         ("not " * 40 + "@", "nested more than 32 deep"),
         ("role:a or " * 500 + "@", "4096 characters at most"),

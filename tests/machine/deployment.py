@@ -249,7 +249,7 @@ class Site(World):
             self.rounds()
             ran = self.run_all()
             for lease in self.failed_ends():
-                events.requeue(self.climate, ADMIN, lease.event("end_lease").id)
+                events.requeue(self.climate, ADMIN, lease.event(EventKind.END).id)
             wait = event_claims.next_due(self.climate)
             quiet = 0 if ran or wait is not None or self._claimed() else quiet + 1
             if quiet == 4:

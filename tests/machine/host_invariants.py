@@ -10,7 +10,7 @@ from climate.domain.hosts.pools import READY, HostPlace, OnEnd, Pool
 from climate.domain.lease import Lease, Reservation
 from climate.domain.status import DONE, EventKind, HoldState, LeaseStatus
 from climate.plugin import CLOUD_POOLS
-from climate.service.leases.reallocation import curable
+from climate.service.leases.reallocation import can_reallocate
 from climate.store.hosts.maintenance import ACTIVE
 from tests.machine.deployment import Site, Taken
 from tests.machine.invariants import count, every_lease_is_over, the_engine_is_sound
@@ -159,7 +159,12 @@ def what_is_missing_cannot_be_had(site: Site) -> None:
     soon = timedelta(seconds=site.settings.healing_seconds)
     for lease in site.leases():
         for r in lease.reservations:
-            if not r.missing or "max" not in r.spec or not curable(lease, now) or lease.period.start > now + soon:
+            if (
+                not r.missing
+                or "max" not in r.spec
+                or not can_reallocate(lease, now)
+                or lease.period.start > now + soon
+            ):
                 continue
             start = max(now, lease.period.start)
             until = lease.event(EventKind.END).due_at + timedelta(seconds=site.settings.cleaning_time)

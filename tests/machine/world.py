@@ -12,7 +12,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.period import Period
-from climate.domain.status import HoldState
+from climate.domain.status import EventKind, HoldState
 from climate.power import PowerDriver
 from climate.service.leases import event_claims, events
 from climate.settings import Settings
@@ -182,7 +182,7 @@ class World:
             event_claims.rescue(self.climate, "poller")
             ran = self.run_all()
             for lease in self.failed_ends():
-                events.requeue(self.climate, ADMIN, lease.event("end_lease").id)  # type: ignore[arg-type]
+                events.requeue(self.climate, ADMIN, lease.event(EventKind.END).id)
             wait = event_claims.next_due(self.climate)
             if self._claimed():
                 self.clock.forward(seconds=20)

@@ -126,7 +126,7 @@ def test_a_round_that_moves_a_host_after_the_claim_delays_its_start_for_a_moment
     assert cleaning.tend(cleaned) == 8
     run(cleaned, message)
     start = lease_actions.event(cleaned, following, START)
-    assert (start.status, start.attempts, start.reason) == (UNDONE, 0, "something of it was worked on meanwhile")
+    assert (start.status, start.attempts, start.reason) == (UNDONE, 0, "a later claim changed one of its resources")
     clock.forward(seconds=1)
     run_due(cleaned)
     assert get(cleaned, following).status is LeaseStatus.ACTIVE

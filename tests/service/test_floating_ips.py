@@ -83,7 +83,7 @@ def test_a_lease_of_hosts_and_addresses(climate: Climate, clock: Clock, cloud: F
 def test_required_addresses_are_among_them(climate: Climate, clock: Clock) -> None:
     registered(climate, 4)
     assert allocated(make(climate, clock, addresses_wanted(2, spelled(13)))) == [spelled(10), spelled(13)]
-    with pytest.raises(NotEnoughAddresses, match=r"not to be had are 203\.0\.113\.13, 203\.0\.113\.77"):
+    with pytest.raises(NotEnoughAddresses, match=r"unavailable are 203\.0\.113\.13, 203\.0\.113\.77"):
         make(climate, clock, addresses_wanted(2, spelled(13), spelled(77)))
 
 
@@ -316,8 +316,8 @@ def test_registering(climate: Climate) -> None:
         (spelled(1), "is the gateway of 203.0.113.0/24"),
         (spelled(0), "is the first or last"),
         (spelled(255), "is the first or last"),
-        (spelled(100), r"is in 203\.0\.113\.100 - 203\.0\.113\.199, which the cloud gives out itself"),
-        (spelled(199), "which the cloud gives out itself"),
+        (spelled(100), r"is in 203\.0\.113\.100 - 203\.0\.113\.199, which the cloud allocates itself"),
+        (spelled(199), "which the cloud allocates itself"),
     ):
         with pytest.raises(InvalidInput, match=says):
             floating_ips.register(climate, ADMIN, NETWORK, address)

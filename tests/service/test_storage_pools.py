@@ -121,7 +121,7 @@ def test_it_grows_while_it_is_active_and_never_shrinks(climate: Climate, clock: 
             change(climate, lease, **refused)
     with pytest.raises(Conflict, match="storage_class cannot be updated"):
         change(climate, lease, storage_class="tape")
-    with pytest.raises(NotEnoughStorage, match="stays where it is"):
+    with pytest.raises(NotEnoughStorage, match="cannot move"):
         change(climate, lease, size_gb=120)
     assert check.differences(climate) == []
 

@@ -279,7 +279,7 @@ def test_floating_ips(stack: Stack, boss: Command, demo: Command, blazar: Comman
     own = demo("floating", "ip", "list", "-f", "json").json()
     assert {row["Floating IP Address"] for row in own} == set(one["allocated_floatingips"])
     again = demo(*create, "again")
-    assert (again.code, "not to be had are 203.0.113.4" in again.err) == (1, True), again
+    assert (again.code, "unavailable are 203.0.113.4" in again.err) == (1, True), again
     grow = ("reservation", "lease", "set", "--reservation", f"id={one['id']},amount=3", "outside")
     assert demo(*grow).code == 0
     await_so(lambda: len(demo("floating", "ip", "list", "-f", "json").json()) == 3, 60, "the third address")

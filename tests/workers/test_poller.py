@@ -167,7 +167,7 @@ def test_trouble_of_one_chore_keeps_no_other_from_being_done(
             conn.execute(text("ALTER TABLE elsewhere RENAME TO notices"))
         poller.deployment.climate.engine.dispose()
     assert done == ["builds"]
-    assert "old rows are kept for now" in capsys.readouterr().out
+    assert "expired rows not deleted" in capsys.readouterr().out
 
 
 def test_rings_for_services_wait_for_no_chore(database_url: str) -> None:

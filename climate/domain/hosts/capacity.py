@@ -1,7 +1,7 @@
-"""Room for servers of one size on hosts that reservations share: counted per slot, and at every instant.
+"""Capacity of hosts that reservations share: slots for servers of one size, at every instant.
 
-A slot is room for one server.  Time is half-open: what ends at the moment when
-something else begins makes room for it.
+A slot is room for one server. Periods are half-open: a use that ends at the start of another does not overlap
+it.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ EVER, EVER_AFTER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a server, of a host, or of what is taken of one.  MB of memory, GB of disk."""
+    """Size of a server, of a host, or of a use. Memory is in MB, disk in GB."""
 
     vcpus: int
     memory_mb: int
@@ -39,7 +39,7 @@ NOTHING = Size(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What somebody takes of a host for a time; with `size` None all of it."""
+    """Use of a host for a period; the whole host if `size` is None."""
 
     host: int
     during: Period
@@ -48,7 +48,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many slots of a host are free throughout a window."""
+    """Number of slots of a host that are free throughout a window."""
 
     host: int
     free: int
@@ -56,36 +56,36 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """So many slots of a size; with `affinity` True all on one host, with False each on another one."""
+    """Request for slots of a size. `affinity` True: all on one host; False: each on another host."""
 
     size: Size
     amount: int
     affinity: bool | None = None
     kept: Mapping[int, int] = field(default_factory=dict)
-    """Slots by host that are in use already, and have to stay where they are."""
+    """Slots by host that are in use already and must stay there."""
 
     @property
     def least(self) -> int:
-        """Free slots below which a host is of no use."""
+        """Return the number of free slots below which a host is of no use."""
         return self.amount if self.affinity else 1
 
     @property
     def most(self) -> int:
-        """Slots beyond which a host is of no more use."""
+        """Return the number of slots beyond which a host is of no more use."""
         return 1 if self.affinity is False else self.amount
 
     def worth(self, free: int) -> int:
-        """How many slots a host with so many free ones can contribute."""
+        """Return the number of slots that a host with so many free ones contributes."""
         return min(free, self.most) if free >= self.least else 0
 
 
 def group_id(reservation_id: UUID) -> str:
-    """Of the server group through which the affinity of a reservation is kept."""
+    """Id of the server group that keeps the affinity of a reservation."""
     return str(uuid5(reservation_id, SERVER_GROUP))
 
 
 def choose(rooms: Sequence[Room], order: Order) -> dict[int, int] | None:
-    """Slots by host, from the first rooms on as many of each as it has; None where that is not enough."""
+    """Return slots by host, taking as many as possible from each room in order; None if they do not suffice."""
     worth = {room.host: order.worth(room.free) for room in rooms}
     if any(worth.get(host, 0) < slots for host, slots in order.kept.items()):
         return None
@@ -100,7 +100,7 @@ def choose(rooms: Sequence[Room], order: Order) -> dict[int, int] | None:
 
 
 def fitting(order: Order, rooms: Iterable[Room]) -> int:
-    """How many slots there are at most for an order of that kind, however many it asks for."""
+    """Return the maximum number of slots for an order of that kind, regardless of its amount."""
     free = [room.free for room in rooms if room.free > 0]
     if order.affinity is None:
         return sum(free)
@@ -108,10 +108,9 @@ def fitting(order: Order, rooms: Iterable[Room]) -> int:
 
 
 def peak(uses: Iterable[Use], window: Period) -> Size | None:
-    """The most that is taken of a host at any instant of the window; None: at some instant all of it.
+    """Return the maximum use of a host at any instant of the window; None if it is used as a whole at some instant.
 
-    Each part for itself, which is enough: the part that is shortest at its
-    worst instant is what limits the slots.
+    Each component has its own maximum. This suffices, because the scarcest component limits the slots.
     """
     steps: list[tuple[datetime, int, Size]] = []
     for use in uses:
@@ -121,14 +120,14 @@ def peak(uses: Iterable[Use], window: Period) -> Size | None:
             return None
         steps += [(max(use.during.start, window.start), 1, use.size), (use.during.end, -1, use.size)]
     taken, most = [0, 0, 0], [0, 0, 0]
-    for _, sign, size in sorted(steps, key=lambda step: step[:2]):  # ends before starts of the same moment
+    for _, sign, size in sorted(steps, key=lambda step: step[:2]):  # ends before starts of the same instant
         taken = [now + sign * part for now, part in zip(taken, size.parts, strict=True)]
         most = [max(pair) for pair in zip(most, taken, strict=True)]
     return Size(*most)
 
 
 def free_slots(capacity: Size, taken: Size | None, order: Order) -> int:
-    """How many more servers fit where so much is taken, up to the amount of the order."""
+    """Return the number of additional servers that fit on a host with that use, up to the amount of the order."""
     if taken is None:
         return 0
     parts = zip(capacity.parts, taken.parts, order.size.parts, strict=True)
@@ -146,11 +145,10 @@ def by_host(uses: Iterable[Use]) -> dict[int, list[Use]]:
 def earliest_fit(
     capacities: Mapping[int, Size], uses: Sequence[Use], order: Order, window: Period, known_until: datetime
 ) -> datetime | None:
-    """The start of the first window of that length, from `window` on, in which the order fits.
+    """Return the start of the first window of that length, from `window` on, in which the order fits.
 
-    None when there is none before `known_until`; nothing is known of later uses.
-    Host by host it is noted what each is worth from when on; then time is gone
-    through once.  A window can only begin to fit where some use ends.
+    None if there is none before `known_until`; later uses are not known. For each host, the changes of its worth
+    are computed. Then one pass over time suffices. A window can only begin to fit where some use ends.
     """
     length, known = window.end - window.start, by_host(uses)
     worth = {host: order.worth(free_slots(size, NOTHING, order)) for host, size in capacities.items()}
@@ -163,14 +161,14 @@ def earliest_fit(
 
 
 Turn = tuple[datetime, bool, int]
-"""When a host's worth changes, whether only just after that, and what it is then."""
+"""Time of a change of a host's worth, whether it applies only just after that time, and the new worth."""
 
 
 def _turns(capacity: Size, uses: Sequence[Use], order: Order, length: timedelta) -> list[Turn]:
-    """What a host is worth to a window, by the window's start: more where a use ends, less just after it meets one.
+    """Yield the worth of a host to a window, by the window's start: more where a use ends, less after it meets one.
 
-    The window slides over the stretches of the host once: `low` are those in
-    it that have less room than all after them.
+    The window slides over the stretches of the host once. `low` are those in it with less room than all after
+    them.
     """
     ends = {(use.during.end, False) for use in uses}
     meets = {(use.during.start - length, True) for use in uses}
@@ -193,7 +191,7 @@ def _turns(capacity: Size, uses: Sequence[Use], order: Order, length: timedelta)
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A time in which a host has the same room throughout."""
+    """Period in which a host has constant room."""
 
     begin: datetime
     end: datetime
@@ -201,7 +199,7 @@ class Stretch:
 
 
 def _stretches(capacity: Size, uses: Iterable[Use], order: Order) -> list[Stretch]:
-    """The whole of time, with the free slots of a host of which `uses` are known."""
+    """Divide time into stretches with the free slots of a host with those uses."""
     steps: dict[datetime, list[tuple[int, Use]]] = {}
     for use in uses:
         steps.setdefault(use.during.start, []).append((1, use))
@@ -232,7 +230,7 @@ def _first_enough(
 
 
 def lasts_until(capacities: Mapping[int, Size], uses: Sequence[Use], order: Order, window: Period) -> datetime | None:
-    """When the first of the kept slots is promised to others within the window, or None."""
+    """Return the first time in the window at which the kept slots are allocated to others, or None."""
     known = by_host(use for use in uses if use.host in order.kept)
     lacking = [
         stretch.begin

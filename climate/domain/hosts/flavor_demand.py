@@ -1,8 +1,7 @@
-"""What a flavor's extra specs ask of hosts beyond its size: traits and amounts of resource classes.
+"""Requirements of a flavor's extra specs beyond its size: traits and amounts of resource classes.
 
-The keys are Placement's: `trait:<NAME>` is `required` or `forbidden`,
-`resources:<CLASS>` an amount for each server.  A host has them as extra
-capabilities of the same names.
+The keys are Placement's: `trait:<NAME>` is `required` or `forbidden`, `resources:<CLASS>` an amount for each
+server. Hosts have extra capabilities of the same names.
 """
 
 import re
@@ -17,7 +16,7 @@ TRAIT, RESOURCES = "trait:", "resources:"
 REQUIRED, FORBIDDEN = "required", "forbidden"
 
 SIZES = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")
-"""Classes that are counted against a host's own columns.  A CPU is promised once, hence PCPU counts like VCPU."""
+"""Classes that are counted against columns of a host. PCPU counts like VCPU, because a CPU is allocated once."""
 
 NAME = re.compile("[A-Z0-9_]{1,255}")
 AMOUNT = re.compile("[0-9]{1,9}")
@@ -25,7 +24,7 @@ AMOUNT = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Of one server.  `classes` are amounts of classes other than SIZES, none of them zero."""
+    """Demand of one server. `classes` are nonzero amounts of classes other than SIZES."""
 
     size: Size
     classes: Mapping[str, int] = field(default_factory=dict)
@@ -34,7 +33,7 @@ class Demand:
 
     @property
     def requirement(self) -> Requirement:
-        """What a host must be like to have room for one such server at all."""
+        """Return the requirement that a host must meet to have room for one such server."""
         has = [Compare("!=", TRAIT + name, None) for name in sorted(self.required)]
         lacks = [Not(Compare("!=", TRAIT + name, None)) for name in sorted(self.forbidden)]
         enough = [Compare(">=", RESOURCES + name, float(count)) for name, count in sorted(self.classes.items())]
@@ -42,7 +41,7 @@ class Demand:
 
 
 def of(size: Size, extra_specs: Mapping[str, str]) -> Demand:
-    """Return the demand of a flavor of that size; InvalidInput names an extra spec that cannot be understood."""
+    """Return the demand of a flavor of that size; raise InvalidInput for an invalid extra spec."""
     traits = {name: word for name, word in _named(extra_specs, TRAIT).items() if _check_trait(name, word)}
     amounts = {name: _amount(name, text) for name, text in _named(extra_specs, RESOURCES).items()}
     counted = Size(

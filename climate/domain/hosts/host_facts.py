@@ -1,4 +1,4 @@
-"""What a host is like and how it is switched: the part of its facts that moves it nowhere."""
+"""Capabilities and power settings of a host, folded from its facts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from climate.domain.facts import HostDescribed, HostEnrolled, HostFact, HostPowe
 
 @dataclass(frozen=True, slots=True)
 class Wired:
-    """How a host is switched, without the secrets."""
+    """Power settings of a host, without the secrets."""
 
     driver: str
     settings: Mapping[str, Any]
@@ -19,14 +19,14 @@ class Wired:
 
 @dataclass(frozen=True, slots=True)
 class HostCare:
-    """`extra` are its capabilities; `power` is None where it is not switched."""
+    """Capabilities and power settings of a host; `power` is None for a host without power settings."""
 
     extra: Mapping[str, Any] = field(default_factory=dict)
     power: Wired | None = None
 
 
 def fold(facts: Iterable[HostFact]) -> HostCare:
-    """Return what the facts of one host say."""
+    """Return the capabilities and power settings after the facts of one host."""
     care = HostCare()
     for fact in facts:
         care = _after(care, fact)

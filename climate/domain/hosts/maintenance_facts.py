@@ -1,4 +1,4 @@
-"""What has happened to a maintenance window.  Each window has a stream of its own, by its id."""
+"""Facts about maintenance windows. Each window has its own stream, by its id."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,37 +11,37 @@ PLANNED, ACTIVE = "planned", "active"
 
 @dataclass(frozen=True, slots=True)
 class WindowPlanned:
-    """The time of a host is kept free, to work on it."""
+    """Creation of a maintenance window of a host."""
 
     at: datetime
     host: int
     during: Period
     reason: str
     move_servers: bool = False
-    """Whether servers are moved away from the host while it is worked on."""
+    """Set if servers are moved away from the host during the window."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowChanged:
-    """The window is at another time, or for another reason."""
+    """New period or reason of a window."""
 
     at: datetime
     during: Period
     reason: str
     move_servers: bool | None = None
-    """None: as it was."""
+    """None: unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowBegun:
-    """The host is worked on."""
+    """Start of the maintenance of the host."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class WindowClosed:
-    """The window is over: `state` is done or cancelled."""
+    """End of the window: `state` is done or cancelled."""
 
     at: datetime
     state: str
@@ -52,7 +52,7 @@ WindowFact = WindowPlanned | WindowChanged | WindowBegun | WindowClosed
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A window after all that has happened to it."""
+    """State of a maintenance window, folded from its facts."""
 
     host: int
     during: Period
@@ -62,7 +62,7 @@ class Standing:
 
 
 def fold(facts: Iterable[WindowFact]) -> Standing:
-    """Return what the facts of one window say; ValueError where they do not begin with its plan."""
+    """Return the state of one window after its facts; raise ValueError unless they begin with WindowPlanned."""
     standing: Standing | None = None
     for fact in facts:
         standing = _after(standing, fact)

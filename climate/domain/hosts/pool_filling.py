@@ -1,9 +1,8 @@
-"""How many hosts the reservation pool is to have for what is promised of it, and which of them come and go.
+"""Target size of the reservation pool for its backlog, and the hosts to add or release.
 
-The pool has what is promised at the busiest moment of the horizon, and a margin
-beyond that for leases to come.  It grows at once, and shrinks late: only beyond a
-slack, and only by hosts that have been idle for a while and are promised to nobody.
-Moments have a time zone.
+The pool has as many hosts as are promised at the busiest moment of the horizon, plus a margin for leases to
+come. It grows at once and shrinks late. It releases only hosts beyond a slack that have been idle for a while
+and are promised to nobody. Times have a time zone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,55 +15,55 @@ NOTHING = timedelta(0)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the pool follows its backlog.  Numbers are hosts, but for `margin`."""
+    """Parameters of the pool's size. Numbers are hosts, except for `margin`."""
 
     horizon: timedelta = NOTHING
-    """How far ahead promises count; zero: the pool does not follow them."""
+    """Period ahead for which promises count; zero: the pool does not follow them."""
     spare: int = 2
-    """Least hosts beyond what is promised."""
+    """Minimum number of hosts beyond the promised ones."""
     margin: int = 25
-    """The same in percent of what is promised; the greater of the two holds."""
+    """The same as a percentage of the promised hosts; the greater of the two applies."""
     slack: int = 2
-    """Hosts that the pool may have beyond what is wanted before any is released."""
+    """Number of hosts beyond the wanted ones that the pool may keep."""
     dwell: timedelta = timedelta(hours=1)
-    """How long a host has been idle in the pool before it is released."""
+    """Time for which a host must be idle in the pool before it is released."""
     drain: bool = True
-    """Whether hosts with servers are drained where too few are empty."""
+    """Set if hosts with servers are drained when too few hosts are empty."""
     target: int = 0
-    """Least hosts of the pool, whatever is promised."""
+    """Minimum size of the pool, whatever is promised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """So many hosts are promised from a moment on, until the next level."""
+    """Number of hosts that are promised from a time on, until the next level."""
 
     at: datetime
     hosts: int
 
 
 class Step(StrEnum):
-    """What is done about a host."""
+    """Kind of action for a host."""
 
     TAKE = "take"  # an empty host goes to the reservation pool
-    DRAIN = "drain"  # a host with servers is closed, and goes there when they are gone
+    DRAIN = "drain"  # a host with servers takes no new ones, and goes there when they are gone
     REOPEN = "reopen"  # a draining host goes back to the multi-tenant pool
     RELEASE = "release"  # an idle host goes to the multi-tenant pool
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A host of the reservation pool."""
+    """Host of the reservation pool."""
 
     host: int
     since: datetime
-    """When it came into the pool, or back from its last lease."""
+    """Time at which the host came into the pool, or back from its last lease."""
     bound: str = ""
-    """Why it cannot be released, in words; empty: it can, as far as that goes."""
+    """Reason why it cannot be released; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A host of the multi-tenant pool that may be taken.  `servers` is None where that is not known."""
+    """Host of the multi-tenant pool that may be added. `servers` is None if their number is unknown."""
 
     host: int
     servers: int | None
@@ -72,28 +71,28 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the plan has to know of the hosts at one moment."""
+    """State of the hosts at one time, as input of the plan."""
 
     now: datetime
     size: int
-    """Hosts that belong to the reservation pool wherever they are, but for failed and closed ones."""
+    """Number of hosts that belong to the reservation pool, in any pool, except failed and closed ones."""
     backlog: Sequence[Level] = ()
-    """What is promised of them within the horizon, by time."""
+    """Promises within the horizon, by time."""
     members: Sequence[Member] = ()
-    """Those of them that are in the pool just now."""
+    """Hosts that are in the reservation pool now."""
     draining: Sequence[int] = ()
-    """Hosts that are on their way there."""
+    """Hosts that are being drained for the pool."""
     candidates: Sequence[Candidate] = ()
 
     @property
     def peak(self) -> Level | None:
-        """The first of the busiest moments; None where nothing is promised."""
+        """Return the first of the busiest times; None without promises."""
         return max(self.backlog, key=lambda level: level.hosts, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is done about one host, and why, in words for whoever looks it up."""
+    """Action for one host, with its reason."""
 
     host: int
     step: Step
@@ -102,24 +101,24 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many hosts are wanted, and what is done about it."""
+    """Wanted size of the pool, and the actions to reach it."""
 
     promised: int
-    """At the peak."""
+    """Number of hosts promised at the peak."""
     beyond: int
-    """Hosts that are wanted besides."""
+    """Number of hosts wanted beyond that."""
     wanted: int
     most: int
-    """More than so many are too many."""
+    """Size above which hosts are released."""
     lacking: int
-    """Hosts that no candidate is left for."""
+    """Number of hosts for which there is no candidate."""
     moves: tuple[Move, ...] = ()
     kept: tuple[Move, ...] = field(default=())
-    """Hosts that would be released, and what keeps each of them."""
+    """Hosts that would be released, each with the reason for keeping it."""
 
 
 def plan(there: Situation, rules: Rules) -> Plan:
-    """Say what is to be done now; nothing new when asked again after that."""
+    """Return the actions to take now; none if repeated after they were carried out."""
     promised = there.peak.hosts if there.peak else 0
     beyond = max(rules.spare, -(-promised * rules.margin // 100))
     wanted = max(rules.target, promised + beyond)
@@ -137,7 +136,7 @@ def plan(there: Situation, rules: Rules) -> Plan:
 
 
 def _taken(there: Situation, rules: Rules, lack: int, why: str) -> Iterator[Move]:
-    """Empty hosts first, then those with the fewest servers; of the latter none where they are not known."""
+    """Return empty hosts first, then those with the fewest servers; never hosts with an unknown number of servers."""
     known = sorted(there.candidates, key=lambda one: (one.servers is None, one.servers or 0))
     fit = [one for one in known if one.servers == 0 or (rules.drain and one.servers is not None)]
     for one in fit[:lack]:
@@ -145,7 +144,7 @@ def _taken(there: Situation, rules: Rules, lack: int, why: str) -> Iterator[Move
 
 
 def _idle(there: Situation, rules: Rules, why: str) -> tuple[list[Move], list[Move]]:
-    """Hosts that can be released, those idle for longest first; and the others, with what keeps them."""
+    """Return the hosts that can be released, longest idle first, and the others with the reason for keeping them."""
     free: list[Move] = []
     kept: list[Move] = []
     for one in sorted(there.members, key=lambda one: (one.since, one.host)):

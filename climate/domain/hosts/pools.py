@@ -1,10 +1,8 @@
-"""Where a host is, and the moves that it can make: one table.  Every move is a fact in the host's own journal.
+"""Pools of hosts and the legal moves between them, in one table. Each move is a fact in the host's journal.
 
-A host is in exactly one pool.  The moves that a lease brings about follow from
-what becomes of the lease (`follow`); all others are somebody's decision, or
-that of the engine's rounds, which look after hosts that recycle, are cleaned,
-are maintained or have failed.  The pools of the cloud follow the books, never
-the other way round.
+A host is in exactly one pool. Moves caused by a lease follow from its transitions (`follow`). Administrators
+cause the others, and so do the rounds for recycling, cleaning, maintenance and failed hosts. The aggregates
+of the cloud follow the database, never the other way round.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -32,29 +30,29 @@ from climate.domain.status import DONE, EventKind
 
 
 class Pool(StrEnum):
-    MULTI_TENANT = "multi-tenant"  # the ordinary scheduler uses it
-    RESERVATION = "reservation"  # kept for leases; ordinary boots never land there
-    LENT = "lent"  # in the lease pool of one reservation
-    RECYCLING = "recycling"  # its lease is over and servers still run; nobody boots there
-    DRAINING = "draining"  # to be kept for leases; ordinary servers still run and nobody boots there
+    MULTI_TENANT = "multi-tenant"  # used by the ordinary scheduler
+    RESERVATION = "reservation"  # kept for leases; ordinary servers are never placed there
+    LENT = "lent"  # in the aggregate of one reservation
+    RECYCLING = "recycling"  # its lease is over and servers still run; no new servers
+    DRAINING = "draining"  # to be kept for leases; ordinary servers still run, no new servers
     CLEANING = "cleaning"  # after a lease, for the cleaning time and the hook
     MAINTENANCE = "maintenance"
     FAILED = "failed"
 
 
 class OnEnd(StrEnum):
-    """What becomes of a host with servers when its lease ends."""
+    """Action for a host with servers when its lease ends."""
 
-    TERMINATE = "terminate"  # the servers are deleted, the host goes back to the reservation pool
-    RECYCLE = "recycle"  # the host waits for its last server to go
-    RELEASE = "release"  # the host goes to the multi-tenant pool together with its servers
+    TERMINATE = "terminate"  # delete the servers; the host goes back to the reservation pool
+    RECYCLE = "recycle"  # wait until its last server is gone
+    RELEASE = "release"  # move the host to the multi-tenant pool with its servers
 
 
 class Deadline(StrEnum):
-    """What happens when a recycling host still has servers and its next lease is about to start."""
+    """Action when a recycling host still has servers and its next lease is about to start."""
 
-    TERMINATE = "terminate"  # the servers are deleted
-    MOVE = "move"  # the next lease gets another host; where there is none, the servers are deleted
+    TERMINATE = "terminate"  # delete the servers
+    MOVE = "move"  # give the next lease another host; if there is none, delete the servers
 
 
 MULTI_TENANT, RESERVATION, LENT, RECYCLING, DRAINING, CLEANING, MAINTENANCE, FAILED = Pool
@@ -64,16 +62,16 @@ MOVES: Mapping[Pool, frozenset[Pool]] = {
     RESERVATION: frozenset({MULTI_TENANT, LENT, MAINTENANCE, FAILED}),
     LENT: frozenset({RESERVATION, CLEANING, RECYCLING, MULTI_TENANT, MAINTENANCE, FAILED}),
     RECYCLING: frozenset({RESERVATION, CLEANING, MULTI_TENANT, MAINTENANCE, FAILED}),
-    # It belongs to the multi-tenant pool until its last server is gone, and comes back there from the two others.
+    # It belongs to the multi-tenant pool until its last server is gone, and returns there from the two others.
     DRAINING: frozenset({RESERVATION, MULTI_TENANT, MAINTENANCE, FAILED}),
     CLEANING: frozenset({RESERVATION, MULTI_TENANT, MAINTENANCE, FAILED}),
-    # Both come back to where they belong: the pool, the lease that still counts on them, or the servers left on them.
+    # Both return to their pool, to the lease that still holds them, or to recycling with the remaining servers.
     MAINTENANCE: frozenset({RESERVATION, MULTI_TENANT, LENT, RECYCLING, FAILED}),
     FAILED: frozenset({RESERVATION, MULTI_TENANT, LENT, RECYCLING, MAINTENANCE}),
 }
 
 BOOKABLE = frozenset({RESERVATION, LENT, RECYCLING, CLEANING, MAINTENANCE})
-"""Pools whose hosts may be promised for later.  A maintenance window keeps its own time free by an allocation."""
+"""Pools whose hosts may be allocated for later. A maintenance window keeps its own period free by an allocation."""
 
 READY = frozenset({RESERVATION, LENT})
 """Pools from which a host can be handed over when its lease starts."""
@@ -81,35 +79,35 @@ READY = frozenset({RESERVATION, LENT})
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """Where a host is: the fold of its facts."""
+    """Pool membership of a host: the fold of its facts."""
 
     host: int
     stream: UUID
-    """Of its journal."""
+    """Stream of its journal."""
     name: str
     pool: Pool
     since: datetime
     reason: str = ""
     token: int = 0
-    """Of the claim under which it was moved; 0 for a move that no event made."""
+    """Fencing token of the claim that moved it; 0 for a move without an event."""
     reservation_id: UUID | None = None
-    """Lent to this one, or recycling, cleaned, maintained or failed after it."""
+    """Reservation to which it is lent, or after which it is recycling, cleaned, maintained or failed."""
     until: datetime | None = None
-    """When cleaning or maintenance is to be over; when the servers of a recycling host are deleted at the latest."""
+    """End of cleaning or maintenance; for a recycling host, the latest time at which its servers are deleted."""
     home: Pool = RESERVATION
-    """Where it belongs when nothing is the matter: RESERVATION or MULTI_TENANT."""
+    """Pool to which it returns: RESERVATION or MULTI_TENANT."""
     reservable: bool = True
-    """Whether an admin lets it be chosen for new promises."""
+    """Set if an admin allows new allocations on it."""
     on: bool = True
-    """Whether it was switched on or off last."""
+    """Set if it was last switched on, not off."""
     removed: bool = False
     version: int = 1
     cause: PoolCause = PoolCause.OTHER
-    """Why it is in its pool, as far as the engine acts on it."""
+    """Cause for which it is in its pool, for decisions of the engine."""
 
 
 def fold(happened: Iterable[HostFact], stream: UUID, place: HostPlace | None = None) -> HostPlace:
-    """Where the host is after all that happened."""
+    """Return the membership of the host after its facts."""
     after = reduce(lambda before, fact: evolve(stream, before, fact), happened, place)
     if after is None:
         raise ValueError("nothing has happened to this host")
@@ -117,7 +115,7 @@ def fold(happened: Iterable[HostFact], stream: UUID, place: HostPlace | None = N
 
 
 def evolve(stream: UUID, place: HostPlace | None, fact: HostFact) -> HostPlace:
-    """The state after `fact`: total over the facts of hosts, and the only place where this state is made."""
+    """Return the membership after `fact`. Handles every fact of hosts; no other code computes this state."""
     if isinstance(fact, HostEnrolled):
         pool = Pool(fact.pool)
         home = _home(pool, RESERVATION)
@@ -158,7 +156,7 @@ def _home(pool: Pool, home: Pool) -> Pool:
 
 
 def move(place: HostPlace, fact: HostMoved) -> HostMoved:
-    """The fact, when the host can make that move or stays in its pool; else IllegalMove says where it can go."""
+    """Return the fact if the move is legal or changes no pool; otherwise raise IllegalMove with the legal targets."""
     to = Pool(fact.pool)
     if to is not place.pool and to not in MOVES[place.pool]:
         can = ", ".join(sorted(MOVES[place.pool]))
@@ -167,10 +165,10 @@ def move(place: HostPlace, fact: HostMoved) -> HostMoved:
 
 
 def after(on_end: OnEnd, cleaning: bool, promised: bool = False) -> Pool:
-    """The pool of a host whose lease has just ended.
+    """Return the pool of a host whose lease has just ended.
 
-    `cleaning`: hosts are cleaned after each lease.  `promised`: another lease
-    counts on the host; it is not released then, but recycled.
+    `cleaning`: hosts are cleaned after each lease. `promised`: the host is allocated to another lease, so it is
+    recycled instead of released.
     """
     if on_end is OnEnd.TERMINATE:
         return CLEANING if cleaning else RESERVATION
@@ -178,14 +176,14 @@ def after(on_end: OnEnd, cleaning: bool, promised: bool = False) -> Pool:
 
 
 def on_end(reservation: Reservation) -> OnEnd:
-    """What was agreed for the hosts of a reservation; that of a single server has other words there, and no hosts."""
+    """Return the action at the end of a reservation of hosts; reservations of servers have other words and no hosts."""
     word = reservation.spec.get("on_end")
     return OnEnd(word) if word in set(OnEnd) else OnEnd.TERMINATE
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What has just become of a lease, and under which claim."""
+    """Transition of a lease, and the claim under which it happened."""
 
     before: Lease
     after: Lease
@@ -193,28 +191,28 @@ class Turn:
     token: int = 0
 
     def did(self, kind: EventKind) -> bool:
-        """Whether the work of that event has just been done, for all reservations."""
+        """Return whether the transition completes that event for all reservations."""
         was, now = self._pair(kind)
         return now is not None and now.carried_out and not (was and was.status is DONE)
 
     def did_for(self, kind: EventKind, resource_type: str) -> bool:
-        """Whether the work of that event has just been done for the reservations of a type."""
+        """Return whether the transition completes that event for the reservations of a type."""
         was, now = self._pair(kind)
         before = was is not None and (was.status is DONE or was.is_done_for(resource_type))
         return now is not None and now.is_done_for(resource_type) and not before
 
     def did_for_some(self, kind: EventKind) -> bool:
-        """Whether the work of that event has just been done for the reservations of any type."""
+        """Return whether the transition completes that event for the reservations of any type."""
         return any(self.did_for(kind, resource_type) for resource_type in self.after.resource_types)
 
     def _pair(self, kind: EventKind) -> tuple[Event | None, Event | None]:
-        """The event as it was and as it is."""
+        """Return the event before and after the transition."""
         was, now = (next((e for e in lease.events if e.kind is kind), None) for lease in (self.before, self.after))
         return was, now
 
     @property
     def additional(self) -> tuple[Event, ...]:
-        """The additional events whose work has just been done."""
+        """Return the additional events that the transition completes."""
         known = {event.id for event in self.before.events if event.status is DONE}
         done = (event for event in self.after.events if event.kind is EventKind.ADDITIONAL and event.carried_out)
         return tuple(event for event in done if event.id not in known)
@@ -226,12 +224,10 @@ Move = tuple[HostPlace, HostMoved]
 def follow(
     turn: Turn, places: Mapping[int, HostPlace], cleaning: timedelta | None, promised: Collection[int] = ()
 ) -> Iterator[Move]:
-    """The moves of hosts that follow from what became of a lease.
+    """Yield the moves of hosts that follow from a transition of a lease.
 
-    `cleaning` is how long they are cleaned after it; other leases count on the
-    hosts that are `promised`.  A host that is not where the lease would take
-    it from stays where it is: one that has failed, or is maintained, comes back
-    in its own time.
+    `cleaning` is the time of cleaning after it. The hosts in `promised` are allocated to other leases. A host
+    that is not in the expected pool stays where it is: a failed or maintained host returns by itself later.
     """
     for reservation in turn.after.reservations:
         of_type = reservation.resource_type
@@ -267,7 +263,7 @@ def _returned(
 
 
 def _dropped(turn: Turn, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
-    """A host that was taken out of a running lease may still have servers, which go on as long as the lease would."""
+    """Yield moves of hosts taken out of a running lease, whose servers may run as long as the lease would."""
     kept = {hold.host for hold in reservation.holds}
     was = next((r for r in turn.before.reservations if r.id == reservation.id), reservation)
     ends = turn.after.event(EventKind.END).due_at if on_end(reservation) is OnEnd.TERMINATE else None

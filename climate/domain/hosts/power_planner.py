@@ -1,9 +1,8 @@
-"""Which hosts of the reservation pool are switched on or off: what is known of them in, switches out.
+"""Planner of power saving: switches hosts of the reservation pool on or off.
 
-A promise comes first: a host is asked to come up `power_on_lead` before its next need, whatever else holds.
-Spare hosts are kept up for leases that start at once.  They are those whose next need is furthest away, since
-these have room for the longest lease, and remain spare for longest; all others go when they have been idle.
-Moments have a time zone.
+Promises come first: a host is switched on `power_on_lead` before its next need in any case. Spare hosts stay
+on for leases that start at once. Spares are the hosts whose next need is furthest away, because they suit the
+longest leases and remain spare for longest. All others are switched off when idle. Times have a time zone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,28 +16,28 @@ from climate.domain.period import Period
 HOUR = timedelta(hours=1)
 LONGEST = timedelta(days=365)
 NEVER = timedelta.min
-"""Sorts a host that is promised to nobody as the one that is needed last."""
+"""Sort key of a host that is promised to nobody: it is needed last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the plan has to know of a host."""
+    """State of a host, as input of the plan."""
 
     host: int
     on: bool
-    """What it was last asked to be."""
+    """Power state that was last requested."""
     changed_at: datetime
-    """When it was asked to be so."""
+    """Time of that request."""
     idle_since: datetime | None = None
-    """When it was last given back; None: not used since it was switched on."""
+    """Time at which it was last given back; None: not used since it was switched on."""
     next_need: datetime | None = None
-    """Start of the earliest period for which it is promised; None: nobody has asked for it."""
+    """Start of the earliest period for which it is promised; None: no promise."""
     busy: bool = False
-    """Lent, being cleaned, recycling, in maintenance or failed: neither switched nor a spare."""
+    """Lent, cleaning, recycling, in maintenance or failed: neither switched nor a spare."""
     changing: bool = False
-    """On its way to what it was asked to be: counts as being there, and is not switched meanwhile."""
+    """Still switching to the requested state: counts as being in it, and is not switched meanwhile."""
     managed: bool = True
-    """Whether its power can be switched; where not, it may still be a spare."""
+    """Set if its power can be switched. A host without power settings may still be a spare."""
 
     @property
     def switchable(self) -> bool:
@@ -47,45 +46,45 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How eagerly hosts are switched.  The defaults suit 200 hosts that are half lent (`benchmarks.energy`)."""
+    """Parameters of power saving. The defaults suit 200 hosts of which half are lent (`benchmarks.energy`)."""
 
     idle_off_after: timedelta = timedelta(minutes=5)
-    """A host that has been idle for so long may be switched off."""
+    """Idle time after which a host may be switched off."""
     power_on_lead: timedelta = timedelta(minutes=10)
-    """A host is switched on so long before its next need."""
+    """Time before its next need at which a host is switched on."""
     warm: int = 8
-    """Spare hosts that are kept up: as many as may be asked for at short notice within power_on_lead."""
+    """Number of spare hosts that stay on: the expected short-notice demand within power_on_lead."""
     least_on: timedelta = timedelta(minutes=15)
-    """A host that was switched on stays so for at least so long."""
+    """Minimum time for which a host stays on after it was switched on."""
     least_off: timedelta = timedelta(minutes=15)
-    """A host is switched off only when it can stay so for so long, as far as is known."""
+    """Minimum expected time off, below which a host is not switched off."""
     boot: timedelta = timedelta(minutes=10)
-    """The longest time until a host that is switched on can be lent."""
+    """Longest time from switching a host on until it can be lent."""
     spare_for: timedelta = timedelta(hours=24)
-    """A spare host is free for at least so long, as far as there are such: others have no room for most leases."""
+    """Minimum free time of a preferred spare host. Hosts with less have no room for most leases."""
 
     def __post_init__(self) -> None:
-        """InvalidInput names what cannot be used."""
+        """Raise InvalidInput for parameters that are out of range or contradict each other."""
         if isinstance(self.warm, bool) or not isinstance(self.warm, int) or self.warm < 0:
-            raise InvalidInput(f"warm is {self.warm!r}: it is a whole number of hosts, 0 or more")
+            raise InvalidInput(f"warm is {self.warm!r}: it must be a whole number of hosts, 0 or more")
         for name in (field.name for field in fields(self) if field.name != "warm"):
             if not timedelta(0) <= getattr(self, name) <= LONGEST:
-                raise InvalidInput(f"{name} is {getattr(self, name)}: it lies between 0 and {LONGEST.days} days")
+                raise InvalidInput(f"{name} is {getattr(self, name)}: it must lie between 0 and {LONGEST.days} days")
         if self.power_on_lead < self.boot:
             raise InvalidInput(
                 f"power_on_lead is {self.power_on_lead}, but hosts may need {self.boot} to come up (boot): "
-                "leases would start late; it is at least as long"
+                "it must be at least as long, or leases would start late"
             )
 
     @classmethod
     def of_seconds(cls, warm: int, **seconds: float) -> Self:
-        """Rules from settings: the durations in seconds, by the names of the fields."""
+        """Create rules from settings: the durations in seconds, by the names of the fields."""
         return cls(warm=warm, **{name: _duration(name, value) for name, value in seconds.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One host to be switched, and why, in words for whoever looks it up."""
+    """Request to switch one host, with the reason for people."""
 
     host: int
     on: bool
@@ -94,7 +93,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was saved: hours off by host and in all, and kWh where it is known what the hosts draw."""
+    """Energy saved: hours off by host and in total, and kWh if the power draw of hosts is known."""
 
     hours: Mapping[int, float]
     total: float
@@ -102,11 +101,11 @@ class Report:
 
 
 def plan(machines: Sequence[Machine], rules: Rules, now: datetime) -> tuple[Switch, ...]:
-    """What is to be switched now, the most pressing first; nothing new when asked again after that.
+    """Return the hosts to switch now, most urgent first; none if repeated after they were switched.
 
-    Never switches off what is needed within power_on_lead + least_off, nor what was switched on less than least_on
-    ago.  A host that went off less than least_off ago comes up again for a promise made since, and as a spare only
-    when no other can.
+    Never switches off a host that is needed within power_on_lead + least_off, nor one that was switched on less
+    than least_on ago. A host that went off less than least_off ago is switched on again for a newer promise. It
+    is used as a spare only if no other host can be.
     """
     spares = _spares(machines, rules, now)
     promised = [m for m in machines if m.switchable and not m.on and _soon(m, rules, now)]
@@ -121,7 +120,7 @@ def plan(machines: Sequence[Machine], rules: Rules, now: datetime) -> tuple[Swit
 
 
 def applied(machines: Iterable[Machine], switches: Iterable[Switch], now: datetime) -> tuple[Machine, ...]:
-    """The machines once the switches have been asked for: on their way."""
+    """Return the machines after the switches were requested."""
     wanted = {switch.host: switch.on for switch in switches}
     return tuple(
         replace(m, on=wanted[m.host], changed_at=now, changing=True) if m.host in wanted else m for m in machines
@@ -129,9 +128,9 @@ def applied(machines: Iterable[Machine], switches: Iterable[Switch], now: dateti
 
 
 def next_change(machines: Sequence[Machine], rules: Rules, now: datetime) -> datetime | None:
-    """The earliest moment at which `plan` may say something, once what it says now has been asked for.
+    """Return the earliest time at which `plan` may return something, once its present result was carried out.
 
-    None: not before something else happens: a lease is made, a host comes back, a change is over.
+    None: not before another change, such as a new lease or a returned host.
     """
     known = applied(machines, plan(machines, rules, now), now)
     spares = _spares(known, rules, now)
@@ -146,10 +145,11 @@ def next_change(machines: Sequence[Machine], rules: Rules, now: datetime) -> dat
 
 
 def best(promises: Mapping[int, Iterable[Period]], horizon: Period, rules: Rules) -> float:
-    """Hours off within the horizon that the rules would allow to one who knew all leases beforehand.
+    """Return the hours off within the horizon if all leases were known beforehand.
 
-    `promises` has every host, also one that nobody uses.  In each gap a host goes off at once and is switched on
-    power_on_lead before its next need (which has room for the boot), if it can be off for least_off; no spares.
+    `promises` has every host, also unused ones. In each gap a host goes off at once and is switched on
+    power_on_lead before its next need (which has room for the boot), if it can be off for least_off. There are no
+    spares.
     """
     return sum((off for periods in promises.values() for off in _gaps(periods, horizon, rules)), timedelta()) / HOUR
 
@@ -160,9 +160,9 @@ def saved(
     since: datetime | None = None,
     watts: Mapping[int, float] | None = None,
 ) -> Report:
-    """Hours off by what was switched: (when, on) per host; before its first switch, a host counts as on.
+    """Return the hours off from the history (time, on) of each host; before its first switch, a host counts as on.
 
-    `watts` is what each host would draw, idle, if it were on; those that it does not name add no kWh.
+    `watts` is the idle power draw of each host; hosts without an entry add no kWh.
     """
     hours = {host: _off(switches, until, since) / HOUR for host, switches in history.items()}
     kwh = None if watts is None else sum(hours[host] * watts.get(host, 0) for host in hours) / 1000
@@ -173,7 +173,7 @@ def _duration(name: str, seconds: float) -> timedelta:
     try:
         return timedelta(seconds=seconds)
     except (OverflowError, ValueError):
-        raise InvalidInput(f"{name} is {seconds} seconds: it lies between 0 and {LONGEST.days} days") from None
+        raise InvalidInput(f"{name} is {seconds} seconds: it must lie between 0 and {LONGEST.days} days") from None
 
 
 def _soon(machine: Machine, rules: Rules, now: datetime) -> bool:
@@ -185,7 +185,7 @@ def _spares(machines: Iterable[Machine], rules: Rules, now: datetime) -> list[Ma
 
 
 def _roomy(machines: Iterable[Machine], rules: Rules, now: datetime) -> list[Machine]:
-    """Those that have room for a long lease."""
+    """Return the machines that have room for a long lease."""
     return [m for m in machines if m.next_need is None or m.next_need - now > rules.spare_for]
 
 
@@ -198,7 +198,7 @@ def _rested(machine: Machine, rules: Rules, now: datetime) -> bool:
 
 
 def _woken(machines: Iterable[Machine], spares: Sequence[Machine], rules: Rules, now: datetime) -> list[Machine]:
-    """Those to be switched on as spares: for such as lack room, only what has been off for long enough."""
+    """Return the machines to switch on as spares; to replace spares without room, only those off for least_off."""
     asleep = _asleep(machines, rules, now)
     asleep.sort(key=lambda m: (not _rested(m, rules, now), _needed_last(m, now), m.host))
     better = sum(_rested(m, rules, now) for m in _roomy(asleep, rules, now))
@@ -209,20 +209,20 @@ def _woken(machines: Iterable[Machine], spares: Sequence[Machine], rules: Rules,
 def _rested_at(
     machines: Iterable[Machine], spares: Sequence[Machine], rules: Rules, now: datetime
 ) -> Iterator[datetime]:
-    """When hosts may come up in the place of spares that lack room."""
+    """Yield the times at which hosts may be switched on to replace spares without room."""
     if len(_roomy(spares, rules, now)) < rules.warm:
         yield from (m.changed_at + rules.least_off for m in _roomy(_asleep(machines, rules, now), rules, now))
 
 
 def _surplus(spares: Iterable[Machine], rules: Rules, now: datetime) -> list[Machine]:
-    """Those that are worth switching off, but for the `warm` that remain spare for longest; all of them are up."""
+    """Return running machines that are worth switching off, except the `warm` that remain spare for longest."""
     worth = rules.power_on_lead + rules.least_off
     far = [m for m in spares if not m.changing and (m.next_need is None or m.next_need - now > worth)]
     return sorted(far, key=lambda m: (_needed_last(m, now), m.managed, m.host))[rules.warm :]
 
 
 def _needed_last(machine: Machine, now: datetime) -> timedelta:
-    """Sorts the machine whose next need is furthest away first."""
+    """Return a sort key that puts the machine with the latest next need first."""
     return NEVER if machine.next_need is None else now - machine.next_need
 
 
@@ -235,14 +235,14 @@ def _may_go_at(machine: Machine, rules: Rules) -> datetime:
 
 
 def _goes_at_all(machine: Machine, rules: Rules) -> bool:
-    """Whether switching it off will still be worth while when it may go."""
+    """Return whether switching the machine off will still be worthwhile when it is allowed."""
     if machine.next_need is None:
         return True
     return machine.next_need - _may_go_at(machine, rules) > rules.power_on_lead + rules.least_off
 
 
 def _runs_short_at(spares: Sequence[Machine], warm: int, margin: timedelta) -> Iterator[datetime]:
-    """When for all but fewer than `warm` of them the next need will be as near as `margin`."""
+    """Yield the time at which fewer than `warm` machines have a next need later than `margin`."""
     needs = sorted(m.next_need for m in spares if m.next_need)
     over = len(spares) - warm
     if 0 <= over < len(needs):
@@ -250,7 +250,7 @@ def _runs_short_at(spares: Sequence[Machine], warm: int, margin: timedelta) -> I
 
 
 def _gaps(periods: Iterable[Period], horizon: Period, rules: Rules) -> Iterator[timedelta]:
-    """How long a host can be off, gap by gap; after its last need it has not to come up again."""
+    """Yield the time off of a host in each gap; after its last need, it is not switched on again."""
     free = horizon.start
     for period in sorted(periods, key=lambda p: p.start):
         off = min(period.start - rules.power_on_lead, horizon.end) - free

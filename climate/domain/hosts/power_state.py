@@ -1,4 +1,4 @@
-"""What a look at a host's power supply means, next to what the host was asked to be."""
+"""Observed power state of a host, compared with the requested one."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,58 +11,58 @@ class Verdict(StrEnum):
     AS_BEFORE = "as before"
     CAME_UP = "came up"
     WENT_OFF = "went off"
-    STAYED_OFF = "stayed off"  # it was to come up and has not in its time, or its supply refuses it for good
-    STAYED_ON = "stayed on"  # the same, of one that was to go off
+    STAYED_OFF = "stayed off"  # it did not come up in time, or its power supply refuses for good
+    STAYED_ON = "stayed on"  # the same for switching off
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """A host as it stands on the books, and as it was just seen."""
+class PowerObservation:
+    """Recorded and observed power state of a host."""
 
     on: bool
-    """By its facts: it was up when it was last looked at, or has never been off."""
+    """Recorded state: it was up when last observed, or has never been off."""
     since: datetime
-    """When that began."""
+    """Start of the recorded state."""
     wanted: str | None
-    """What it was asked to be, ON or OFF; None: nothing is asked of it."""
+    """Requested state, ON or OFF; None: no request."""
     wanted_at: datetime | None
     state: str
-    """What its supply says: ON, OFF or another word for neither."""
+    """State reported by its power supply: ON, OFF or another word."""
     well: bool | None
-    """Whether the cloud says that it can run servers; None: the cloud cannot say."""
+    """Set if the cloud reports that it can run servers; None: unknown."""
     refused: bool = False
-    """Its supply will never do what is asked of it."""
+    """Set if its power supply refuses the request for good."""
     idle: bool = True
-    """Whether nobody counts on it just now."""
+    """Set if nobody uses it or counts on it now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long things may take."""
+class PowerTimeLimits:
+    """Time limits of switching."""
 
     switching: timedelta
-    """Until a host is as it was asked to be."""
+    """Time until a host must be in the requested state."""
     stale: timedelta
-    """For so long after a host went off the cloud may still call it well."""
+    """Time for which the cloud may still report a host as well after it went off."""
 
 
 def coming(on: bool, wanted: str | None) -> bool:
-    """Whether the host is on its way up."""
+    """Return whether the host is being switched on."""
     return wanted == ON and not on
 
 
 def going(on: bool, wanted: str | None) -> bool:
-    """Whether the host is on its way down: nothing else may be asked of it until it is off, or has stayed on.
+    """Return whether the host is being switched off: no other request is possible until it is off, or has stayed on.
 
-    While a machine shuts down it says that it is on, and asking for that changes nothing.
+    A machine reports ON while it shuts down, and asking for ON then changes nothing.
     """
     return wanted == OFF and on
 
 
-def judge(glance: Glance, now: datetime, patience: Patience) -> Verdict:
-    """Up is who is on and well in the cloud's eyes; off is who is seen to be off.
+def judge(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
+    """Return the verdict: up if the host is on and well in the cloud; off if its power supply reports OFF.
 
-    A host that somebody uses is not called off because it was found so: it has failed, which others see to.
+    A used host that is found off is not recorded as off: it has failed, which the failure round handles.
     """
     if going(glance.on, glance.wanted):
         if glance.state == OFF:
@@ -79,5 +79,5 @@ def judge(glance: Glance, now: datetime, patience: Patience) -> Verdict:
     return Verdict.AS_BEFORE
 
 
-def _overdue(glance: Glance, now: datetime, patience: Patience) -> bool:
+def _overdue(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> bool:
     return glance.wanted_at is not None and now - glance.wanted_at >= patience.switching

@@ -1,4 +1,4 @@
-"""How long the servers that a lease left on a host may go on, and what is done with them then."""
+"""Deadlines and actions for servers that a lease left on a host."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,41 +8,41 @@ from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd
 
 
 class Turn(StrEnum):
-    """What is to be done for a recycling host now."""
+    """Next action for a recycling host."""
 
-    LEAVE = "leave"  # its last server is gone: it goes on to be cleaned, or home
+    LEAVE = "leave"  # its last server is gone: clean it, or return it to its pool
     WAIT = "wait"
-    RELEASE = "release"  # to the multi-tenant pool with its servers, as was agreed
-    MOVE = "move"  # the servers are moved to other hosts; where there are none, as REPLACE
-    REPLACE = "replace"  # the next lease gets another host; where there is none, the servers are deleted
-    DELETE = "delete"  # the servers are deleted
+    RELEASE = "release"  # move it to the multi-tenant pool with its servers, as agreed
+    MOVE = "move"  # move the servers to other hosts; if there are none, as REPLACE
+    REPLACE = "replace"  # give the next lease another host; if there is none, delete the servers
+    DELETE = "delete"  # delete the servers
 
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A host with the servers of a lease that has done with it."""
+    """Host with servers of a lease that no longer uses it."""
 
     place: HostPlace
     on_end: OnEnd = OnEnd.TERMINATE
     policy: Deadline = Deadline.TERMINATE
     over: bool = True
-    """Whether the lease has ended; a host may also be taken out of one that goes on."""
+    """Set if the lease has ended; a host may also be taken out of a running lease."""
     needed_at: datetime | None = None
-    """When the next lease that counts on the host starts."""
+    """Start of the next lease that holds the host."""
 
     def ends_at(self) -> datetime | None:
-        """When its servers end in any case: those that were to be deleted end with their lease at the latest."""
+        """Return the end of its servers in any case: those to be deleted end with their lease at the latest."""
         at_once = self.place.since if self.over and self.on_end is OnEnd.TERMINATE else None
         return min((at for at in (self.place.until, at_once) if at), default=None)
 
     def deadline(self, lead: timedelta) -> datetime | None:
-        """When something is done about its servers; `lead` before it is needed.  None: when they go by themselves."""
+        """Return the time of the action, `lead` before the next need; None if the servers leave by themselves."""
         needed = self.needed_at - lead if self.needed_at else None
         return min((at for at in (self.ends_at(), needed) if at), default=None)
 
 
 def turn(stay: Stay, servers: int, lead: timedelta, now: datetime) -> Turn:
-    """What to do now for a host on which there are so many servers.  Nothing is deleted before the deadline."""
+    """Return the action for a host with so many servers now. Nothing is deleted before the deadline."""
     if not servers:
         return Turn.LEAVE
     ends, deadline = stay.ends_at(), stay.deadline(lead)

@@ -1,9 +1,8 @@
-"""What a host must be like: `["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]`.
+"""Requirements of hosts: `["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]`.
 
-Parsed once, at the edge, into a small tree.  The language is the peer's
-(reservation.md 1.2 H2-H4) and more: `or`, `in`, numbers, and whole nested
-terms.  A host that lacks the named capability never matches, whatever the
-operator.  Where both sides are numbers they compare as numbers.
+Requests are parsed once, when they arrive, into a small tree. The language is Blazar's plus `or`, `in`,
+numbers, and nested terms. A host without the named capability never matches, whatever the operator. Two
+numbers are compared as numbers.
 """
 
 import json
@@ -18,19 +17,19 @@ from climate.domain.errors import InvalidRequirements
 MAX_DEPTH = 8
 MAX_TERMS = 64
 LARGEST = 10**18
-"""Numbers are between this and its negative, as text and as JSON."""
+"""Numbers lie between this and its negative, as text and as JSON."""
 
 Value = str | float | None
 NUMBER = re.compile(r"[ \t\n\r\f\v]*[+-]?([0-9]{1,18}(\.[0-9]{1,18})?|\.[0-9]{1,18})[ \t\n\r\f\v]*")
-"""What counts as a number; the store's SQL uses the same pattern."""
+"""Pattern of numbers; the store's SQL uses the same."""
 
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""What no text in the database can have."""
+"""Characters that PostgreSQL cannot store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """One of == != >= <= > < between a property of the host and a value."""
+    """Comparison of a property of the host with a value: == != >= <= > <."""
 
     op: str
     key: str
@@ -39,7 +38,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The property has one of these values."""
+    """Term that holds if the property has one of these values."""
 
     key: str
     values: tuple[Value, ...]
@@ -57,7 +56,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The term does not hold; nobody can ask for it in the language, only flavors ask for it."""
+    """Negation. Only flavors create it; the language has no word for it."""
 
     term: "Requirement"
 
@@ -77,9 +76,9 @@ GROUPS: Mapping[str, Callable[[tuple[Requirement, ...]], Requirement]] = {"and":
 
 
 def parse(text: object) -> Requirement:
-    """A requirement from JSON text, or from the lists such text stands for; "" asks for nothing.
+    """Parse a requirement from JSON text, or from the equivalent lists; "" requires nothing.
 
-    InvalidRequirements says what cannot be understood, in the peer's words.
+    Raises InvalidRequirements, with Blazar's messages.
     """
     if text is None or (isinstance(text, str) and not text.strip()):
         return ANYTHING
@@ -147,7 +146,7 @@ def _value(value: object, whole: object) -> Value:
 
 
 def terms(requirement: Requirement) -> Iterator[Compare | Among]:
-    """Every comparison in the tree."""
+    """Yield every comparison in the tree."""
     match requirement:
         case AllOf(inner) | AnyOf(inner):
             for term in inner:
@@ -163,7 +162,7 @@ def keys(requirement: Requirement) -> frozenset[str]:
 
 
 def number(value: object) -> float | None:
-    """The number that `value` stands for, or None."""
+    """Return the number that `value` stands for, or None."""
     match value:
         case bool():
             return None
@@ -175,7 +174,7 @@ def number(value: object) -> float | None:
 
 
 def matches(requirement: Requirement, host: Mapping[str, object]) -> bool:
-    """Whether a host with these properties will do.  The store says the same in SQL."""
+    """Return whether a host with these properties matches. The store has the same rule in SQL."""
     match requirement:
         case AllOf(inner):
             return all(matches(term, host) for term in inner)

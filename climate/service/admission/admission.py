@@ -1,4 +1,4 @@
-"""What stands between working out what a lease would hold, and recording it."""
+"""Admission of a lease, after it was planned and before it is recorded."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ from climate.store.leases import leases
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The limits and the agreement under which one request is carried out."""
+    """Limits and approval under which one request is carried out."""
 
     climate: Climate
     caller: Caller
@@ -30,11 +30,11 @@ class Grant:
 
     @property
     def has_waited(self) -> bool:
-        """Whether others of the same project had to be waited for, which takes time."""
+        """Return whether the transaction waited for others of the same project, which takes time."""
         return bool(self.bounds.values)
 
     def record(self, conn: Connection, now: datetime, before: Lease | None, *facts: Fact) -> Lease:
-        """Record facts that are within the limits and agreed to, and tell of them; refusals are the errors of both."""
+        """Record facts within the limits and with approval, and write notifications; raise the refusals of both."""
         after = fold(facts, before)
         self.bounds.check(conn, now, before, after)
         self.gate.enter(conn, before, after)
@@ -47,15 +47,14 @@ class Grant:
 def begin(
     climate: Climate, conn: Connection, caller: Caller, gate: Gate, rules: Rules | None = None, *, hold: bool = False
 ) -> Grant:
-    """To be called before any lease or host is locked: it may wait for others of the same project.
+    """Read the limits and lock the project. Call it before any lease or host is locked, because it may wait.
 
-    `rules` are those of the caller's project, where they were read already.  `hold`: the lease
-    that is asked for is to be held.
+    `rules` are those of the caller's project, if already read. `hold`: the requested lease is a hold.
     """
     known = rules.limits if rules else stored_limits.of(conn, caller.project_id)
     return Grant(climate, caller, gate, limits.begin(climate, conn, caller, known, hold=hold))
 
 
 def freely(climate: Climate, caller: Caller) -> Grant:
-    """For changes that take nothing, such as another name."""
+    """Return the admission of changes that allocate nothing, such as a new name."""
     return Grant(climate, caller, Gate(needed=False), Bounds(climate, caller.project_id, {}))

@@ -1,17 +1,14 @@
-"""A service of the operator's that has to agree to leases, by the peer's calls (reservation.md 1.7 E6).
+"""Approval of leases by an external service of the operator, with the HTTP calls of Blazar.
 
-It is asked with no transaction open and nothing locked: what would be granted
-is worked out and rolled back, the service is asked about it, and then it is
-worked out anew and recorded, provided it is still the same: dates within a
-minute, and as many hosts with the same properties for each reservation.  Which
-of several equal hosts it will be is not agreed on.  Where it has become
-another, the service is asked again, a few times at most; the very hosts that it
-was asked about are chosen where they are still free.
+The service is asked with no transaction open and nothing locked. The lease is planned and rolled back, the
+service is asked, and then the lease is planned again and recorded. It is recorded only if it is still the
+same: dates within a minute, and as many hosts with the same properties for each reservation. Equal hosts are
+interchangeable. If the plan has changed, the service is asked again, a few times at most. The hosts of the
+approved plan are preferred if still free.
 
-So nothing is recorded that was not agreed to.  A yes may come to nothing,
-where the hosts are gone by then or the request breaks off, and may be asked
-for twice, where a request is repeated while it runs.  Trials (dry runs) are
-not asked about: to some services a question is a booking.
+Nothing is recorded without approval. An approval may remain unused if the hosts are gone by then or the
+request breaks off. It may be asked for twice if a request is repeated while it runs. Dry runs are not asked
+about, because some services count each question as an allocation.
 """
 
 import json
@@ -40,13 +37,13 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 ROUNDS = 4
-"""How often it is worked out what would be granted, before the request is given up."""
+"""Maximum number of plans before the request is refused."""
 
 SLACK = timedelta(minutes=1)
-"""How much later than asked about a lease may begin that is to begin now."""
+"""Maximum delay of the start of an approved lease that starts now."""
 
 PERSONAL = ("id", "hypervisor_hostname", "service_name")
-"""What differs between equal hosts."""
+"""Properties in which equal hosts differ."""
 
 LONGEST_MESSAGE = 500
 YES, NO = 204, 403
@@ -55,7 +52,7 @@ CHECK_CREATE, CHECK_UPDATE, ON_END = "check-create", "check-update", "on-end"
 
 
 class Planned(Exception):
-    """What would be granted has been worked out, and the service has yet to agree to it."""
+    """The lease is planned, and the service has not approved it yet."""
 
     def __init__(self, before: Lease | None, after: Lease, held: Mapping[int, Host]) -> None:
         super().__init__()
@@ -64,17 +61,17 @@ class Planned(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Lets through what the service has agreed to; everything, where there is no such service."""
+    """Checks plans against the approved one; accepts every plan if no service is configured."""
 
     needed: bool
     granted: Planned | None = None
 
     def liked(self, place: int) -> tuple[int, ...]:
-        """The hosts of a reservation of the lease that were agreed to, by its place among them."""
+        """Return the approved hosts of a reservation of the lease, by its index."""
         return self.granted.after.reservations[place].hosts if self.granted else ()
 
     def enter(self, conn: Connection, before: Lease | None, after: Lease) -> None:
-        """Called in the transaction, before anything is written; Planned where nobody has agreed to this yet."""
+        """Check a plan in the transaction, before anything is written; raise Planned if it is not approved yet."""
         if not self.needed:
             return
         leases = [lease for lease in (before, after) if lease]
@@ -85,9 +82,9 @@ class Gate:
 
 
 def agreed(climate: Climate, caller: Caller, act: Callable[[Gate], T], *, dry_run: bool) -> T:
-    """What `act` comes to, once the service has agreed to it.
+    """Return the result of `act`, once the service has approved it.
 
-    Forbidden in the service's words; NoVerdict where it gives no usable answer.
+    Raises Forbidden with the service's message, and NoVerdict for an unusable answer.
     """
     gate = Gate(bool(climate.settings.enforcement_url) and not dry_run)
     for _ in range(ROUNDS):
@@ -97,11 +94,11 @@ def agreed(climate: Climate, caller: Caller, act: Callable[[Gate], T], *, dry_ru
             wanted = planned
         _ask(climate.settings, caller, wanted)
         gate = Gate(True, wanted)
-    raise Busy("What could be granted kept changing while another service was asked about it")
+    raise Busy("The available resources kept changing while the approval service was asked; try again")
 
 
 def parcel(settings: Settings, call: str, body: Mapping[str, Any]) -> Parcel:
-    """One call of the service."""
+    """Build one request to the service."""
     return Parcel(
         url=f"{settings.enforcement_url.rstrip('/')}/{call}",
         body=json.dumps(body).encode(),
@@ -112,7 +109,7 @@ def parcel(settings: Settings, call: str, body: Mapping[str, Any]) -> Parcel:
 
 
 def context(settings: Settings, user_id: str, project_id: str) -> dict[str, str]:
-    """Who is asking, and in which cloud."""
+    """Return the requester and the cloud for the request."""
     return {
         "user_id": user_id,
         "project_id": project_id,
@@ -124,11 +121,11 @@ def context(settings: Settings, user_id: str, project_id: str) -> dict[str, str]
 def _same(granted: Planned, wanted: Planned) -> bool:
     one, other = granted.after.period, wanted.after.period
     near = abs(one.start - other.start) <= SLACK and abs(one.end - other.end) <= SLACK
-    return near and _things(granted) == _things(wanted)
+    return near and _comparable(granted) == _comparable(wanted)
 
 
-def _things(planned: Planned) -> list[Any]:
-    """What is held, without saying which of several equal hosts it is."""
+def _comparable(planned: Planned) -> list[Any]:
+    """Return the held resources without those properties in which equal hosts differ."""
     return [
         (
             r.resource_type,
@@ -170,17 +167,17 @@ def _ask(settings: Settings, caller: Caller, planned: Planned) -> None:
 
 def _without_verdict(settings: Settings, call: str, reason: str) -> None:
     is_open = settings.enforcement_open
-    log.warning("no verdict on a lease", call=call, reason=reason, granted=is_open)
+    log.warning("approval service gave no usable answer", call=call, reason=reason, granted=is_open)
     if not is_open:
         raise NoVerdict()
 
 
 def _message(answer: Receipt) -> str:
-    """What the service says to whoever asked for the lease."""
+    """Return the service's message to the requester."""
     try:
         said = json.loads(answer.body)
     except (ValueError, RecursionError):
         said = None
     message = said.get("message") if isinstance(said, dict) else None
     text = "".join(sign for sign in message if sign.isprintable()).strip() if isinstance(message, str) else ""
-    return text[:LONGEST_MESSAGE] or "The service that has to agree to leases here does not agree to this one"
+    return text[:LONGEST_MESSAGE] or "The approval service rejected this lease"

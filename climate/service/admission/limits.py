@@ -1,4 +1,4 @@
-"""What projects may hold: checked where leases are made and changed, set by admins, shown with its use."""
+"""Limits of projects: checked when leases are created and changed, set by admins, shown with their use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ FAR = timedelta(days=100 * 366)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A limit and how it stands.  `project_id`: whose limit it is, "" for everybody's; None where there is none."""
+    """Limit with its use. `project_id` is the project whose limit it is, "" for the default; None without limit."""
 
     limit: Limit
     value: int | None
     project_id: str | None
     used: float | None = None
-    """By all leases, at its most from now on; None for limits on single leases."""
+    """Maximum use by all leases from now on; None for limits on single leases."""
 
     @property
     def says(self) -> str:
@@ -39,16 +39,16 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of the project of whoever asks.  While there are any, nobody else of it books."""
+    """Limits of the requester's project. While there are any, requests of the project run one at a time."""
 
     climate: Climate
     project_id: str
     values: Mapping[Limit, int]
 
     def check(self, conn: Connection, now: datetime, before: Lease | None, after: Lease) -> None:
-        """LimitExceeded where what the lease would be is beyond a limit.
+        """Raise LimitExceeded if the lease would exceed a limit.
 
-        A lease of another project, which only an admin can be at, is not held to anything.
+        A lease of another project, which only an admin can change, is not limited.
         """
         if not self.values or after.project_id != self.project_id:
             return
@@ -62,10 +62,10 @@ class Bounds:
 def begin(
     climate: Climate, conn: Connection, caller: Caller, known: Mapping[Limit, Rule], *, hold: bool = False
 ) -> Bounds:
-    """Return the limits that hold and, where there are any, wait for others who are booking under the same.
+    """Return the limits that apply and, if there are any, wait for other requests under the same limits.
 
-    To be called before any lease or host is locked.  The number of holds has a limit of
-    the settings, which counts for members only and only for a lease that is to be held.
+    Call it before any lease or host is locked. The number of holds is limited by the settings, for members only
+    and only for held leases.
     """
     usual = _of_settings(climate) if hold and not caller.is_admin else {}
     found = {**usual, **known}
@@ -76,14 +76,14 @@ def begin(
 
 
 def of(climate: Climate, caller: Caller, project_id: str | None = None) -> list[Standing]:
-    """All limits of the caller's project and how much of them is used; of another project, or "", for admins."""
+    """Return all limits of the caller's project with their use; of another project, or of "", for admins."""
     require(caller, "limits:get" if project_id in (None, caller.project_id) else "limits:all")
     wanted = caller.project_id if project_id is None else project_id
     return work(climate, lambda conn, patient: _standings(climate, conn, wanted))
 
 
 def at(climate: Climate, caller: Caller, moment: datetime, project_id: str | None = None) -> list[Standing]:
-    """All limits as they were at a moment, without their use."""
+    """Return all limits as they were at a time, without their use."""
     require(caller, "limits:get" if project_id in (None, caller.project_id) else "limits:all")
     wanted = caller.project_id if project_id is None else project_id
     known = work(climate, lambda conn, patient: limits.then(conn, wanted, moment))
@@ -92,13 +92,13 @@ def at(climate: Climate, caller: Caller, moment: datetime, project_id: str | Non
 
 
 def history(climate: Climate, caller: Caller, project_id: str) -> list[Entry]:
-    """Who has set which limits of a project, or of "", and when."""
+    """Return the changes of the limits of a project, or of "", with their authors and times."""
     require(caller, "limits:all")
     return work(climate, lambda conn, patient: journal.read(conn, limits_stream(project_id)))
 
 
 def everyones(climate: Climate, caller: Caller) -> list[Standing]:
-    """What is set for any project, and for all."""
+    """Return the limits of all projects, and the defaults."""
     require(caller, "limits:all")
     found = work(climate, lambda conn, patient: limits.everyones(conn))
     return [Standing(rule.limit, rule.value, rule.project_id) for rule in found]
@@ -107,7 +107,7 @@ def everyones(climate: Climate, caller: Caller) -> list[Standing]:
 def put(
     climate: Climate, caller: Caller, project_id: str, values: Mapping[Limit, int | None], *, dry_run: bool = False
 ) -> list[Standing]:
-    """Set limits of a project, or of "", which is the default; None takes one away.  What is promised stays so."""
+    """Set limits of a project, or of "", the default; None removes one. Existing leases are kept."""
     require(caller, "limits:put")
 
     def act(conn: Connection, patient: bool) -> list[Standing]:
@@ -118,7 +118,7 @@ def put(
 
 
 def drop(climate: Climate, caller: Caller, project_id: str, *, dry_run: bool = False) -> int:
-    """Take all limits of a project away; the default ones hold for it then."""
+    """Remove all limits of a project, so that the default ones apply."""
     require(caller, "limits:delete")
     return work(
         climate, lambda conn, patient: limits.drop(conn, caller, project_id, climate.now(conn)), keep=not dry_run

@@ -1,13 +1,12 @@
-"""Hosts that are cleaned after a lease: no sooner home than their time is over and the hook is done with them.
+"""Cleaning of hosts after a lease, which ends once the cleaning time is over and the hook has succeeded.
 
-The hook is the operator's command.  It gets the host's name as its last
-argument and nothing of this process's environment.  It is run once for each
-cleaning, again where it fails, and at most three times: then the host has
-failed.  A run that is not heard of, as its worker died, counts as one.
+The hook is the operator's command. It gets the host's name as its last argument and nothing of this process's
+environment. It runs once for each cleaning and is retried if it fails, three runs at most. After that the
+host has failed. A run whose worker died counts as one.
 
-No run begins, and no host goes home, while an earlier run of it may live.
-The processes of a run are killed where they were started.  A run on a machine
-of which no worker is left makes its host fail, for an administrator to look.
+No run begins, and no host leaves the pool, while an earlier run for it may live. The processes of a run are
+killed on the machine that started them. If that machine has no worker left, its host fails, and an
+administrator has to check it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,16 +39,16 @@ log = structlog.get_logger(__name__)
 
 MOST_TRIES = 3
 NOT_CLEANED = "not cleaned: "
-"""What the reasons of hosts begin with that have failed as they cannot be cleaned."""
+"""Prefix of the reasons of hosts that have failed because they cannot be cleaned."""
 
 PAUSE = timedelta(seconds=30)
-"""Between two tries of the hook."""
+"""Time between two runs of the hook."""
 
 SLACK = timedelta(seconds=30)
-"""How much longer than its limit a run of the hook may not be heard of."""
+"""Time beyond its limit after which a run of the hook counts as lost."""
 
 UNVERIFIED = timedelta(minutes=10)
-"""How long after that the workers of its machine have to settle the run, before the host has failed."""
+"""Time after that for the workers of its machine to settle the run, before the host fails."""
 
 KILL_SECONDS = 5.0
 
@@ -57,18 +56,18 @@ Start = Callable[[Callable[[], None]], None]
 
 
 def in_the_background(act: Callable[[], None]) -> None:
-    """The rounds do not wait for hooks."""
+    """Create the thread pool for hooks, so that rounds do not wait for them."""
     Thread(target=act, daemon=True, name="cleaning").start()
 
 
 def tend(climate: Climate, start: Start = in_the_background) -> int:
-    """Look after every host that is cleaned: run the hook, let it go home, or fail it; how many left the pool."""
+    """Process every host in cleaning: run the hook, return the host, or fail it; return the number that left."""
     found = work(climate, lambda conn, patient: _cases(climate, conn))
     try:
         for turn in found.to_begin:
             start(lambda turn=turn: _clean(climate, turn))  # type: ignore[misc]
         home = [case for case in found.clean if _placed(climate, case)]
-        gone = [*home, *found.hopeless]
+        gone = [*home, *found.out_of_tries]
         return _record(climate, gone) if gone else 0
     finally:
         if found.mine:
@@ -84,7 +83,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A run of the hook that begins."""
+    """Run of the hook that begins."""
 
     place: HostPlace
     run: UUID
@@ -92,29 +91,29 @@ class _Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Hosts that are cleaned, and this worker's to look after."""
+class _Claimed:
+    """Hosts in cleaning that this worker has claimed."""
 
     mine: frozenset[int] = frozenset()
     to_begin: Sequence[_Turn] = ()
-    """Those for which the hook is to run now."""
+    """Hosts for which the hook is to run now."""
     clean: Sequence[_Case] = ()
-    hopeless: Sequence[_Case] = ()
+    out_of_tries: Sequence[_Case] = ()
 
 
-def _cases(climate: Climate, conn: Connection) -> _Found:
+def _cases(climate: Climate, conn: Connection) -> _Claimed:
     now, found = climate.now(conn), pool_membership.listed(conn, CLEANING)
     if not found:
-        return _Found()
+        return _Claimed()
     mine = pool_membership.tend(conn, [place.host for place in found], now, HANDS_ON)
     found = [place for place in found if place.host in mine]
     known = cleaning.known(conn, mine)
     cases = [_Case(p, token) for p, token in zip(found, event_claims.tokens(conn, len(found)), strict=True)]
-    hopeless = [_Case(c.place, c.token, said) for c in cases if (said := _hopeless(c.place, known, now))]
-    out = {case.place.host for case in hopeless}
+    out_of_tries = [_Case(c.place, c.token, said) for c in cases if (said := _final_error(c.place, known, now))]
+    out = {case.place.host for case in out_of_tries}
     to_begin = _begun(climate, conn, [case for case in cases if case.place.host not in out], now)
     clean = [case for case in cases if _is_clean(climate, case.place, known, now)]
-    return _Found(mine, to_begin, clean, hopeless)
+    return _Claimed(mine, to_begin, clean, out_of_tries)
 
 
 def _begun(climate: Climate, conn: Connection, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
@@ -138,11 +137,11 @@ def _run(place: HostPlace, known: Mapping[int, Cleaning]) -> Cleaning | None:
     return run if run and run.ends_at == cleaning.ends_at(place) else None
 
 
-def _hopeless(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
-    """What the last of all tries came to; empty while there are others."""
+def _final_error(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) -> str:
+    """Return the error of the last run; empty while further runs are allowed."""
     last = known.get(place.host)
     if last is not None and last.may_live and last.next_at + UNVERIFIED <= now:
-        return f"nobody knows whether its run on {last.worker}, process {last.pid}, is over"
+        return f"it is unknown if its run on {last.worker}, process {last.pid}, is over"
     run = _run(place, known)
     if run is None or run.attempts < MOST_TRIES or run.state == cleaning.DONE or run.next_at > now:
         return ""
@@ -152,7 +151,7 @@ def _hopeless(place: HostPlace, known: Mapping[int, Cleaning], now: datetime) ->
 
 
 def _clean(climate: Climate, turn: _Turn) -> None:
-    """Run the hook for a host, and remember what came of it."""
+    """Run the hook for a host and record its result."""
     settings, host = climate.settings, turn.place.host
 
     def record(process: HookProcess) -> bool:
@@ -162,9 +161,9 @@ def _clean(climate: Climate, turn: _Turn) -> None:
     error = cleaning_hook.execute(run, record)
     _settle(climate, host, turn.run, error)
     if error:
-        log.warning("a host was not cleaned", host=turn.place.name, error=error)
+        log.warning("cleaning hook failed", host=turn.place.name, error=error)
     else:
-        log.info("a host was cleaned by the hook", host=turn.place.name)
+        log.info("cleaning hook succeeded", host=turn.place.name)
 
 
 def _settle(climate: Climate, host: int, run: UUID | None, error: str) -> bool:
@@ -176,9 +175,9 @@ def _settle(climate: Climate, host: int, run: UUID | None, error: str) -> bool:
 
 
 def end_lost_runs(climate: Climate) -> int:
-    """End the runs on this machine whose worker is gone; return how many of them are over.
+    """End the runs on this machine whose worker is gone; return the number of ended runs.
 
-    A worker of each machine has to do this: no other one can see its processes.
+    A worker of each machine has to do this, because no other one can see its processes.
     """
     machine = cleaning_hook.this_machine()
     lost = work(climate, lambda conn, patient: cleaning.overdue(conn, machine.identity, climate.now(conn)))
@@ -190,22 +189,22 @@ def _is_over(machine: Machine, run: Cleaning) -> bool:
         return True
     over = machine.sees(run.machine or "") and process_supervisor.kill_run(str(run.run), KILL_SECONDS)
     if not over:
-        log.warning("a run of the cleaning hook cannot be ended", run=str(run.run), worker=run.worker, pid=run.pid)
+        log.warning("cleaning hook run not killed", run=str(run.run), worker=run.worker, pid=run.pid)
     return over
 
 
 def _placed(climate: Climate, case: _Case) -> bool:
-    """The cloud first, which knows whether the host is empty; one's trouble does not keep the others from home."""
+    """Move hosts in the cloud first, because only it knows whether they are empty. Errors do not stop other hosts."""
     try:
         climate.cloud.place(case.place.name, FREEPOOL, case.token)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("a clean host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        log.warning("cleaned host cannot move yet", host=case.place.name, reason=str(error) or type(error).__name__)
         return False
     return True
 
 
 def _record(climate: Climate, cases: Sequence[_Case]) -> int:
-    """Write down where the hosts are now, of those that nobody has moved meanwhile; how many those were."""
+    """Record the moves of hosts that nobody has moved meanwhile; return their number."""
 
     def act(conn: Connection, patient: bool) -> list[HostPlace]:
         now = climate.now(conn)
@@ -232,7 +231,7 @@ def _fact(case: _Case, now: datetime) -> HostMoved:
 
 
 def _notice(case: _Case) -> Notice:
-    said = f"Host {case.place.name} has failed, as it cannot be cleaned: {case.error}"
+    said = f"Host {case.place.name} has failed, because it cannot be cleaned: {case.error}"
     return Notice(
         "host.cleaning_failed", said, host=case.place.host, body={"host": case.place.name, "reason": case.error}
     )

@@ -1,4 +1,4 @@
-"""The operator's command that cleans a host: run under a supervisor, so that no process of it outlives its run."""
+"""Operator's command that cleans a host, run under a supervisor that leaves no process of it behind."""
 
 import os
 import shlex
@@ -15,18 +15,18 @@ from climate import process_supervisor
 from climate.process_supervisor import RUN_ID
 
 TOKEN = "CLIMATE_CLEANING_TOKEN"  # noqa: S105 - the name of a variable
-"""The variable with the number of a run: each run of any host has a higher one than those before it."""
+"""Environment variable with the number of the run: each run has a higher one than those before it."""
 
 ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 KILL_SECONDS = 5.0
-LOST = "the hook was not heard of any more"
-UNRECORDED = "the hook was not started, as its run could not be recorded"
+LOST = "the hook run was lost"
+UNRECORDED = "the hook was not started, because its run could not be recorded"
 
 
 @dataclass(frozen=True, slots=True)
 class HookRun:
-    """One run of the hook for a host, at most `seconds` long."""
+    """Run of the hook for a host, limited to `seconds`."""
 
     command: str
     host: str
@@ -37,19 +37,19 @@ class HookRun:
 
 @dataclass(frozen=True, slots=True)
 class HookProcess:
-    """The supervisor of a run: where it runs, its number there, and when it began in clock ticks since boot."""
+    """Supervisor of a run: its machine, its process id there, and its start in clock ticks since boot."""
 
     machine: str
-    """As `Machine` writes itself."""
+    """String form of `Machine`."""
     worker: str
-    """The name of the machine, for people."""
+    """Name of the machine, for people."""
     pid: int
     started: str
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One boot of a machine, and one set of process numbers in it."""
+    """One boot of a machine, with one PID namespace."""
 
     identity: str
     boot: str
@@ -59,11 +59,11 @@ class Machine:
         return f"{self.identity} {self.boot} {self.numbers}"
 
     def sees(self, recorded: str) -> bool:
-        """Return whether the processes that were recorded there have their numbers here."""
+        """Return whether process ids recorded there are valid here."""
         return recorded == str(self)
 
     def outlives(self, recorded: str) -> bool:
-        """Return whether the machine has been booted since, so that nothing is left of what ran before."""
+        """Return whether the machine was rebooted since, so that no earlier process runs."""
         identity, boot, _ = recorded.rsplit(" ", 2)
         return identity == self.identity and boot != self.boot
 
@@ -86,10 +86,11 @@ def _read(path: str) -> str:
 
 
 def execute(run: HookRun, record: Callable[[HookProcess], bool]) -> str:
-    """Run the command with the host's name as its last argument; return why it did not clean the host, or "".
+    """Run the command with the host's name as its last argument; return the reason of a failure, or "".
 
-    `record` gets the process before the command starts, and answers whether it may start. Nothing of the run is
-    left at the return. The command's output is dropped: it may be secret, and owners read why they have to wait.
+    `record` gets the process before the command starts, and returns whether it may start. No process of the run
+    is left at the return. The command's output is dropped, because it may be secret and owners can read the
+    reasons.
     """
     try:
         words = [*shlex.split(run.command), run.host]
@@ -132,7 +133,7 @@ def _meaning(run: HookRun, outcome: list[str]) -> str:
             return f"the hook took longer than {run.seconds:g} seconds"
         case ["failed", reason]:
             return f"the hook cannot be run: {reason}"
-    # Somebody has killed the supervisor alone.
+    # Somebody has killed only the supervisor.
     while not process_supervisor.kill_run(str(run.id), KILL_SECONDS):
         continue
     return LOST

@@ -1,24 +1,24 @@
-"""Hosts with ordinary servers that are to be kept for leases: closed to new servers, and taken when the last is gone.
+"""Draining of hosts with ordinary servers, which take no new ones and join the reservation pool when empty.
 
-Their servers are nobody's lease: they go by themselves, or are moved by an
-admin, and are never deleted for it.
+Their servers belong to no lease. They leave by themselves or are moved by an admin, and are never deleted for
+it.
 """
 
 from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
-from climate.service.host_operations.pool_enrolment import Wanted, take
+from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.store.hosts import pool_membership
 
 DRAINED = "its last server is gone"
 
 
 def tend(climate: Climate) -> int:
-    """Take every drained host that is empty now into the reservation pool; how many those were."""
+    """Move every drained host that is empty into the reservation pool; return their number."""
     return take(climate, _empty)
 
 
-def _empty(conn: Connection) -> Wanted:
+def _empty(conn: Connection) -> Enrolment:
     found = pool_membership.listed(conn, Pool.DRAINING)
-    return Wanted(len(found), DRAINED, found)
+    return Enrolment(len(found), DRAINED, found)

@@ -1,10 +1,9 @@
-"""Servers of hosts that have failed are made anew on other hosts, once it is certain that they run no more.
+"""Evacuation of servers from failed hosts, once it is certain that they do not run any more.
 
-A host is fenced first: that it is to be off is written down, its power supply is
-asked to cut its power, and has said that it is off.  A host without a supply is left to an operator, who knows whether
-it still runs.  Only hosts count from which the cloud hears nothing: one that is
-merely disabled goes on with its servers.  A host that returns afterwards starts
-nothing of what has left it: the cloud has these servers elsewhere by then.
+A host is fenced first: the decision is recorded, its power supply is asked to cut the power, and has reported
+OFF. A host without power settings is left to an operator, who can check whether it still runs. Only hosts
+that the cloud does not hear from count, because a merely disabled host goes on with its servers. A host that
+returns afterwards does not start the evacuated servers, because the cloud has them elsewhere.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A host that has failed, with its servers, and the token under which something may be done for them."""
+    """Failed host with its servers, and the fencing token of actions on them."""
 
     job: Job
     servers: Sequence[CloudServer]
@@ -46,9 +45,9 @@ class _Case:
 
 
 def tend(climate: Climate) -> int:
-    """Fence hosts that have failed for long enough, and evacuate those that are off; how many servers are made anew.
+    """Fence hosts that failed long enough ago, and evacuate those that are off; return the number of servers.
 
-    Nothing where CLIMATE_EVACUATE_FAILED_HOSTS is not set.
+    Does nothing unless CLIMATE_EVACUATE_FAILED_HOSTS is set.
     """
     if not climate.settings.evacuate_failed_hosts:
         return 0
@@ -63,7 +62,7 @@ def tend(climate: Climate) -> int:
 
 
 def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
-    """Hosts that are to be fenced.  One that somebody is switching on is not: it is about to come back."""
+    """Return the hosts to fence, without those being switched on, because they are about to return."""
     now = climate.now(conn)
     before = now - timedelta(seconds=climate.settings.evacuate_after)
     failed = [place for place in pool_membership.listed(conn, Pool.FAILED) if place.since <= before and _is_down(place)]
@@ -76,12 +75,12 @@ def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
 
 
 def _is_down(place: HostPlace) -> bool:
-    """Whether a host has failed for a cause that its servers may not have survived."""
+    """Return whether the host failed for a cause that its servers may not have survived."""
     return place.cause not in (PoolCause.DECLARED_WELL, PoolCause.NOT_CLEANED)
 
 
 def _with_servers(climate: Climate, jobs: Sequence[tuple[Job, int]]) -> list[_Case]:
-    """Hosts from which the cloud hears nothing, and that have servers: a host without any is not touched."""
+    """Return hosts that the cloud does not hear from and that have servers. Empty hosts are not fenced."""
     cases: list[_Case] = []
     with suppress(CloudError):  # the next round asks again
         silent = climate.cloud.silent_hosts()
@@ -92,9 +91,9 @@ def _with_servers(climate: Climate, jobs: Sequence[tuple[Job, int]]) -> list[_Ca
 
 
 def _decided(climate: Climate, cases: Sequence[_Case]) -> list[Job]:
-    """Write down that the power of these hosts is to be cut, unless that is decided; what is to be asked for it.
+    """Record the decision to cut the power of these hosts; return the jobs for their power supplies.
 
-    The decision has a token of its own, under which a worker that is late can switch none of them on again.
+    The decision has its own fencing token, under which a late worker can switch none of them on again.
     """
     decided = [case.job for case in cases if case.job.supply.wanted == OFF]
     others = [case.job for case in cases if case.job.supply.wanted != OFF]
@@ -103,31 +102,33 @@ def _decided(climate: Climate, cases: Sequence[_Case]) -> list[Job]:
 
 
 def _fenced(climate: Climate, jobs: Sequence[Job]) -> frozenset[int]:
-    """Those of the hosts whose supplies say that they are off; the others are asked to cut their power."""
+    """Cut the power of the hosts; return those whose power supplies report OFF."""
     seen = [one for part in executor.ask(climate, jobs) for one in part]
     for one in seen:
         if one.state != OFF:
-            log.warning("a failed host is not off yet", host=one.job.place.name, state=one.state, error=one.error)
+            log.warning("failed host not fenced yet", host=one.job.place.name, state=one.state, error=one.error)
     return frozenset(one.job.place.host for one in seen if one.state == OFF)
 
 
 def _evacuated(climate: Climate, case: _Case) -> int:
-    # One that is in ERROR was tried before, or is broken by itself: an operator decides about it.
+    # A server in ERROR was tried before, or is broken by itself: an operator decides about it.
     able = [server for server in case.servers if not server.busy and server.status != "ERROR"]
-    asked = [server for server in able if _is_asked(climate, case, server)]
+    asked = [server for server in able if _request_evacuation(climate, case, server)]
     if asked:
-        said = f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are made anew elsewhere"
+        said = (
+            f"{len(asked)} servers of host {case.place.name}, which has failed and is off, are evacuated to other hosts"
+        )
         body = {"host": case.place.name, "servers": [server.id for server in asked]}
         notice = Notice("host.evacuated", said, host=case.place.host, body=body)
         work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), notice))
     return len(asked)
 
 
-def _is_asked(climate: Climate, case: _Case, server: CloudServer) -> bool:
-    """Whether the cloud took it; one server's trouble does not keep the others."""
+def _request_evacuation(climate: Climate, case: _Case, server: CloudServer) -> bool:
+    """Return whether the cloud accepted the request. An error does not stop the other servers."""
     try:
         climate.cloud.evacuate_server(server.id, case.place.name, case.token)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("a server cannot be evacuated", server_id=server.id, host=case.place.name, reason=str(error)[:200])
+        log.warning("server evacuation refused", server_id=server.id, host=case.place.name, reason=str(error)[:200])
         return False
     return True

@@ -1,4 +1,4 @@
-"""Which hosts have failed, and which of those are well again: what the cloud says of them, over some time."""
+"""Detection of failed and recovered hosts, from the health that the cloud reports over some time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,23 +38,21 @@ UNKNOWN = "the cloud does not know it"
 LONGEST_REASON = 1000
 
 SEVERAL = 2
-"""Hosts that do not fail for themselves when all of them are unwell at once."""
+"""Number of hosts that do not fail if all of them are unwell at once."""
 
 log = structlog.get_logger(__name__)
 
 Word = Mapping[str, str | None]
-"""What the cloud says is wrong with each host."""
+"""Problem of each host as the cloud reports it."""
 
 
 def look(climate: Climate) -> None:
-    """Move hosts that have been unwell for a while to FAILED, and those that have been well for as long back.
+    """Move hosts that were unwell for a while to FAILED, and move recovered ones back.
 
-    But not those that an admin took out, or that cannot be cleaned, of which the
-    cloud knows nothing: they wait for an admin's word.  Switched-off hosts are
-    not unwell, nor are those that are worked on.  A constant number of
-    statements however many hosts; each of those that come back takes a few of
-    its own.  Nor does any host fail while all of several are unwell at once: then
-    it is the cloud that is not looked after.  CloudError where the cloud cannot say.
+    Hosts that an admin took out, or that cannot be cleaned, wait for an admin, because the cloud does not know
+    about them. Hosts that are switched off or in maintenance are not unwell. The number of statements is constant
+    for any number of hosts, plus a few for each returning host. No host fails while all of several are unwell at
+    once, because the cloud itself is then likely broken. Raises CloudError if the cloud does not answer.
     """
     word = climate.cloud.health()
     failed, well = work(climate, lambda conn, patient: _judge(climate, conn, word))
@@ -63,7 +61,7 @@ def look(climate: Climate) -> None:
 
 
 def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
-    """Where hosts that fail now are, and the numbers of those that are well again."""
+    """Return the memberships of hosts that fail now, and the numbers of those that recovered."""
     glance = pool_membership.glance(conn)
     if glance.is_quiet and all(word.get(name, UNKNOWN) is None for name in glance.names):
         return [], []
@@ -74,14 +72,14 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
     doubts: dict[int, datetime | None] = {}
     present = [
         place for place in pool_membership.listed(conn) if place.host in known
-    ]  # others were registered just now
+    ]  # the others were just registered
     nobody = _nobody_is_well(present, known, word)
     for place in present:
         said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
         trouble = trouble_of(place, known[place.host], said, now, climate.settings)
         out = place.host in taken_out and place.cause is not PoolCause.DECLARED_WELL
         stays = out or place.cause is PoolCause.NOT_CLEANED
-        # All begin anew with the first one that is heard of again.
+        # All timers restart with the first host that is reported well again.
         unwell = trouble is not None and not (nobody and trouble == said)
         doubted = _is_well(place, said) and not stays if place.pool is Pool.FAILED else unwell
         since = (had or now) if doubted else None
@@ -99,24 +97,24 @@ def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPla
 
 
 def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], word: Word) -> bool:
-    """Whether the cloud vouches for none of several hosts that ought to run."""
+    """Return whether the cloud reports none of several hosts as well that should run."""
     kept_out = (Pool.FAILED, Pool.MAINTENANCE)
     ought = [p for p in present if p.on and p.pool not in kept_out and known[p.host].wanted != "off"]
     silent = len(ought) >= SEVERAL and all(word.get(place.name, UNKNOWN) for place in ought)
     if silent:
-        log.warning("no host fails: the cloud vouches for none of them", hosts=len(ought))
+        log.warning("host failures ignored: cloud reports no host as well", hosts=len(ought))
     return silent
 
 
 def _is_well(place: HostPlace, said: str | None) -> bool:
-    """Of a host that is off, and was declared well, the cloud's word means nothing."""
+    """Return whether the host is well. The cloud's report does not count for a host declared well that is off."""
     return said is None or (place.cause is PoolCause.DECLARED_WELL and not place.on)
 
 
 def trouble_of(place: HostPlace, health: Health, said: str | None, now: datetime, settings: Settings) -> str | None:
-    """What is wrong with a host that ought to run servers now, or None; a host has its time to come up.
+    """Return the problem of a host that should run servers now, or None; a host has its time to boot.
 
-    One that is off in the reservation pool is switched on when it is needed; one that is lent is needed now.
+    A host that is off in the reservation pool is switched on when needed. One that is lent is needed now.
     """
     if place.pool is Pool.MAINTENANCE:
         return None
@@ -129,7 +127,7 @@ def trouble_of(place: HostPlace, health: Health, said: str | None, now: datetime
 
 
 def _fail(conn: Connection, author: Caller, ill: Mapping[int, str], now: datetime) -> list[HostPlace]:
-    """The reservation that a host is lent to, or had, stays known: its servers are on it."""
+    """Record failures, keeping the reservation of each host, because its servers are on the host."""
     present = pool_membership.of(conn, ill, lock=True)
     struck = [p for p in present.values() if p.pool not in (Pool.FAILED, Pool.MAINTENANCE) and not p.removed]
     tokens = event_claims.tokens(conn, len(struck)) if struck else []
@@ -148,7 +146,7 @@ def _notice(place: HostPlace) -> Notice:
 
 
 def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run: bool = False) -> HostPlace:
-    """An admin declares a host failed, until he declares it well; Conflict where it has failed or is worked on."""
+    """Fail a host until an admin declares it well; raise Conflict if it has failed or is in maintenance."""
     require(caller, "oshosts:fail")
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise InvalidInput(f"reason must be a text of 1 to {LONGEST_REASON} characters")
@@ -168,10 +166,10 @@ def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run
 
 
 def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> HostPlace:
-    """An admin declares a failed host well: it comes back at once, or soon.
+    """Declare a failed host well, so that it returns at once or soon.
 
-    Conflict where it has not failed, or the cloud says that it is unwell; one
-    that is switched off comes back as it is.
+    Raises Conflict if it has not failed, or the cloud reports it as unwell. A host that is switched off returns
+    as it is.
     """
     require(caller, "oshosts:heal")
     with shortages.of_the_cloud():
@@ -203,16 +201,16 @@ def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fals
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a host is: where it is and why, what the cloud says, what runs on it and who counts on it."""
+    """Health of a host: its pool and the reason, the cloud's report, its servers, and the leases that hold it."""
 
     place: HostPlace
     trouble: str | None
-    """What is wrong with it, as the cloud says or the power controller; None: nothing."""
+    """Problem reported by the cloud or the power controller; None without one."""
     doubted_since: datetime | None
-    """Since when it has seemed unwell, or well again where it has failed."""
+    """Time since which it seems unwell, or well again if it has failed."""
     servers: tuple[CloudServer, ...]
     leases: tuple[UUID, ...]
-    """Those that hold it, now or later."""
+    """Leases that hold it, now or later."""
 
 
 def report(climate: Climate, caller: Caller, host_id: str) -> Report:

@@ -1,4 +1,4 @@
-"""Clear a host for a time: leases that hold it then are moved to other hosts, or named to whoever wanted it."""
+"""Removal of leases from a host for a period: they are moved to other hosts, or reported to the requester."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,41 +12,41 @@ from climate.domain.errors import Busy, Conflict
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.service.leases.reallocation import Case, Outcome, curable, cure
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.store import locks
 from climate.store.hosts import health, maintenance, pool_membership
 from climate.store.hosts.maintenance import NO_END, Window
 from climate.store.leases import leases
 
 MOST_TOLD = 20
-WHY = "a host of it is worked on"
+WHY = "one of its hosts is in maintenance"
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
-    """What is wanted: with `force` leases are moved, but not to those `without`, or do without any."""
+class Evacuation:
+    """Request to clear a host: with `force`, leases are moved to hosts not in `without`, or lose the host."""
 
     window: Window
     author: Caller
     force: bool
     now: datetime
     without: frozenset[int] = frozenset()
-    """Other hosts that are to be worked on just as well."""
+    """Other hosts that are to be in maintenance too."""
     locked: frozenset[UUID] = frozenset()
     """Leases that this transaction has locked."""
 
 
 def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
-    """Lock the leases that are in the way of these windows: all of them, before the first host; their ids."""
+    """Lock all leases that overlap these windows, before the first host is locked; return their ids."""
     held = {lease_id for window in wanted for lease_id in health.holding(conn, window.host, window.during)}
     return frozenset(locks.lock_leases(conn, held))
 
 
-def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
-    """Nothing else holds the host within the window, and its row is locked; or Conflict says what does.
+def clear(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outcome, ...]:
+    """Clear the host for the window and lock its row; otherwise raise Conflict with the leases that hold it.
 
-    The leases that `lock_leases` answers for must be locked before; Busy for others.  Who books
-    the host takes its row first too, hence no booking slips in between.
+    The leases that `lock_leases` returns must be locked before; Busy is raised for others. Every allocation of a
+    host locks its row first, so none can be added in between.
     """
     window, force, now = wanted.window, wanted.force, wanted.now
     locks.hosts_alone(conn)
@@ -54,16 +54,16 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
     outcomes: tuple[Outcome, ...] = ()
     if found and force:
         if not wanted.locked.issuperset(found):
-            raise Busy("The host is being booked right now; try again shortly")
+            raise Busy("The host is being allocated right now; try again shortly")
         held = list(leases.get_many(conn, sorted(found)).values())
-        _refuse_stubborn(window, held, now)
+        _refuse_unmovable(window, held, now)
         gone = frozenset({window.host})
         cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in held]
-        outcomes = tuple(cure(climate, conn, case) for case in cases)
+        outcomes = tuple(reallocate_hosts(climate, conn, case) for case in cases)
     pool_membership.get(conn, window.host, lock=True)
     left = health.holding(conn, window.host, window.during)
     if left and force:
-        raise Busy("The host is being booked right now; try again shortly")
+        raise Busy("The host is being allocated right now; try again shortly")
     if left:
         known = leases.get_many(conn, left)
         raise Conflict(f"Host {window.name} is held {when(window.during)} by {listed([known[one] for one in left])}")
@@ -72,25 +72,25 @@ def clear(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome
     return outcomes
 
 
-def _refuse_stubborn(window: Window, found: Sequence[Lease], now: datetime) -> None:
-    stubborn = [lease for lease in found if not curable(lease, now)]
-    if stubborn:
-        raise Busy(f"Host {window.name} is held by what cannot be moved now: {listed(stubborn)}")
+def _refuse_unmovable(window: Window, found: Sequence[Lease], now: datetime) -> None:
+    unmovable = [lease for lease in found if not can_reallocate(lease, now)]
+    if unmovable:
+        raise Busy(f"Host {window.name} is held by leases that cannot be moved now: {listed(unmovable)}")
 
 
 def _refuse_second(conn: Connection, window: Window) -> None:
     for other in maintenance.others(conn, window):
-        raise Conflict(f"Host {window.name} is worked on {when(other.during)} already: maintenance {other.id}")
+        raise Conflict(f"Host {window.name} already has a maintenance window {when(other.during)}: {other.id}")
 
 
 def listed(found: Sequence[Lease]) -> str:
-    """Leases by id, name, project and dates, for an admin to read."""
+    """Format leases by id, name, project and dates, for an admin."""
     shown = [f"{one.id} ({one.name}, project {one.project_id}, {when(one.period)})" for one in found[:MOST_TOLD]]
     more = f" and {len(found) - MOST_TOLD} others" if len(found) > MOST_TOLD else ""
     return f"{'lease' if len(found) == 1 else 'leases'} {', '.join(shown)}{more}"
 
 
 def when(period: Period) -> str:
-    """A period, in words."""
+    """Format a period for people."""
     start = f"from {period.start:%Y-%m-%d %H:%M:%S}"
     return f"{start} UTC on" if period.end == NO_END else f"{start} to {period.end:%Y-%m-%d %H:%M:%S} UTC"

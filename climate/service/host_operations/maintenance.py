@@ -1,4 +1,4 @@
-"""Times in which hosts are worked on: nothing is promised across them, and what was is moved out of their way."""
+"""Maintenance windows: no allocation crosses them, and existing ones are moved to other hosts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.service.host_operations.lease_evacuation import Clearing, clear, lock_leases, when
+from climate.service.host_operations.lease_evacuation import Evacuation, clear, lock_leases, when
 from climate.service.host_operations.recovery import Return, bring_back
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import reconcile
@@ -32,21 +32,21 @@ from climate.store.journal.journal import Entry
 from climate.store.leases import event_claims
 
 GRACE = timedelta(minutes=1)
-"""How far in the past a window may start, for clients that know no seconds."""
+"""Maximum time in the past at which a window may start, for clients without seconds."""
 
 LONGEST_REASON = 1000
 
 WORKED_ON = "worked on: "
-"""What the reasons of hosts begin with that are in maintenance for a window: they come back when it is over."""
+"""Prefix of the reasons of hosts that are in maintenance for a window, and return when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A window that is asked for.  No `start` means now, no `end` that it is not known.
+    """Request for a window. No `start` means now; no `end` means that it is unknown.
 
-    With `force` leases that hold the host then are given other hosts, or do without.
-    With `version`, the version of its place, only if nobody has moved the host since.
-    With `move_servers` servers that are on the host then are moved elsewhere.
+    With `force`, leases that hold the host then get other hosts, or lose it. With `version`, the version of its
+    membership, the window is created only if nobody has moved the host since. With `move_servers`, servers that
+    are then on the host are moved elsewhere.
     """
 
     host_id: str
@@ -60,22 +60,22 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A window, and what became of the leases that were in its way."""
+    """Window, and the leases that were moved for it."""
 
     window: Window
     moved: tuple[Outcome, ...] = ()
 
 
 def plan(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Planned:
-    """Keep a host free to be worked on."""
+    """Create a maintenance window of a host."""
     return plan_all(climate, caller, [order], dry_run=dry_run)[0]
 
 
 def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_run: bool = False) -> list[Planned]:
-    """Keep hosts free to be worked on: all of them, or none.
+    """Create windows for all of the hosts, or for none.
 
-    Conflict lists the leases that hold one then, or with `force` says which of
-    them cannot be moved; another window at that time is in the way too.
+    Raises Conflict with the leases that hold one then, or, with `force`, those that cannot be moved. Another
+    window at that time is a conflict too.
     """
     require(caller, "maintenances:post")
 
@@ -87,7 +87,7 @@ def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_r
         locked = lock_leases(conn, (window for order, window in asked if order.force))
         hosts = frozenset(window.host for _, window in asked)
         return [
-            _planned(climate, conn, order, Clearing(window, caller, order.force, now, hosts, locked))
+            _planned(climate, conn, order, Evacuation(window, caller, order.force, now, hosts, locked))
             for order, window in asked
         ]
 
@@ -102,12 +102,12 @@ def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Wi
     return replace(window, move_servers=order.move_servers)
 
 
-def _planned(climate: Climate, conn: Connection, order: Order, wanted: Clearing) -> Planned:
+def _planned(climate: Climate, conn: Connection, order: Order, wanted: Evacuation) -> Planned:
     window, moved = wanted.window, clear(climate, conn, wanted)
-    if not moved:  # else it was its lease that let go of it
+    if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
     maintenance.add(conn, wanted.author, window)
-    delivery.tell(conn, wanted.now, _notice(window, f"is worked on {when(window.during)}"))
+    delivery.tell(conn, wanted.now, _notice(window, f"is in maintenance {when(window.during)}"))
     return Planned(window, moved)
 
 
@@ -124,7 +124,7 @@ def _followed(climate: Climate, planned: Planned, dry_run: bool) -> Planned:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be different; None leaves a thing as it is.  `open_end`: the end is not known any more."""
+    """Changes of a window; None leaves a field unchanged. `open_end`: the end is unknown again."""
 
     start: datetime | None = None
     start_now: bool = False
@@ -136,7 +136,7 @@ class Changes:
 
 
 def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, *, dry_run: bool = False) -> Planned:
-    """Move a window that is not over; Conflict as for a new one, InvalidInput for the start of one that has begun."""
+    """Change a window that is not over; raise Conflict as for a new one, InvalidInput for an active one's start."""
     require(caller, "maintenances:put")
 
     def act(conn: Connection, patient: bool) -> Planned:
@@ -145,25 +145,27 @@ def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, 
         reason = window.reason if changes.reason is None else _reason(changes.reason)
         moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
         after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
-        moved = _cleared(climate, conn, Clearing(after, caller, changes.force, now)) if during != window.during else ()
+        moved = (
+            _cleared(climate, conn, Evacuation(after, caller, changes.force, now)) if during != window.during else ()
+        )
         maintenance.change(conn, caller, after, now)
         if window.state is ACTIVE:
-            _stay(conn, caller, after, now)
+            _record_new_end(conn, caller, after, now)
         return Planned(after, moved)
 
     planned = work(climate, act, keep=not dry_run)
     return _followed(climate, planned, dry_run)
 
 
-def _cleared(climate: Climate, conn: Connection, wanted: Clearing) -> tuple[Outcome, ...]:
+def _cleared(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outcome, ...]:
     locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
     return clear(climate, conn, replace(wanted, locked=locked))
 
 
 def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = False) -> Window:
-    """The work is done, or is not to be begun: the host's time is free again, and it comes back as soon as it can.
+    """End or cancel a window: the host's time is free again, and it returns as soon as possible.
 
-    Nothing happens to a window that is over.
+    Does nothing for a window that is over.
     """
     require(caller, "maintenances:delete")
 
@@ -178,12 +180,12 @@ def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = Fa
 
     window = work(climate, act, keep=not dry_run)
     if window.state is DONE and not dry_run:
-        bring_back(climate, _free_again(climate), _back(caller))
+        bring_back(climate, _hosts_to_return(climate), _back(caller))
     return window
 
 
 def get(climate: Climate, caller: Caller, window_id: UUID, at: datetime | None = None) -> Window:
-    """A window as it is, or with `at` as it was; NotFound also before it was planned."""
+    """Return a window as it is, or as it was `at` a time; raise NotFound also before it was planned."""
     require(caller, "maintenances:get")
     return work(
         climate, lambda conn, patient: maintenance.get(conn, window_id) if at is None else _then(conn, window_id, at)
@@ -201,7 +203,7 @@ def _then(conn: Connection, window_id: UUID, at: datetime) -> Window:
 
 
 def history(climate: Climate, caller: Caller, window_id: UUID) -> list[Entry]:
-    """All that happened to a window, with who did it."""
+    """Return the facts of a window with their authors."""
     require(caller, "maintenances:get")
 
     def act(conn: Connection, patient: bool) -> list[Entry]:
@@ -211,7 +213,7 @@ def history(climate: Climate, caller: Caller, window_id: UUID) -> list[Entry]:
 
 
 def listed(climate: Climate, caller: Caller, wanted: Wanted) -> list[Window]:
-    """Windows in one statement, in the order in which they were made."""
+    """Return windows in one statement, in the order of creation."""
     require(caller, "maintenances:get")
     return work(climate, lambda conn, patient: maintenance.listed(conn, wanted))
 
@@ -261,14 +263,14 @@ def _notice(window: Window, what: str) -> Notice:
 
 
 def tend(climate: Climate) -> None:
-    """Begin the windows whose time has come, and bring hosts back whose window is over.
+    """Begin due windows, and return the hosts whose window is over.
 
-    A host whose last lease is still being ended is waited for.  A window whose
-    time has passed meanwhile is cancelled: the next one of its host may be due.
+    Waits for a host whose last lease is still being ended. Cancels a window whose time has passed meanwhile,
+    because the next one of its host may be due.
     """
     reconcile.ask(climate, work(climate, lambda conn, patient: _begin(climate, conn)))
     work(climate, lambda conn, patient: _end(climate, conn))
-    bring_back(climate, _free_again(climate), _back(AUTHOR))
+    bring_back(climate, _hosts_to_return(climate), _back(AUTHOR))
 
 
 def _begin(climate: Climate, conn: Connection) -> list[HostPlace]:
@@ -295,8 +297,8 @@ def _moved(window: Window, place: HostPlace, now: datetime, token: int) -> HostM
     return HostMoved(now, Pool.MAINTENANCE, reason, token, place.reservation_id, window.end, cause)
 
 
-def _stay(conn: Connection, author: Caller, window: Window, now: datetime) -> None:
-    """The host is worked on already: for longer now, or not so long."""
+def _record_new_end(conn: Connection, author: Caller, window: Window, now: datetime) -> None:
+    """Record the new end of maintenance of a host that is already in it."""
     place = pool_membership.get(conn, window.host, lock=True)
     if place.pool is Pool.MAINTENANCE:
         pool_membership.record(conn, author, [(place, [_moved(window, place, now, place.token)])])
@@ -307,8 +309,8 @@ def _end(climate: Climate, conn: Connection) -> None:
     maintenance.close(conn, AUTHOR, [window.id for window in maintenance.ending(conn, now)], DONE, now)
 
 
-def _free_again(climate: Climate) -> frozenset[int]:
-    """Hosts that are in maintenance for a window, though none of theirs goes on."""
+def _hosts_to_return(climate: Climate) -> frozenset[int]:
+    """Return hosts that are in maintenance for a window, although none of theirs is active."""
 
     def act(conn: Connection, patient: bool) -> frozenset[int]:
         there = {p.host for p in pool_membership.listed(conn, Pool.MAINTENANCE) if p.cause is PoolCause.WINDOW}

@@ -1,4 +1,4 @@
-"""Take hosts into the reservation pool: the cloud goes first, which knows whether they are empty; then the books."""
+"""Addition of hosts to the reservation pool: first in the cloud, which knows their servers, then in the database."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """At most `count` hosts, of these `places` in their order; `reason` stands in the journal of each."""
+class Enrolment:
+    """Request to add up to `count` of these `places`, in order; `reason` is recorded for each."""
 
     count: int = 0
     reason: str = ""
@@ -29,17 +29,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """A host that is this worker's, and the token under which the cloud is asked for it."""
+    """Host that this worker has claimed, and the fencing token of the request to the cloud."""
 
     place: HostPlace
     token: int
 
 
-def take(climate: Climate, choose: Callable[[Connection], Wanted]) -> int:
-    """Take the hosts that `choose` wants and that are empty; how many were taken.
+def take(climate: Climate, choose: Callable[[Connection], Enrolment]) -> int:
+    """Add the empty ones of the hosts that `choose` returns; return the number of added hosts.
 
-    Hosts that another worker looks after are left out, and so are those that
-    somebody moves meanwhile.
+    Skips hosts that another worker has claimed, and those that somebody moves meanwhile.
     """
     wanted, tries = work(climate, lambda conn, patient: _claimed(climate, conn, choose(conn)))
     taken: list[_Try] = []
@@ -53,7 +52,7 @@ def take(climate: Climate, choose: Callable[[Connection], Wanted]) -> int:
             work(climate, lambda conn, patient: pool_membership.leave(conn, [one.place.host for one in tries]))
 
 
-def _claimed(climate: Climate, conn: Connection, wanted: Wanted) -> tuple[Wanted, list[_Try]]:
+def _claimed(climate: Climate, conn: Connection, wanted: Enrolment) -> tuple[Enrolment, list[_Try]]:
     numbers = [place.host for place in wanted.places]
     mine = pool_membership.tend(conn, numbers, climate.now(conn), HANDS_ON) if numbers else frozenset()
     own = [place for place in wanted.places if place.host in mine]
@@ -61,19 +60,19 @@ def _claimed(climate: Climate, conn: Connection, wanted: Wanted) -> tuple[Wanted
 
 
 def _is_taken(climate: Climate, one: _Try) -> bool:
-    """Whether the cloud took it: the host was empty, and is kept so from then on."""
+    """Return whether the cloud added it: the host was empty, and takes no ordinary servers from then on."""
     try:
         climate.cloud.place(one.place.name, FREEPOOL, one.token)
     except NotYet:
         return False
     except (CloudError, Fenced) as error:
-        log.warning("a host cannot be taken into the reservation pool", host=one.place.name, reason=str(error))
+        log.warning("host not added to the reservation pool", host=one.place.name, reason=str(error))
         return False
     return True
 
 
 def _record(climate: Climate, conn: Connection, reason: str, taken: Sequence[_Try]) -> list[HostPlace]:
-    """Those that somebody has moved since stay where they are now: the rounds put the cloud right."""
+    """Record the moves; hosts that somebody has moved since stay there, and the reconciliation corrects the cloud."""
     now = climate.now(conn)
     present = pool_membership.of(conn, [one.place.host for one in taken], lock=True)
     kept = [one for one in taken if present[one.place.host] == one.place]

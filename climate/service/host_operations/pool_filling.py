@@ -1,8 +1,8 @@
-"""The reservation pool follows its backlog: hosts are taken, drained, opened again and released as the plan says.
+"""Execution of the plan that adapts the reservation pool to its backlog: adds, drains, undrains and releases hosts.
 
-The plan is made of the books; of the cloud it asks only how many servers are on
-hosts that may be taken.  Before a host is released its row is locked and looked
-at again: who books a host takes its row first, so no promise slips in between.
+The plan comes from the database; the cloud is asked only for the number of servers on hosts that may be
+added. Before a host is released its row is locked and checked again. Every allocation locks the host's row
+first, so none can be added in between.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import pool_target
-from climate.service.host_operations.pool_enrolment import Wanted, take
+from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import move_checks, multi_tenant, reconcile
 from climate.service.transaction import work
@@ -31,14 +31,14 @@ from climate.store.leases import event_claims
 log = structlog.get_logger(__name__)
 
 GOES_TO = {Step.DRAIN: Pool.DRAINING, Step.REOPEN: Pool.MULTI_TENANT, Step.RELEASE: Pool.MULTI_TENANT}
-"""Where hosts go on the word of the books alone; those that are taken wait for the cloud."""
+"""Pools for moves that the database alone decides; hosts to be added wait for the cloud."""
 
 PROMISED, ASLEEP, WORKED_ON = "promised to a lease", "switched off, or about to be", "worked on"
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The plan, what it was made of, and where the hosts are that it names."""
+    """Plan, its input, and the memberships of the hosts that it names."""
 
     rules: Rules
     there: Situation
@@ -47,9 +47,9 @@ class Explained:
 
 
 def explain(climate: Climate, caller: Caller, pool: Pool) -> Explained:
-    """Return what the next round would do, and why; nothing changes.
+    """Return the actions of the next round with their reasons, without changes.
 
-    NotFound for any other pool than that for leases, which alone has a plan.
+    Raises NotFound for any other pool than the reservation pool, which alone has a plan.
     """
     require(caller, "pools:get")
     if pool is not Pool.RESERVATION:
@@ -58,7 +58,7 @@ def explain(climate: Climate, caller: Caller, pool: Pool) -> Explained:
 
 
 def tend(climate: Climate) -> int:
-    """Do what the plan says; how many hosts have moved.  Without a horizon the pool is topped up to its target."""
+    """Carry out the plan; return the number of moved hosts. Without a horizon the pool is filled to its target."""
     rules = work(climate, lambda conn, patient: pool_settings.of(conn, climate.settings).filling)
     if not rules.horizon:
         return pool_target.top_up(climate)
@@ -67,11 +67,11 @@ def tend(climate: Climate) -> int:
     reconcile.ask(climate, moved)
     empty = [found.places[one.host] for one in found.plan.moves if one.step is Step.TAKE]
     reason = next((one.reason for one in found.plan.moves if one.step is Step.TAKE), "")
-    return len(moved) + (take(climate, lambda conn: Wanted(len(empty), reason, empty)) if empty else 0)
+    return len(moved) + (take(climate, lambda conn: Enrolment(len(empty), reason, empty)) if empty else 0)
 
 
 def look(climate: Climate) -> Explained:
-    """Make the plan of this moment."""
+    """Make the plan for the present state."""
     known = multi_tenant.server_counts(climate)
 
     def act(conn: Connection, patient: bool) -> Explained:
@@ -103,7 +103,7 @@ def _situation(
 
 
 def _bound(conn: Connection, found: Sequence[HostPlace]) -> Mapping[int, str]:
-    """What keeps hosts in the pool, by number: promises for any time, their power, and who works on them."""
+    """Return the reasons that keep hosts in the pool, by number: promises, their power, and current work on them."""
     numbers = [place.host for place in found]
     bound = dict.fromkeys(maintenance.active_on(conn, numbers), WORKED_ON) if numbers else {}
     bound |= {place.host: ASLEEP for place in move_checks.asleep(conn, found)}
@@ -111,7 +111,7 @@ def _bound(conn: Connection, found: Sequence[HostPlace]) -> Mapping[int, str]:
 
 
 def carry_out(climate: Climate, conn: Connection, found: Explained) -> list[HostPlace]:
-    """Write the moves down, of hosts that are where they were and that nothing binds by now."""
+    """Record the moves of hosts that are unchanged and still free to move."""
     chosen = {one.host: one for one in found.plan.moves if one.step in GOES_TO}
     if not chosen:
         return []
@@ -125,5 +125,5 @@ def carry_out(climate: Climate, conn: Connection, found: Explained) -> list[Host
         for place, token in zip(free, tokens, strict=True)
     ]
     for place in free:
-        log.info("the reservation pool follows its backlog", host=place.name, step=chosen[place.host].step)
+        log.info("reservation pool resized", host=place.name, step=chosen[place.host].step)
     return pool_membership.record(conn, AUTHOR, changes)

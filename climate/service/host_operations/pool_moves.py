@@ -1,4 +1,4 @@
-"""Admins move hosts from pool to pool: many at once or none, and not from under a lease unless they insist."""
+"""Moves of hosts between pools by admins: all of the hosts or none, and away from leases only with `force`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from climate.domain.hosts.pools import move as checked
 from climate.domain.policy import Caller, require
 from climate.service.host_operations import maintenance
 from climate.service.hosts import move_checks, reconcile
-from climate.service.hosts.move_checks import MOST_TOLD, Asked, Order
+from climate.service.hosts.move_checks import MOST_TOLD, MoveRequest, Order
 from climate.service.leases import healing, shortages
-from climate.service.leases.reallocation import Case, Outcome, curable, cure
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
 from climate.service.transaction import work
 from climate.store.hosts import cleaning, pool_membership, pools
 from climate.store.hosts.pools import Promise
@@ -28,18 +28,18 @@ from climate.store.leases import event_claims, leases, tampering
 log = structlog.get_logger(__name__)
 
 BY_HAND = (Pool.MULTI_TENANT, Pool.DRAINING, Pool.RESERVATION, Pool.MAINTENANCE, Pool.FAILED)
-"""Where an admin can put a host; into the others it comes by what becomes of its lease."""
+"""Pools into which an admin can move a host; it enters the others through its leases."""
 
 MOST_HOSTS = 1000
 LONGEST_REASON = 255
 
 UNSAID = "moved by an admin"
-WHY = "a host of it was taken away"
+WHY = "one of its hosts was taken out"
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A host, where it was and where it is; and what leases held of it and would lose, or have lost."""
+    """Host before and after its move, and the allocations of leases that it lost or would lose."""
 
     before: HostPlace
     after: HostPlace
@@ -47,43 +47,44 @@ class Moved:
 
 
 def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> list[Moved]:
-    """Move all of the hosts, or none; a dry run says what would come of it.
+    """Move all of the hosts, or none; a dry run returns the effects.
 
-    Conflict lists the leases that would lose a host, or says which host still
-    has servers, or that somebody else has moved one meanwhile.  A host that is
-    there already stays as it is.
+    Raises Conflict with the leases that would lose a host, or for a host that still has servers or was moved by
+    somebody else meanwhile. A host that is in the pool already stays as it is.
     """
     require(caller, "pools:put")
     _check(order)
-    seen, token = work(climate, lambda conn, patient: (_meant(conn, order), event_claims.tokens(conn, 1)[0]))
-    asked = Asked(order, caller, token, tuple(seen))
+    seen, token = work(climate, lambda conn, patient: (_requested_hosts(conn, order), event_claims.tokens(conn, 1)[0]))
+    asked = MoveRequest(order, caller, token, tuple(seen))
     work(climate, lambda conn, patient: move_checks.refuse_plainly(conn, asked))
     if order.to is Pool.MAINTENANCE:
         return _maintain(climate, asked, dry_run)
     try:
-        if order.to is Pool.RESERVATION:  # the cloud goes first: it knows whether they are empty
+        if order.to is Pool.RESERVATION:  # ask the cloud first, because only it knows whether they are empty
             _empty_out(climate, asked, dry_run)
-        done, cured = work(climate, lambda conn, patient: _record(climate, conn, asked), keep=not dry_run)
+        done, reallocated = work(climate, lambda conn, patient: _record(climate, conn, asked), keep=not dry_run)
     except ClimateError:
         if order.to is Pool.RESERVATION and not dry_run:
             _put_back(climate, asked)
         raise
     if not dry_run:
-        _follow(climate, order, done, cured)
+        _follow(climate, order, done, reallocated)
     return done
 
 
 def _check(order: Order) -> None:
     if order.to not in BY_HAND:
-        raise InvalidInput(f"No host is put into the pool {order.to} by hand; known are {', '.join(BY_HAND)}")
+        raise InvalidInput(
+            f"Hosts cannot be moved to the pool {order.to} by an admin; allowed are {', '.join(BY_HAND)}"
+        )
     if not 1 <= len(order.hosts) <= MOST_HOSTS:
         raise InvalidInput(f"hosts must name 1 to {MOST_HOSTS} hosts")
     if len(order.reason) > LONGEST_REASON:
         raise InvalidInput(f"reason must be a text of {LONGEST_REASON} characters at most")
 
 
-def _meant(conn: Connection, order: Order) -> list[HostPlace]:
-    """The hosts in the order of their numbers, each once."""
+def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
+    """Return the requested hosts in the order of their numbers, each once."""
     numbers: dict[str, int] = {name: int(name) for name in order.hosts if _is_number(name)}
     numbers |= pools.numbers_of(conn, [name for name in order.hosts if name not in numbers])
     found = {number: place for number, place in pool_membership.of(conn, numbers.values()).items() if not place.removed}
@@ -101,8 +102,8 @@ def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) <= 18
 
 
-def _empty_out(climate: Climate, asked: Asked, dry_run: bool) -> None:
-    """Have the cloud put the hosts into its reservation pool; Conflict where one has servers."""
+def _empty_out(climate: Climate, asked: MoveRequest, dry_run: bool) -> None:
+    """Have the cloud add the hosts to its reservation pool; raise Conflict if one has servers."""
     for place in asked.moving:
         try:
             with shortages.of_the_cloud():
@@ -121,21 +122,21 @@ def _see_empty(climate: Climate, place: HostPlace) -> None:
         raise NotYet(f"{len(servers)} servers are still on {place.name}")
 
 
-def _put_back(climate: Climate, asked: Asked) -> None:
-    """Undo what the cloud was asked for; where that fails, the rounds see to it."""
+def _put_back(climate: Climate, asked: MoveRequest) -> None:
+    """Undo the requests to the cloud; if that fails, the reconciliation does it."""
     present = work(climate, lambda conn, patient: pool_membership.of(conn, asked.numbers))
     for place in present.values():
         try:
             climate.cloud.place(place.name, reconcile.wanted(place), asked.token)
         except (CloudError, NotYet, Fenced) as error:
-            log.warning("a host was not put back", host=place.name, pool=place.pool, error=str(error))
+            log.warning("host move not undone", host=place.name, pool=place.pool, error=str(error))
 
 
-def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Moved], list[HostPlace]]:
-    """The moves, and hosts that leases were taken off on the way.
+def _record(climate: Climate, conn: Connection, asked: MoveRequest) -> tuple[list[Moved], list[HostPlace]]:
+    """Record the moves, and the allocations that leases lost.
 
-    Locks in the engine's order: leases, pool lock, hosts.  Who books a host
-    takes its row first too, hence no booking slips in between.
+    Locks in the engine's order: leases, pool lock, hosts. Every allocation locks the host's row first, so none
+    can be added in between.
     """
     order, now = asked.order, climate.now(conn)
     if not asked.moving:
@@ -144,14 +145,14 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     lost = move_checks.lost_by(conn, asked)
     move_checks.refuse(asked, lost)
     move_checks.refuse_busy(conn, asked.numbers)
-    cured = _cure(climate, conn, asked, lost) if lost and order.to is not Pool.FAILED else []
-    dropped = {place.host: place for outcome in cured for place in outcome.moved}
+    reallocated = _reallocate(climate, conn, asked, lost) if lost and order.to is not Pool.FAILED else []
+    dropped = {place.host: place for outcome in reallocated for place in outcome.moved}
     locked = pool_membership.of(conn, asked.numbers, lock=True)
     move_checks.refuse_moved([dropped.get(place.host, place) for place in asked.moving], locked)
     left = move_checks.lost_by(conn, asked, locked)
     move_checks.refuse(asked, left)
     if left and order.to is not Pool.FAILED:
-        raise Busy("A host is being booked right now; try again shortly")
+        raise Busy("A host is being allocated right now; try again shortly")
     move_checks.refuse_maintained(conn, asked)
     move_checks.refuse_cleaned(conn, asked)
     if order.to is Pool.MULTI_TENANT:
@@ -166,14 +167,14 @@ def _record(climate: Climate, conn: Connection, asked: Asked) -> tuple[list[Move
     return [Moved(place, after.get(place.host, place), of[place.host]) for place in asked.seen], others
 
 
-def _fact(asked: Asked, place: HostPlace, now: datetime) -> HostMoved:
-    """A failed host keeps in mind whose servers are on it."""
+def _fact(asked: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
+    """Return the fact of the move; a failed host keeps the reservation of its servers."""
     traced = place.reservation_id if asked.order.to is Pool.FAILED else None
     return HostMoved(now, asked.order.to, asked.order.reason or UNSAID, asked.token, traced)
 
 
-def _cure(climate: Climate, conn: Connection, asked: Asked, lost: Sequence[Promise]) -> list[Outcome]:
-    """Other hosts for the leases that lose theirs; Busy where a lease cannot be changed now."""
+def _reallocate(climate: Climate, conn: Connection, asked: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:
+    """Allocate other hosts to the leases that lose theirs; raise Busy if a lease cannot be changed now."""
     by_lease: dict[UUID, set[int]] = {}
     for one in lost:
         assert one.lease_id is not None
@@ -181,25 +182,27 @@ def _cure(climate: Climate, conn: Connection, asked: Asked, lost: Sequence[Promi
     outcomes = []
     for lease in leases.lock(conn, by_lease):
         now = climate.now(conn)
-        if not curable(lease, now):
+        if not can_reallocate(lease, now):
             raise Busy(f"Lease {lease.id} ({lease.name}) cannot be moved now: it is {lease.status}")
         gone = frozenset(by_lease[lease.id])
         outcomes.append(
-            cure(climate, conn, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers)))
+            reallocate_hosts(
+                climate, conn, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers))
+            )
         )
     return outcomes
 
 
-def _follow(climate: Climate, order: Order, done: Sequence[Moved], cured: Sequence[HostPlace]) -> None:
-    reconcile.ask(climate, cured)
+def _follow(climate: Climate, order: Order, done: Sequence[Moved], reallocated: Sequence[HostPlace]) -> None:
+    reconcile.ask(climate, reallocated)
     if order.to is not Pool.RESERVATION:
         reconcile.ask(climate, [one.after for one in done if one.after != one.before])
     if order.to is Pool.FAILED and any(one.lost for one in done):
         healing.heal_all(climate)
 
 
-def _maintain(climate: Climate, asked: Asked, dry_run: bool) -> list[Moved]:
-    """A window for each host, from now on and without an end."""
+def _maintain(climate: Climate, asked: MoveRequest, dry_run: bool) -> list[Moved]:
+    """Create a window for each host, from now on and without an end."""
     lost = work(climate, lambda conn, patient: move_checks.lost_by(conn, asked))
     reason, force = asked.order.reason or UNSAID, asked.order.force
     wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in asked.moving]

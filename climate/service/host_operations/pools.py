@@ -1,4 +1,4 @@
-"""The pools as admins see them: how many hosts, where each of them is and why, and which are promised when."""
+"""Pools as admins see them: sizes, hosts with their states and reasons, settings, and promises."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ SOON = timedelta(hours=24)
 MOST_HOSTS = 100_000
 
 LONGEST_AHEAD = 366 * 86400
-"""The longest horizon and the longest dwell, in seconds."""
+"""Longest horizon and longest dwell, in seconds."""
 
 MOST: Mapping[str, int] = {
     **dict.fromkeys(("target", "spare", "slack"), MOST_HOSTS),
@@ -43,42 +43,42 @@ WORDS: Mapping[str, frozenset[str]] = {"on_end": frozenset(OnEnd), "recycle_dead
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A pool and what is to be known of it at a glance."""
+    """Pool with its counts and settings."""
 
     pool: Pool
     count: Count
     terms: Terms | None = None
-    """Of the reservation pool: what counts now."""
+    """Terms of the reservation pool that apply now."""
     own: frozenset[str] = frozenset()
-    """Those of the terms that an admin has set; the others are the settings'."""
+    """Names of the terms that an admin has set; the others come from the settings."""
     unregistered: int | None = 0
-    """Of the multi-tenant pool: hosts of the cloud that nobody registered; None where the cloud cannot be asked."""
+    """Hosts of the cloud in the multi-tenant pool that are not registered; None if the cloud cannot be asked."""
 
     @property
     def hosts(self) -> int:
-        """All that are in the pool, as far as they are known."""
+        """Return the known number of hosts in the pool."""
         return self.count.hosts + (self.unregistered or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A host in its pool.  `servers` is None where nobody asked, or the cloud does not answer."""
+    """Host in its pool. `servers` is None if not requested, or if the cloud does not answer."""
 
     place: HostPlace
     lease: tuple[UUID, str] | None = None
-    """The lease and the project to whose reservation it is lent, or after which it recycles or is cleaned."""
+    """Lease and project to which it is lent, or after which it is recycling or being cleaned."""
     next: Promise | None = None
-    """What it is promised to next."""
+    """Its next promise."""
     drift: str = ""
     servers: Sequence[CloudServer] | None = None
     server_count: int | None = None
-    """How many servers are on it, where that is known."""
+    """Number of servers on it, if known."""
     ahead: Ahead | None = None
-    """When something is done about its servers, where it recycles and they may not stay until they go."""
+    """Next action on the servers of a recycling host, if they may not stay until they leave by themselves."""
 
 
 def named(name: str) -> Pool:
-    """The pool of that name; NotFound tells which there are."""
+    """Return the pool of that name; raise NotFound with the known names."""
     try:
         return Pool(name)
     except ValueError:
@@ -86,13 +86,13 @@ def named(name: str) -> Pool:
 
 
 def listed(climate: Climate, caller: Caller) -> list[Standing]:
-    """All pools; the number of statements does not depend on how many hosts there are."""
+    """Return all pools; the number of statements does not depend on the number of hosts."""
     require(caller, "pools:get")
     return _counted(climate, work(climate, lambda conn, patient: _standings(climate, conn)))
 
 
 def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None) -> Standing:
-    """A pool as it is; with `at` its terms are those of that moment."""
+    """Return a pool; with `at`, its terms are those of that time."""
     require(caller, "pools:get")
     found = work(climate, lambda conn, patient: _standings(climate, conn, at))
     one = next(one for one in found if one.pool is pool)
@@ -100,14 +100,14 @@ def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None
 
 
 def _counted(climate: Climate, found: Sequence[Standing]) -> list[Standing]:
-    """With the hosts of the multi-tenant pool that only the cloud knows of."""
+    """Return the pools with the unregistered hosts of the multi-tenant pool."""
     strangers = multi_tenant.unregistered(climate)
     others = None if strangers is None else len(strangers)
     return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in found]
 
 
 def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:
-    """Who has set which terms of a pool, and when."""
+    """Return the changes of the terms of a pool with their authors."""
     require(caller, "pools:get")
     return work(climate, lambda conn, patient: journal.read(conn, terms_stream(pool)))
 
@@ -127,9 +127,9 @@ def _standings(climate: Climate, conn: Connection, at: datetime | None = None) -
 def change(
     climate: Climate, caller: Caller, pool: Pool, changes: Mapping[str, Any], *, dry_run: bool = False
 ) -> Standing:
-    """Set the target and the terms of the reservation pool; None: as the settings say.
+    """Set the target and the terms of the reservation pool; None restores the value of the settings.
 
-    Leases that there are keep the terms that they were made with.
+    Existing leases keep the terms with which they were created.
     """
     require(caller, "pools:put")
     if pool is not Pool.RESERVATION:
@@ -164,14 +164,14 @@ def _check(climate: Climate, name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a list: up to `limit` hosts after the one with the number `marker`."""
+    """Page of a list: up to `limit` hosts after the one with the number `marker`."""
 
     marker: int | None = None
     limit: int | None = None
 
 
 def _part(conn: Connection, pool: Pool, part: Part) -> Sequence[HostPlace]:
-    """The marker may have left the pool since the page before."""
+    """Read a page; the marker may have left the pool since the page before."""
     if part.marker is not None and not pool_membership.of(conn, [part.marker]):
         raise InvalidInput(f"marker {part.marker} is not the id of a host")
     rest = [place for place in pool_membership.listed(conn, pool) if part.marker is None or place.host > part.marker]
@@ -181,11 +181,10 @@ def _part(conn: Connection, pool: Pool, part: Part) -> Sequence[HostPlace]:
 def hosts_of(
     climate: Climate, caller: Caller, pool: Pool, part: Part = Part(), *, servers: bool | None = None
 ) -> list[Resident]:
-    """The hosts of a pool, in the order of their numbers, in a constant number of statements.
+    """Return the hosts of a pool, in the order of their numbers, in a constant number of statements.
 
-    The cloud is asked for their servers where `servers` says so, and without
-    it for those of hosts which wait for the last one to go.  How many servers
-    are on hosts of the multi-tenant pool is told in any case.
+    With `servers`, the cloud is asked for their servers; otherwise only for those of hosts that wait for the last
+    one to leave. The number of servers on hosts of the multi-tenant pool is always included.
     """
     require(caller, "pools:get")
 
@@ -220,7 +219,7 @@ def _with_servers(one: Resident, servers: Sequence[CloudServer] | None) -> Resid
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is promised of one host within a period."""
+    """Promises of one host within a period."""
 
     place: HostPlace
     promises: Sequence[Promise]
@@ -237,9 +236,9 @@ def backlog(
     between: tuple[datetime | None, datetime | None] = (None, None),
     part: Part = Part(),
 ) -> tuple[Period, list[Plan]]:
-    """Which hosts of a pool are promised when: to leases, to maintenance, or because they are cleaned.
+    """Return the promises of hosts of a pool: to leases, to maintenance windows, or to cleaning.
 
-    From now on where no start is given, for a week where no end is.
+    The period defaults to one week from now.
     """
     require(caller, "pools:get")
 

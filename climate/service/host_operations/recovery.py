@@ -1,4 +1,4 @@
-"""Hosts that come back from maintenance, or are well again: to their lease, to their servers' end, or home."""
+"""Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Why hosts come back, who says so, and under which kind of notice admins are told."""
+    """Reason and author of the return, and the kind of notification to admins."""
 
     author: Caller
     reason: str
@@ -38,36 +38,40 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A host on its way back, under a token of its own."""
+class _Returning:
+    """Host on its way back, with its own fencing token."""
 
     place: HostPlace
     token: int
     running: Running | None
-    """The lease that counts on it."""
+    """Running lease that holds it."""
     last: Lease | None
-    """The lease whose servers may be on it."""
+    """Lease whose servers may be on it."""
 
 
 def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozenset[int]:
-    """Let hosts leave MAINTENANCE or FAILED; the numbers of those that have.
+    """Move hosts out of MAINTENANCE or FAILED; return the numbers of those that left.
 
-    To the lease that counts on them now; else, where servers are left on them
-    or they are cleaned after each lease, to the recycling pool; else home.  Those
-    that are worked on stay where they are until the window is over, those on
-    which the cleaning hook runs until it has ended.  What the cloud cannot do
-    now is tried again by the next round.
+    A host returns to the running lease that holds it. Otherwise it goes to recycling if it has servers or hosts
+    are cleaned after leases, and else to its pool. Hosts in a maintenance window stay until it is over, and hosts
+    with a running cleaning hook until that has ended. The next round retries requests that the cloud cannot carry
+    out now.
     """
     if not hosts:
         return frozenset()
-    ways = work(climate, lambda conn, patient: _ways(climate, conn, hosts))
+    returning_hosts = work(climate, lambda conn, patient: _find_returning(climate, conn, hosts))
     try:
-        return frozenset(way.place.host for way in ways if _returned(climate, way, back))
+        return frozenset(
+            returning.place.host for returning in returning_hosts if _return_host(climate, returning, back)
+        )
     finally:
-        work(climate, lambda conn, patient: pool_membership.leave(conn, [way.place.host for way in ways]))
+        work(
+            climate,
+            lambda conn, patient: pool_membership.leave(conn, [returning.place.host for returning in returning_hosts]),
+        )
 
 
-def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Way]:
+def _find_returning(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Returning]:
     free = frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
     mine = pool_membership.tend(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
     present = [
@@ -79,111 +83,112 @@ def _ways(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_W
     last = _last(conn, present)
     tokens = event_claims.tokens(conn, len(present)) if present else []
     return [
-        _Way(place, token, running.get(place.host), last.get(place.host))
+        _Returning(place, token, running.get(place.host), last.get(place.host))
         for place, token in zip(present, tokens, strict=True)
     ]
 
 
 def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Lease]:
-    """The leases after which, or from which, the hosts came into their pools."""
+    """Return the leases after which, or from which, the hosts came into their pools."""
     wanted = {place.reservation_id: place.host for place in present if place.reservation_id}
     owners = health.owners(conn, wanted) if wanted else {}
     found = leases.get_many(conn, set(owners.values())) if owners else {}
     return {p.host: found[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
 
 
-def _returned(climate: Climate, way: _Way, back: Return) -> bool:
-    """One host's trouble does not keep the others from coming back."""
+def _return_host(climate: Climate, returning: _Returning, back: Return) -> bool:
+    """Return whether the host returned. An error does not stop the other hosts."""
     try:
-        if way.running and not way.running.shared:
-            return _lent(climate, way, back)
-        return _home(climate, way, back)
+        if returning.running and not returning.running.shared:
+            return _lent(climate, returning, back)
+        return _home(climate, returning, back)
     except (CloudError, NotYet, Fenced, Conflict, NotFound) as error:
-        log.warning("a host does not come back yet", host=way.place.name, reason=str(error))
+        log.warning("host return postponed", host=returning.place.name, reason=str(error))
         return False
 
 
-def _lent(climate: Climate, way: _Way, back: Return) -> bool:
-    """Into the pool of the lease that goes on with it, servers and all; not while one of its events is at work.
+def _lent(climate: Climate, returning: _Returning, back: Return) -> bool:
+    """Move the host with its servers to the aggregate of its running lease, unless an event of that is in progress.
 
-    A lease that has no pool in the cloud, as it never got a host, is handed
-    this one by an event: healing sees to that once the host is home.
+    A lease without an aggregate in the cloud, because it never got a host, gets this one by an event. Healing
+    plans that event once the host is back in its pool.
     """
-    assert way.running is not None
-    pool, lease_id = way.running.reservation_id, way.running.lease_id
+    assert returning.running is not None
+    pool, lease_id = returning.running.reservation_id, returning.running.lease_id
     if str(pool) not in climate.cloud.pools():
-        return _home(climate, way, back)
-    if not work(climate, lambda conn, patient: _counts_on(leases.get(conn, lease_id, lock=True), way)):
+        return _home(climate, returning, back)
+    if not work(climate, lambda conn, patient: _counts_on(leases.get(conn, lease_id, lock=True), returning)):
         return False
-    climate.cloud.place(way.place.name, str(pool), way.token)
+    climate.cloud.place(returning.place.name, str(pool), returning.token)
 
     def act(conn: Connection, patient: bool) -> bool:
-        if not _counts_on(leases.get(conn, lease_id, lock=True), way):
+        if not _counts_on(leases.get(conn, lease_id, lock=True), returning):
             return False
-        fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, way.token, pool)
-        return _record(conn, way, fact, back)
+        fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, returning.token, pool)
+        return _record(conn, returning, fact, back)
 
     return work(climate, act)
 
 
-def _counts_on(lease: Lease, way: _Way) -> bool:
-    assert way.running is not None
+def _counts_on(lease: Lease, returning: _Returning) -> bool:
+    assert returning.running is not None
     if any(event.status is IN_PROGRESS for event in lease.events):
         return False
-    reservation = lease.reservation(way.running.reservation_id)
+    reservation = lease.reservation(returning.running.reservation_id)
     of_type = reservation.resource_type
     over = lease.event(EventKind.END).is_done_for(of_type)
-    return lease.event(EventKind.START).is_done_for(of_type) and not over and way.place.host in reservation.hosts
+    return lease.event(EventKind.START).is_done_for(of_type) and not over and returning.place.host in reservation.hosts
 
 
-def _home(climate: Climate, way: _Way, back: Return) -> bool:
-    """Where it belongs; with servers, or not cleaned yet, it is recycled like the others of their lease.
+def _home(climate: Climate, returning: _Returning, back: Return) -> bool:
+    """Return the host to its pool; with servers, or not cleaned yet, it is recycled like the others of its lease.
 
-    Not so while leases share it: recycling would delete their servers for those of others.
+    A shared host is not recycled, because recycling would delete the servers of other leases.
     """
-    place = way.place
+    place = returning.place
     if place.home is Pool.MULTI_TENANT:
-        return _moved(climate, way, back, Pool.MULTI_TENANT)
-    cleaned = lease_moves.cleaning_time(climate.settings) is not None  # by the hook alone it is in no time
+        return _moved(climate, returning, back, Pool.MULTI_TENANT)
+    cleaned = lease_moves.cleaning_time(climate.settings) is not None  # zero if only the hook cleans
     if place.reservation_id and cleaned:
-        return _moved(climate, way, back, Pool.RECYCLING)
-    try:  # the cloud goes first: it knows whether servers are left that have no slot there
-        climate.cloud.place(place.name, FREEPOOL, way.token)
+        return _moved(climate, returning, back, Pool.RECYCLING)
+    try:  # ask the cloud first, because only it knows whether servers without a slot are left
+        climate.cloud.place(place.name, FREEPOOL, returning.token)
     except NotYet:
-        if way.running and way.running.shared:
+        if returning.running and returning.running.shared:
             raise
-        return _moved(climate, way, back, Pool.RECYCLING)
-    return _moved(climate, way, back, Pool.RESERVATION)
+        return _moved(climate, returning, back, Pool.RECYCLING)
+    return _moved(climate, returning, back, Pool.RESERVATION)
 
 
-def _moved(climate: Climate, way: _Way, back: Return, to: Pool) -> bool:
+def _moved(climate: Climate, returning: _Returning, back: Return, to: Pool) -> bool:
     def act(conn: Connection, patient: bool) -> bool:
         now = climate.now(conn)
-        traced = way.place.reservation_id if to is Pool.RECYCLING else None
-        until = _deadline(way, now) if to is Pool.RECYCLING else None
-        return _record(conn, way, HostMoved(now, to, back.reason, way.token, traced, until), back)
+        traced = returning.place.reservation_id if to is Pool.RECYCLING else None
+        until = _deadline(returning, now) if to is Pool.RECYCLING else None
+        return _record(conn, returning, HostMoved(now, to, back.reason, returning.token, traced, until), back)
 
     if not work(climate, act):
         return False
     if to is not Pool.RESERVATION:
         reconcile.ask(
-            climate, work(climate, lambda conn, patient: list(pool_membership.of(conn, [way.place.host]).values()))
+            climate,
+            work(climate, lambda conn, patient: list(pool_membership.of(conn, [returning.place.host]).values())),
         )
     return True
 
 
-def _deadline(way: _Way, now: datetime) -> datetime | None:
-    """When servers that are left are deleted: where they were to end with their lease, with it."""
-    lease, number = way.last, way.place.reservation_id
+def _deadline(returning: _Returning, now: datetime) -> datetime | None:
+    """Return the time at which remaining servers are deleted: the end of their lease, if they were to end with it."""
+    lease, number = returning.last, returning.place.reservation_id
     if lease is None or any(pools.on_end(r) is not OnEnd.TERMINATE for r in lease.reservations if r.id == number):
         return None
     return max(now, lease.event(EventKind.END).due_at)
 
 
-def _record(conn: Connection, way: _Way, fact: HostMoved, back: Return) -> bool:
-    """Write the move down, unless somebody has moved the host since."""
-    present = pool_membership.get(conn, way.place.host, lock=True)
-    if present.version != way.place.version:
+def _record(conn: Connection, returning: _Returning, fact: HostMoved, back: Return) -> bool:
+    """Record the move, unless somebody has moved the host since."""
+    present = pool_membership.get(conn, returning.place.host, lock=True)
+    if present.version != returning.place.version:
         return False
     pool_membership.record(conn, back.author, [(present, [pools.move(present, fact)])])
     health.doubt(conn, {present.host: None})

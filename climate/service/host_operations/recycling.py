@@ -1,9 +1,8 @@
-"""Hosts whose lease is over and whose servers still run, until they go home.
+"""Recycling of hosts whose lease is over and whose servers still run.
 
-A host goes on when its last server is gone.  Until then nobody boots there,
-and nothing is moved or deleted before the deadline: when the servers were to end
-in any case, or shortly before the next lease that counts on the host.  The lead
-leaves time for that and for cleaning, so that lease starts on time.
+A host leaves the pool when its last server is gone. Until then it takes no new servers, and nothing is moved
+or deleted before the deadline. The deadline is the agreed end of the servers, or shortly before the next
+lease that holds the host. The lead leaves time for that and for cleaning, so that lease starts on time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A recycling host, and the token under which something may be done for it."""
+    """Recycling host, and the fencing token of actions on it."""
 
     stay: Stay
     left: Left | None
@@ -51,15 +50,14 @@ class _Case:
 
 
 def lead(settings: Settings) -> timedelta:
-    """How long before its next lease something is done about the servers on a recycling host."""
+    """Return the time before its next lease at which servers on a recycling host are moved or deleted."""
     return timedelta(seconds=settings.recycle_lead + settings.cleaning_time)
 
 
 def tend(climate: Climate) -> int:
-    """Look after every recycling host; how many of them left the pool.
+    """Process every recycling host; return the number that left the pool.
 
-    A constant number of statements for any number of hosts whose deadline has
-    not come.
+    The number of statements is constant for hosts before their deadline.
     """
     cases, now = work(climate, lambda conn, patient: _cases(climate, conn))
     try:
@@ -86,7 +84,7 @@ def _stays(conn: Connection, found: Sequence[HostPlace]) -> list[tuple[Stay, Lef
 
 
 def _stay(place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]) -> tuple[Stay, Left | None]:
-    """A host that an admin let recycle has no lease behind it: its servers go by themselves, or when it is needed."""
+    """Return the stay of a host's servers. A host without a lease behind it waits until its servers leave."""
     left = left_by.get(place.reservation_id) if place.reservation_id else None
     if left is None:
         return Stay(place, on_end=OnEnd.RECYCLE, needed_at=needed_at), None
@@ -96,21 +94,21 @@ def _stay(place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, L
 
 
 def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
-    """Do what is to be done for one host; the pool to which it goes, or None while it stays.
+    """Carry out the next action for one host; return its next pool, or None while it stays.
 
-    Its trouble does not keep the others from being looked after.
+    An error does not stop the other hosts.
     """
     try:
         servers = climate.cloud.servers_on(case.place.name)
         what = recycling.turn(case.stay, len(servers), lead(climate.settings), now)
         return _DO[what](climate, case, servers)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("a recycling host has to wait", host=case.place.name, reason=str(error) or type(error).__name__)
+        log.warning("recycling postponed", host=case.place.name, reason=str(error) or type(error).__name__)
         return None
 
 
 def _leave(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
-    """The cloud first, which knows whether the host is empty; then the books."""
+    """Ask the cloud first, because only it knows whether the host is empty; then return the next pool."""
     to = pools.after(OnEnd.TERMINATE, lease_moves.cleaning_time(climate.settings) is not None)
     climate.cloud.place(case.place.name, CLOUD_POOLS[to], case.token)
     return to
@@ -125,12 +123,12 @@ def _release(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 
 def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
-    """Other hosts for the servers; for the next lease where a server has none, or has not left in half of the lead."""
+    """Move the servers to other hosts; if one cannot leave in half of the lead, replace the next lease's host."""
     answers = [(server, server_moves.leave(climate, server, case.place.name, case.token)) for server in servers]
     begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
     if begun:
-        log.info("servers on a recycling host are moved", host=case.place.name, servers=len(begun))
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, begun, "moved")))
+        log.info("moving servers from recycling host", host=case.place.name, servers=len(begun))
+        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_notices(case, begun, "moved")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     refused = [server for server, answer in answers if answer is Leaving.NEVER]
@@ -139,7 +137,7 @@ def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool
 
 
 def _is_late(climate: Climate, case: _Case) -> bool:
-    """Whether so little of the lead is left that the next lease waits no longer for servers that move."""
+    """Return whether too little of the lead is left to wait for servers that move."""
     now = work(climate, lambda conn, patient: climate.now(conn))
     return case.stay.needed_at is not None and case.stay.needed_at <= now + _margin(climate)
 
@@ -149,7 +147,7 @@ def _margin(climate: Climate) -> timedelta:
 
 
 def _replace(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
-    """Other hosts for the leases that need this one soon; where one gets none, the servers go."""
+    """Allocate other hosts to the leases that need this one soon; if there are none, delete the servers."""
 
     def soon(conn: Connection, patient: bool) -> tuple[datetime, bool]:
         start_by = climate.now(conn) + lead(climate.settings)
@@ -163,16 +161,16 @@ def _replace(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> P
 
 
 def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
-    """Ask for the deletion of every server, again and again until they are gone.
+    """Request the deletion of every server, repeatedly until they are gone.
 
-    The next lease does not wait for what does not go: when half of the lead is
-    over it gets another host, where there is one.
+    The next lease does not wait for a server that stays: after half of the lead it gets another host, if there is
+    one.
     """
     taken = [server for server in servers if _is_taken(climate, case, server)]
     asked = [server for server in taken if not server.busy]
     if asked:
-        log.warning("servers on a recycling host are deleted", host=case.place.name, servers=len(asked))
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_told(case, asked, "deleted")))
+        log.warning("deleting servers on recycling host", host=case.place.name, servers=len(asked))
+        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_notices(case, asked, "deleted")))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     if case.stay.needed_at:
@@ -182,17 +180,17 @@ def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Po
 
 
 def _is_taken(climate: Climate, case: _Case, server: CloudServer) -> bool:
-    """Whether the cloud took the wish; one server's trouble does not keep the others."""
+    """Return whether the cloud accepted the request. An error does not stop the other servers."""
     try:
         climate.cloud.delete_server(server.id, case.token)
     except (CloudError, Fenced) as error:
-        log.warning("a server on a recycling host is not deleted yet", server_id=server.id, reason=str(error))
+        log.warning("server deletion postponed on recycling host", server_id=server.id, reason=str(error))
         return False
     return True
 
 
-def _told(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
-    why = "is needed for another lease" if case.stay.needed_at else "is to be given back"
+def _notices(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Notice]:
+    why = "is needed for another lease" if case.stay.needed_at else "is to be released"
     body = {"host": case.place.name, "servers": [server.id for server in servers]}
     said = f"{len(servers)} servers on host {case.place.name} are {what}: it {why}"
     told = [Notice("host.recycling", said, host=case.place.host, body=body)]
@@ -220,7 +218,7 @@ REASONS = {
 
 
 def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
-    """Write the moves down, of hosts that nobody has moved meanwhile; how many those were."""
+    """Record the moves of hosts that nobody has moved meanwhile; return their number."""
 
     def act(conn: Connection, patient: bool) -> list[HostPlace]:
         now = climate.now(conn)
@@ -252,14 +250,14 @@ def _fact(climate: Climate, case: _Case, to: Pool, now: datetime) -> HostMoved:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """When something is done about the servers on a recycling host, and what."""
+    """Time and kind of the next action on the servers of a recycling host."""
 
     deadline: datetime
     policy: Deadline
 
 
 def ahead(conn: Connection, settings: Settings, found: Sequence[HostPlace]) -> dict[int, Ahead]:
-    """What is ahead of recycling hosts, by their numbers; those whose servers go by themselves are missing."""
+    """Return the next actions on recycling hosts, by number, without those whose servers leave by themselves."""
     return {
         stay.place.host: Ahead(deadline, _policy(stay, deadline, lead(settings)))
         for stay, _ in _stays(conn, found)

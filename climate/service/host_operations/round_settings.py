@@ -1,4 +1,4 @@
-"""What the rounds after hosts have in common: in whose name they move them, and for how long a host is theirs."""
+"""Shared settings of the rounds for hosts: the author of their facts, and the duration of their claims."""
 
 from datetime import timedelta
 
@@ -7,4 +7,4 @@ from climate.domain.policy import Caller
 AUTHOR = Caller("climate:rounds", "")
 
 HANDS_ON = timedelta(seconds=60)
-"""How long at most a host is one worker's, so that no other one asks the cloud for the same."""
+"""Maximum time for which one worker claims a host, so that no other one sends the same requests to the cloud."""

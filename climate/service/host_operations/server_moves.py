@@ -1,9 +1,8 @@
-"""Servers leave hosts that are to become empty, where that is agreed: for the pool's filling, or for a window.
+"""Migration of servers from hosts that are to become empty, for the filling of the pool or a window.
 
-The terms of the reservation pool say it of hosts that are draining, and each
-maintenance window of its own host.  One server of a host is moved at a time, so
-that what is shut down for it is down for no longer than its own way takes.  A
-server that can go nowhere stays, and is tried again.
+The terms of the reservation pool allow it for draining hosts, and each maintenance window for its own host.
+One server of a host is moved at a time, so that a server that must be shut down is down only for its own
+move. A server that fits nowhere stays and is retried.
 """
 
 from contextlib import suppress
@@ -24,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 def tend(climate: Climate) -> int:
-    """Have a server leave each host that is to become empty and from which none is under way; how many do."""
+    """Start one move on each host that has none in progress; return the number of started moves."""
     tries = work(climate, lambda conn, patient: _claimed(climate, conn))
     try:
         return sum(_one_leaves(climate, place, token) for place, token in tries)
@@ -34,28 +33,28 @@ def tend(climate: Climate) -> int:
 
 
 class Leaving(Enum):
-    """The cloud's answer when it is asked to have a server leave its host."""
+    """Answer of the cloud to the request to move a server away."""
 
     BEGUN = "begun"
-    """It is on its way."""
+    """The move has begun."""
     LATER = "later"
-    """The cloud cannot do it now, or cannot be asked."""
+    """The cloud cannot move it now, or cannot be asked."""
     NEVER = "never"
     """The cloud refuses."""
 
 
 def leave(climate: Climate, server: CloudServer, host: str, token: int, *, alone: bool = False) -> Leaving:
-    """Have a server leave a host, with `alone` only while no other is on its way from it.
+    """Move a server away from a host; with `alone`, only while no other one is being moved from it.
 
-    Its trouble does not keep the others.
+    An error does not stop the other servers.
     """
     try:
         climate.cloud.move_server(server.id, host, token, alone=alone)
     except Refused as error:
-        log.warning("a server cannot be moved", server_id=server.id, host=host, reason=str(error)[:200])
+        log.warning("server move refused", server_id=server.id, host=host, reason=str(error)[:200])
         return Leaving.NEVER
     except (CloudError, NotYet, Fenced) as error:
-        log.info("a server is not moved yet", server_id=server.id, host=host, reason=str(error)[:200])
+        log.info("server move postponed", server_id=server.id, host=host, reason=str(error)[:200])
         return Leaving.LATER
     return Leaving.BEGUN
 
@@ -80,12 +79,13 @@ def _leaving(climate: Climate, conn: Connection) -> list[HostPlace]:
 
 
 def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
-    """Whether a server has begun to leave; where the cloud does not say whether one has, no other is asked."""
+    """Return whether a move has begun; if the cloud does not say so, no other server is tried."""
     with suppress(CloudError):  # the next round asks again
         servers = climate.cloud.servers_on(place.name)
         if any(server.busy for server in servers):
             return False
-        first = token % max(1, len(servers))  # another one at each round: one that always comes back blocks none
+        # a different server each time, so that one that always returns blocks none
+        first = token % max(1, len(servers))
         for server in (*servers[first:], *servers[:first]):
             answer = leave(climate, server, place.name, token, alone=True)
             if answer is Leaving.BEGUN:
@@ -96,6 +96,6 @@ def _one_leaves(climate: Climate, place: HostPlace, token: int) -> bool:
 
 
 def _is_under_way(climate: Climate, server: CloudServer) -> bool:
-    """Whether something is under way with a server, such as a move that was begun although the answer was lost."""
+    """Return whether a task of a server is in progress, such as a move that has begun although the answer was lost."""
     seen = climate.cloud.server(server.id)
     return seen is not None and (seen.busy or seen.host != server.host)

@@ -1,4 +1,4 @@
-"""Register hosts with the reservation service, describe them, and say who holds them when."""
+"""Inventory of hosts: register, update, delete, and list their allocations."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -36,29 +36,27 @@ LONGEST_NAME = 64
 TO_BE_KEPT = "registered with servers on it"
 
 UNSTORED = ("servers", "ids", "capabilities")
-"""What a host of the cloud has no column for."""
+"""Properties of a host of the cloud without a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """In what way a host is registered."""
+    """Options of a registration."""
 
     key: Key | None = None
-    """The same key again is the same registration."""
+    """Idempotency key: the same key again returns the same registration."""
     drain: bool = False
-    """Also one that has servers."""
+    """Set if the host may have servers."""
     dry_run: bool = False
 
 
 def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, str], how: How = How()) -> Host:
-    """Take a host of the cloud into the reservation pool.
+    """Register a host of the cloud and add it to the reservation pool.
 
-    With `how.drain` one that has servers is registered too: nobody boots there from
-    now on, and it goes to the reservation pool when the last one is gone.
-    `name` may also be the hypervisor id or the UUID of the host.  NotFound where
-    the cloud knows none of that name, Conflict where it knows several, has
-    servers on it, or the host is registered already.  The host gets the traits
-    and resource classes that the cloud knows, unless `extra` says otherwise.
+    With `how.drain`, a host with servers is registered too: it takes no new servers, and joins the reservation
+    pool when the last one is gone. `name` may also be the hypervisor id or the UUID of the host. Raises NotFound
+    for an unknown host. Raises Conflict if several hosts match, the host has servers, or it is registered
+    already. The host gets the traits and resource classes that the cloud knows, unless `extra` overrides them.
     """
     require(caller, "oshosts:post")
     check_names(extra)
@@ -85,7 +83,7 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
 
 
 def _found(climate: Climate, name: str) -> CloudHost:
-    """The one host of the cloud that is meant."""
+    """Return the only host of the cloud that matches."""
     with shortages.of_the_cloud():
         found = climate.cloud.find_hosts(name)
     if not found:
@@ -96,7 +94,7 @@ def _found(climate: Climate, name: str) -> CloudHost:
 
 
 def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
-    """The new host: one with servers belongs to the multi-tenant pool until it is drained."""
+    """Record the new host; one with servers belongs to the multi-tenant pool until it is drained."""
     pool = Pool.MULTI_TENANT if host.servers else Pool.RESERVATION
     columns = {**_columns(host), "pool_token": event_claims.tokens(conn, 1)[0]}
     made = hosts.add(conn, caller, columns, extra, now, pool)
@@ -107,15 +105,15 @@ def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[
 
 
 def _columns(host: CloudHost) -> dict[str, object]:
-    """The cloud's description, in the words of the reservation service."""
+    """Return the cloud's description with the column names of the engine."""
     described = asdict(host)
     return {"hypervisor_hostname": described.pop("name"), **{k: v for k, v in described.items() if k not in UNSTORED}}
 
 
 def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
-    """Into its pool of the cloud; where that refuses, host and key are taken off the books again.
+    """Add the host to its pool in the cloud; if that refuses, remove the host and the key from the database.
 
-    But not a host that was booked meanwhile: `drift.mend` goes on asking the cloud for it.
+    A host that was allocated meanwhile is kept, and the reconciliation goes on asking the cloud.
     """
     try:
         with shortages.of_the_cloud():
@@ -135,7 +133,7 @@ def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> Non
 
 
 def _put_in_its_pool(climate: Climate, made: Host) -> None:
-    """A repeated request may find the host anywhere by now: what it made is where the rounds look after it."""
+    """Add the host to its pool. After a repeated request it may be in any pool, and the rounds process it there."""
     place = work(climate, lambda conn, patient: pool_membership.get(conn, made.id))
     with suppress(Fenced):
         if place.pool is Pool.RESERVATION:
@@ -145,9 +143,9 @@ def _put_in_its_pool(climate: Climate, made: Host) -> None:
 
 
 def get(climate: Climate, caller: Caller, host_id: str, at: datetime | None = None) -> Host:
-    """A host as it is; with `at` its extra capabilities are those of that moment.
+    """Return a host; with `at`, its extra capabilities are those of that time.
 
-    NotFound before it was registered.
+    Raises NotFound before it was registered.
     """
     require(caller, "oshosts:get")
 
@@ -164,7 +162,7 @@ def get(climate: Climate, caller: Caller, host_id: str, at: datetime | None = No
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:
-    """All hosts in one statement, in the order of their numbers."""
+    """Return all hosts in one statement, in the order of their numbers."""
     require(caller, "oshosts:get")
     after = None if marker is None else marker_number(marker)
     return work(climate, lambda conn, patient: hosts.listed(conn, after, limit))
@@ -173,7 +171,7 @@ def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: i
 def update(
     climate: Climate, caller: Caller, host_id: str, extra: Mapping[str, str | None], *, dry_run: bool = False
 ) -> Host:
-    """Set capabilities, or remove those that are None; Conflict where a lease on the host relies on one of them."""
+    """Set capabilities, or remove those that are None; raise Conflict if a lease on the host relies on one of them."""
     require(caller, "oshosts:put")
     if not extra:
         raise InvalidInput("No data to update")
@@ -192,16 +190,16 @@ def update(
 
 
 def _relied_on(conn: Connection, number: int) -> frozenset[str]:
-    """Names of the capabilities for which reservations were given this host."""
+    """Return the names of the capabilities for which reservations were given this host."""
     asked = (requirements.keys(requirements.parse(text)) for text in hosts.relied_on(conn, number))
     flavors = (json.loads(text)["extra_specs"] for text in hosts.flavors_on(conn, number))
     return frozenset().union(*asked, *(flavor_demand.capabilities(specs) for specs in flavors))
 
 
 def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> None:
-    """Register a host no longer, in whatever pool it is, and forget how it is switched.
+    """Unregister a host in any pool, and remove its power settings.
 
-    Conflict names the leases that hold it, now or later, or says that it is off; one that has failed may be.
+    Raises Conflict with the leases that hold it, now or later, or if it is off and has not failed.
     """
     require(caller, "oshosts:delete")
 
@@ -230,25 +228,25 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
 
 
 def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
-    """Out of all pools, with the servers that may be on it."""
+    """Remove the host from all pools of the cloud, with the servers that may be on it."""
     if place.pool is Pool.RESERVATION:
-        _told(lambda name: climate.cloud.withdraw(name, token), place.name)
+        _ask_cloud(lambda name: climate.cloud.withdraw(name, token), place.name)
     elif place.pool is not Pool.MULTI_TENANT:
-        _told(lambda name: climate.cloud.place(name, None, token), place.name)
+        _ask_cloud(lambda name: climate.cloud.place(name, None, token), place.name)
 
 
-def _told(verb: Callable[[str], None], name: str) -> None:
-    """Ask the cloud; what it cannot do now, `drift.mend` asks for again."""
+def _ask_cloud(verb: Callable[[str], None], name: str) -> None:
+    """Send a request to the cloud; the reconciliation retries it if it fails."""
     try:
         verb(name)
     except (CloudError, NotYet, Fenced) as error:
-        log.warning("the cloud's reservation pool is not what it should be", host=name, error=str(error))
+        log.warning("aggregate of the reservation pool not updated", host=name, error=str(error))
 
 
 def allocations(
     climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None
 ) -> list[tuple[int, list[Allocated]]]:
-    """A page of all hosts with who holds them, now and later; hosts that nobody holds have an empty list."""
+    """Return a page of all hosts with their present and future allocations."""
     require(caller, "oshosts:get_allocations")
     after = None if marker is None else marker_number(marker)
 
@@ -272,7 +270,7 @@ def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, lis
 
 
 def properties(climate: Climate, caller: Caller, *, private: bool = False) -> list[Property]:
-    """Extra capabilities and their values; the private ones only for admins who ask for all."""
+    """Return extra capabilities and their values; private ones only for admins who ask for all."""
     require(caller, "oshosts:get_resource_properties")
     if private and not caller.is_admin:
         raise Forbidden("Only admins may list private properties")
@@ -285,7 +283,7 @@ def set_private(climate: Climate, caller: Caller, name: str, private: bool) -> P
 
 
 def number(host_id: str) -> int:
-    """A host's number from the wire; what is no number is nobody's id."""
+    """Parse a host's number from a request; raise NotFound unless it is a number."""
     if host_id.isascii() and host_id.isdigit() and len(host_id) <= 18:
         return int(host_id)
     raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
@@ -299,9 +297,9 @@ def marker_number(marker: str) -> int:
 
 
 def check_names(extra: Mapping[str, object]) -> None:
-    """InvalidInput for a name that is not of up to 64 letters, digits and _ - : . or is that of a column.
+    """Raise InvalidInput unless a name has up to 64 letters, digits and _ - : . and is not that of a column.
 
-    And for authorized projects that name none.
+    Also raises it for authorized projects without a project.
     """
     named = extra.get(hosts.AUTHORIZED_PROJECTS)
     if named is not None and not str(named).replace(",", " ").split():

@@ -1,4 +1,4 @@
-"""The moves of hosts that what becomes of a lease brings about: recorded in its transaction."""
+"""Moves of hosts that follow from transitions of leases, recorded in the same transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -16,23 +16,23 @@ from climate.store.hosts import cleaning, next_leases, pool_membership
 from climate.store.leases import event_claims
 
 FOR_THE_ROUNDS = frozenset({Pool.RECYCLING, Pool.CLEANING, Pool.MULTI_TENANT})
-"""Pools in which there is something to do about a host at once."""
+"""Pools whose hosts need an action of a round at once."""
 
 
 def cleaning_time(settings: Settings) -> timedelta | None:
-    """How long hosts are cleaned after a lease; None where they are not."""
+    """Return the time of cleaning after a lease; None if hosts are not cleaned."""
     return timedelta(seconds=settings.cleaning_time) if settings.cleaning_time or settings.cleaning_hook else None
 
 
 def follow(climate: Climate, conn: Connection, author: Caller, turn: Turn) -> Sequence[Move]:
-    """Move the hosts of a lease where it has got to; nothing is read where nothing can move."""
+    """Move the hosts of a lease after its transition; without any possible move, nothing is read."""
     return follow_all(climate, conn, author, [turn])[0]
 
 
 def follow_all(climate: Climate, conn: Connection, author: Caller, turns: Sequence[Turn]) -> Sequence[Sequence[Move]]:
     """Move the hosts of several leases; return the moves of each.
 
-    A constant number of statements, but for one more for each end.  No host may have to move for two of them.
+    The number of statements is constant, plus one for each end. No host may move for two of them.
     """
     wanted = [_hosts_that_may_move(turn) for turn in turns]
     numbers = {host for own in wanted for host in own}
@@ -62,6 +62,6 @@ def _moves(climate: Climate, conn: Connection, turn: Turn, held: Mapping[int, Ho
 
 
 def promised_on(conn: Connection, lease: Lease) -> frozenset[int]:
-    """Those of the hosts that the lease would release at its end on which another lease counts."""
+    """Return those of the hosts released at the end of the lease that are allocated to another lease."""
     released = {host for r in lease.reservations if pools.on_end(r) is OnEnd.RELEASE for host in r.hosts}
     return frozenset(next_leases.starts(conn, released, {r.id for r in lease.reservations}))

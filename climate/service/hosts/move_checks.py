@@ -1,4 +1,4 @@
-"""What stands against moving hosts: leases that would lose one, events at work, maintenance, other admins."""
+"""Preconditions for moving hosts between pools: leases, events in progress, maintenance, concurrent moves."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ CLEANED_BEFORE = frozenset({Pool.RESERVATION, Pool.MULTI_TENANT, Pool.LENT, Pool
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hosts, by number or name, that are to go to a pool.
+    """Request to move hosts, given by number or name, to a pool.
 
-    `force`: also from under a lease, which then gets another host where there
-    is one.  `source`: the pool in which all of them are thought to be.
+    `force`: also away from a lease, which then gets another host if there is one. `source`: the pool in which all
+    of them must be.
     """
 
     hosts: Sequence[str]
@@ -35,14 +35,14 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An order, who gave it, and the token under which it is carried out."""
+class MoveRequest:
+    """Request, its author, and the fencing token under which it is carried out."""
 
     order: Order
     caller: Caller
     token: int
     seen: tuple[HostPlace, ...]
-    """The hosts as they were when the request came: whoever moves one of them meanwhile wins."""
+    """Memberships of the hosts when the request came: a concurrent move of one of them wins."""
 
     @property
     def moving(self) -> tuple[HostPlace, ...]:
@@ -53,8 +53,8 @@ class Asked:
         return tuple(place.host for place in self.moving)
 
 
-def lost_by(conn: Connection, asked: Asked, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
-    """What leases hold of the hosts that they cannot have there; into the reservation pool only a lent one is lost."""
+def lost_by(conn: Connection, asked: MoveRequest, present: Mapping[int, HostPlace] | None = None) -> list[Promise]:
+    """Return the allocations that leases would lose; a move to the reservation pool only costs lent hosts."""
     held = pools.held(conn, asked.numbers)
     if asked.order.to is not Pool.RESERVATION:
         return held
@@ -63,8 +63,8 @@ def lost_by(conn: Connection, asked: Asked, present: Mapping[int, HostPlace] | N
     return [one for one in held if one.reservation_id == lent.get(one.host)]
 
 
-def refuse(asked: Asked, lost: Sequence[Promise]) -> None:
-    """LeasesInTheWay, unless nothing is lost or it is meant."""
+def refuse(asked: MoveRequest, lost: Sequence[Promise]) -> None:
+    """Raise LeasesInTheWay, unless nothing is lost or the request is forced."""
     if not lost or asked.order.force:
         return
     names = {place.host: place.name for place in asked.seen}
@@ -75,11 +75,11 @@ def refuse(asked: Asked, lost: Sequence[Promise]) -> None:
     ]
     more = f", and {len(lost) - MOST_TOLD} others" if len(lost) > MOST_TOLD else ""
     message = f"{'; '.join(shown)}{more}; with force they get other hosts, where there are any"
-    raise LeasesInTheWay(message, {"leases": [_told(one, names[one.host]) for one in lost]})
+    raise LeasesInTheWay(message, {"leases": [_detail(one, names[one.host]) for one in lost]})
 
 
-def refuse_plainly(conn: Connection, asked: Asked) -> None:
-    """What stands against the move already, before the cloud is asked for anything."""
+def refuse_plainly(conn: Connection, asked: MoveRequest) -> None:
+    """Refuse a move that is impossible already, before the cloud is asked."""
     refuse(asked, lost_by(conn, asked))
     refuse_busy(conn, asked.numbers)
     refuse_maintained(conn, asked)
@@ -88,7 +88,7 @@ def refuse_plainly(conn: Connection, asked: Asked) -> None:
         refuse_asleep(conn, asked.moving)
 
 
-def _told(lost: Promise, host: str) -> dict[str, str]:
+def _detail(lost: Promise, host: str) -> dict[str, str]:
     return {
         "host": host,
         "lease_id": str(lost.lease_id),
@@ -99,32 +99,34 @@ def _told(lost: Promise, host: str) -> dict[str, str]:
 
 def clash(found: Sequence[HostPlace]) -> Conflict:
     told = ", ".join(f"{place.name} ({place.pool})" for place in found[:MOST_TOLD])
-    return Conflict(f"Someone else moved a host at the same moment: {told}; look where it is now")
+    return Conflict(f"A host was moved concurrently: {told}; check its present pool")
 
 
 def refuse_moved(expected: Collection[HostPlace], present: Mapping[int, HostPlace]) -> None:
-    """Conflict where somebody has moved a host since it was looked at."""
+    """Raise Conflict if somebody has moved a host since it was read."""
     clashes = [present[place.host] for place in expected if present[place.host].version != place.version]
     if clashes:
         raise clash(clashes)
 
 
 def refuse_busy(conn: Connection, numbers: Collection[int]) -> None:
-    """Busy while an event has one of the hosts in its hands."""
+    """Raise Busy while an event is working with one of the hosts."""
     if any(one.status == EventStatus.IN_PROGRESS for one in drift.begun(conn, numbers)):
         raise Busy("The lease of a host is being started or ended right now; try again shortly")
 
 
-def refuse_maintained(conn: Connection, asked: Asked) -> None:
-    """Conflict where a host is worked on: it leaves when that is over, or when it fails."""
+def refuse_maintained(conn: Connection, asked: MoveRequest) -> None:
+    """Raise Conflict for a host in maintenance: it leaves when that is over, or when it fails."""
     worked_on = maintenance.active_on(conn, asked.numbers) if asked.order.to is not Pool.FAILED else frozenset()
     if worked_on:
         told = ", ".join(place.name for place in asked.moving if place.host in worked_on)
-        raise Conflict(f"Hosts are worked on: {told}; end their maintenance, and they come back by themselves")
+        raise Conflict(
+            f"Hosts are in maintenance: {told}; end their maintenance windows, and they return automatically"
+        )
 
 
-def refuse_cleaned(conn: Connection, asked: Asked) -> None:
-    """Conflict where the cleaning hook may run on a host that is to be used by others."""
+def refuse_cleaned(conn: Connection, asked: MoveRequest) -> None:
+    """Raise Conflict if the cleaning hook may run on a host that others will use."""
     suspects = [place.host for place in asked.moving if place.pool not in CLEANED_BEFORE]
     if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT) or not suspects:
         return
@@ -142,13 +144,13 @@ def refuse_cleaned(conn: Connection, asked: Asked) -> None:
 
 
 def asleep(conn: Connection, found: Sequence[HostPlace]) -> list[HostPlace]:
-    """Those of the hosts that are switched off, or are about to be."""
+    """Return those of the hosts that are switched off, or about to be."""
     known = power.of(conn, [place.host for place in found])
     return [p for p in found if p.host in known and not (p.on and known[p.host].wanted != OFF)]
 
 
 def refuse_asleep(conn: Connection, leaving: Sequence[HostPlace]) -> None:
-    """Conflict where a host is off, or on its way, and goes to where nobody switches it on for who needs it."""
+    """Raise Conflict if a host is off, or about to be, and goes to a pool in which nothing switches it on."""
     found = asleep(conn, leaving)
     if found:
         told = ", ".join(place.name for place in found[:MOST_TOLD])

@@ -1,4 +1,4 @@
-"""The hosts that ordinary boots use: registered ones of the multi-tenant pool, and all that nobody registered."""
+"""Hosts for ordinary servers: registered ones of the multi-tenant pool, and all unregistered ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from climate.store.hosts import pools
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A host that nobody registered.  `servers` is None where nobody asked, or the cloud does not answer."""
+    """Unregistered host. `servers` is None if not requested, or if the cloud does not answer."""
 
     host: CloudHost
     servers: Sequence[CloudServer] | None = None
 
 
 def unregistered(climate: Climate) -> Sequence[CloudHost] | None:
-    """The hosts of the cloud that ordinary boots use and nobody registered; None where the cloud does not answer."""
+    """Return the unregistered hosts of the cloud for ordinary servers; None if the cloud does not answer."""
     try:
         found = climate.cloud.ordinary_hosts()
     except CloudError:
@@ -30,7 +30,7 @@ def unregistered(climate: Climate) -> Sequence[CloudHost] | None:
 
 
 def strangers(climate: Climate, caller: Caller, *, servers: bool) -> list[Stranger] | None:
-    """The same as admins see them; with `servers`, those on each of them."""
+    """Return the unregistered hosts for admins; with `servers`, those on each of them."""
     require(caller, "pools:get")
     found = unregistered(climate)
     if found is None:
@@ -39,7 +39,7 @@ def strangers(climate: Climate, caller: Caller, *, servers: bool) -> list[Strang
 
 
 def server_counts(climate: Climate) -> Mapping[str, int]:
-    """How many servers are on each host that ordinary boots use, by name; nothing where the cloud does not answer."""
+    """Return the number of servers on each host for ordinary servers, by name; empty if the cloud does not answer."""
     try:
         return {host.name: host.servers for host in climate.cloud.ordinary_hosts()}
     except CloudError:
@@ -47,7 +47,7 @@ def server_counts(climate: Climate) -> Mapping[str, int]:
 
 
 def servers_on(climate: Climate, name: str) -> Sequence[CloudServer] | None:
-    """The servers on a host; None where the cloud does not answer."""
+    """Return the servers on a host; None if the cloud does not answer."""
     try:
         return climate.cloud.servers_on(name)
     except CloudError:

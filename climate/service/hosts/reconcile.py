@@ -1,4 +1,4 @@
-"""The pools of the cloud follow the books: what has drifted is put right, and what cannot be is told."""
+"""Reconciliation of the cloud's aggregates with the pools in the database; reports what cannot be corrected."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,11 +28,11 @@ from climate.store.leases import event_claims
 log = structlog.get_logger(__name__)
 
 Seen = Mapping[str, frozenset[str]]
-"""Host -> the pools of the cloud that it is in."""
+"""Host -> aggregates of the cloud that it is in."""
 
 
 def wanted(place: HostPlace) -> str | None:
-    """The pool in which the cloud should have the host; None: in none."""
+    """Return the aggregate in which the host should be; None: in none."""
     return _cloud_pool(place.pool, place.reservation_id)
 
 
@@ -41,40 +41,41 @@ def _cloud_pool(pool: Pool, reservation_id: UUID | None) -> str | None:
 
 
 def ask(climate: Climate, moved: Iterable[HostPlace]) -> None:
-    """Let the cloud follow moves that were recorded just now; what it cannot do yet, `mend` asks for again."""
+    """Send moves that were just recorded to the cloud; `mend` retries those that fail."""
     for place in moved:
         try:
             climate.cloud.place(place.name, wanted(place), place.token)
         except (CloudError, NotYet, Fenced) as error:
-            log.warning("the cloud does not follow yet", host=place.name, pool=place.pool, error=str(error))
+            log.warning("aggregate update postponed", host=place.name, pool=place.pool, error=str(error))
 
 
 def mend(climate: Climate) -> int:
-    """Ask the cloud again for every host that it has elsewhere than the books; how many those were.
+    """Retry every host whose aggregates differ from the database; return the number of corrected hosts.
 
-    Hosts that nobody registered are taken out of the pools that are ours.  The
-    pools are read before the books: a host that is registered or moved
-    meanwhile is then placed twice, which does no harm.
+    Unregistered hosts are removed from the engine's aggregates. The aggregates are read before the database: a
+    host that is registered or moved meanwhile is then added twice, which is harmless.
     """
     seen = _seen(climate.cloud.pools())
-    found = work(climate, lambda conn, patient: _compare(climate, conn, seen))
+    comparison = work(climate, lambda conn, patient: _compare(climate, conn, seen))
     try:
-        _tell(climate, found, _put_right(climate, seen, found.astray))
+        _report(climate, comparison, _correct(climate, seen, comparison.astray))
     finally:
-        if found.astray:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in found.astray]))
-    _turn_out(climate, {name for name, pools in seen.items() if pools & KEPT} - found.known, seen)
-    return len(found.astray)
+        if comparison.astray:
+            work(
+                climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in comparison.astray])
+            )
+    _remove_unregistered(climate, {name for name, pools in seen.items() if pools & KEPT} - comparison.known, seen)
+    return len(comparison.astray)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Comparison:
     known: frozenset[str]
-    """Names of all hosts that are registered."""
+    """Names of all registered hosts."""
     astray: Sequence[HostPlace]
-    """Those that are elsewhere, and this worker's to put right."""
+    """Hosts in wrong aggregates that this worker has claimed."""
     settled: frozenset[int]
-    """Those that are where they should be."""
+    """Hosts in the right aggregates."""
     noted: Mapping[int, str]
 
 
@@ -83,19 +84,19 @@ def _seen(pools: Mapping[str, frozenset[str]]) -> Seen:
     for pool, names in pools.items():
         for name in names:
             by_host[name].add(pool)
-    return {name: frozenset(found) for name, found in by_host.items()}
+    return {name: frozenset(comparison) for name, comparison in by_host.items()}
 
 
-def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Found:
+def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Comparison:
     glance = pool_membership.glance(conn)
     if not glance.is_noted and _all_there(glance, seen):
-        return _Found(frozenset(glance.names), [], frozenset(glance.numbers), {})
+        return _Comparison(frozenset(glance.names), [], frozenset(glance.numbers), {})
     known = pool_membership.listed(conn)
     astray = [place for place in known if _is_astray(place, seen.get(place.name, frozenset()))]
     numbers = frozenset(place.host for place in astray)
     idle = numbers - _at_work(conn, astray, seen)
     mine = pool_membership.tend(conn, idle, climate.now(conn), HANDS_ON) if idle else idle
-    return _Found(
+    return _Comparison(
         known=frozenset(place.name for place in known),
         astray=[place for place in astray if place.host in mine],
         settled=frozenset(place.host for place in known) - numbers,
@@ -104,7 +105,7 @@ def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Found:
 
 
 def _all_there(glance: Glance, seen: Seen) -> bool:
-    """Whether the cloud has all hosts where the books have them."""
+    """Return whether all hosts are in the right aggregates."""
     columns = zip(glance.names, glance.pools, glance.reservations, strict=True)
     nowhere: frozenset[str] = frozenset()
     return not any(
@@ -118,17 +119,17 @@ def _is_astray(place: HostPlace, pools: frozenset[str]) -> bool:
 
 
 def _is_elsewhere(target: str | None, pools: frozenset[str]) -> bool:
-    """A host of the reservation pool may besides be in those of the reservations that share it."""
+    """Return whether a host is elsewhere; one of the reservation pool may also be in aggregates of shared capacity."""
     if target == FREEPOOL:
         return pools & KEPT != {FREEPOOL}
     return pools != ({target} if target else frozenset())
 
 
 def _at_work(conn: Connection, astray: Sequence[HostPlace], seen: Seen) -> set[int]:
-    """Hosts that an event has in its hands: the cloud may be ahead of the books then, which is the event's business.
+    """Return hosts with an event in progress, whose aggregates may be ahead of the database.
 
-    A start that waits for a host which it does not have yet is waiting for this very round.
-    Whoever took a host out, as it failed or is worked on, did not ask the event either.
+    A start that waits for a missing host waits for this very round. A host that was taken out for failure or
+    maintenance was moved regardless of the event.
     """
     pools = {place.host: seen.get(place.name, frozenset()) for place in astray}
     ready = {place.host for place in astray if place.pool in READY}
@@ -140,13 +141,13 @@ def _at_work(conn: Connection, astray: Sequence[HostPlace], seen: Seen) -> set[i
 
 
 def _is_ahead(one: Begun, pools: frozenset[str]) -> bool:
-    """Whether an event that is to be tried again may have moved the host, of which the books do not know yet."""
+    """Return whether an event to be retried may have moved the host without a record."""
     lends = one.kind in (EventKind.START, EventKind.ADJUST)
     return one.kind == EventKind.END or (lends and str(one.reservation_id) in pools)
 
 
-def _put_right(climate: Climate, seen: Seen, astray: Sequence[HostPlace]) -> dict[int, str]:
-    """Place them; what keeps each of them from it, "" where nothing does.  Of whom nothing is known is left out."""
+def _correct(climate: Climate, seen: Seen, astray: Sequence[HostPlace]) -> dict[int, str]:
+    """Move the hosts; return the error of each, "" for success. Hosts without a result are left out."""
     troubles: dict[int, str] = {}
     outdated = [place for place in astray if not _placed(climate, place, troubles)]
     for place in _renewed(climate, seen, outdated) if outdated else ():
@@ -155,7 +156,7 @@ def _put_right(climate: Climate, seen: Seen, astray: Sequence[HostPlace]) -> dic
 
 
 def _placed(climate: Climate, place: HostPlace, troubles: dict[int, str]) -> bool:
-    """False where the cloud knows a later token than the books."""
+    """Return False if the cloud knows a later token than the database."""
     try:
         climate.cloud.place(place.name, wanted(place), place.token)
     except Fenced:
@@ -163,18 +164,17 @@ def _placed(climate: Climate, place: HostPlace, troubles: dict[int, str]) -> boo
     except (Refused, NotYet) as error:
         troubles[place.host] = str(error) or type(error).__name__
     except CloudError as error:
-        log.warning("the cloud cannot be asked now", host=place.name, error=str(error))
+        log.warning("cloud unreachable", host=place.name, error=str(error))
     else:
         troubles[place.host] = ""
-        log.info("the cloud had a host elsewhere", host=place.name, pool=place.pool)
+        log.info("host aggregate corrected", host=place.name, pool=place.pool)
     return True
 
 
 def _renewed(climate: Climate, seen: Seen, outdated: Sequence[HostPlace]) -> list[HostPlace]:
-    """The same places under new tokens, unless the hosts have moved since or an event is at work on them.
+    """Return the memberships under new tokens, unless the hosts have moved since or an event is working on them.
 
-    The cloud has seen a later token than the books where somebody asked it
-    first and then did not come to write it down.
+    The cloud has a later token than the database if a process sent a request and stopped before recording it.
     """
 
     def act(conn: Connection, patient: bool) -> list[HostPlace]:
@@ -193,13 +193,13 @@ def _again(place: HostPlace, now: datetime, token: int) -> HostMoved:
     return HostMoved(now, place.pool, place.reason, token, place.reservation_id, place.until, place.cause)
 
 
-def _tell(climate: Climate, found: _Found, troubles: Mapping[int, str]) -> None:
-    """Note what is wrong, and what no longer is; admins are told of each trouble once."""
-    gone = {number: "" for number in found.noted if number in found.settled}
-    changed = {**gone, **{host: said for host, said in troubles.items() if said != found.noted.get(host, "")}}
+def _report(climate: Climate, comparison: _Comparison, troubles: Mapping[int, str]) -> None:
+    """Record new and resolved errors; admins are notified once of each."""
+    gone = {number: "" for number in comparison.noted if number in comparison.settled}
+    changed = {**gone, **{host: said for host, said in troubles.items() if said != comparison.noted.get(host, "")}}
     if not changed:
         return
-    names = {place.host: place for place in found.astray}
+    names = {place.host: place for place in comparison.astray}
     told = [_notice(names[host], said) for host, said in changed.items() if said]
 
     def act(conn: Connection, patient: bool) -> None:
@@ -217,8 +217,8 @@ def _notice(place: HostPlace, said: str) -> Notice:
     return Notice("pool.drift", f"{where}: {said}", host=place.host, body={"pool": place.pool, "reason": said})
 
 
-def _turn_out(climate: Climate, names: set[str], seen: Seen) -> None:
-    """Give hosts that nobody registered, not meanwhile either, to the ordinary scheduler."""
+def _remove_unregistered(climate: Climate, names: set[str], seen: Seen) -> None:
+    """Remove hosts that are not registered, nor were meanwhile, from the engine's aggregates."""
     if not names:
         return
 
@@ -233,4 +233,4 @@ def _turn_out(climate: Climate, names: set[str], seen: Seen) -> None:
             else:
                 climate.cloud.place(name, None, token)
         except (CloudError, NotYet, Fenced) as error:
-            log.warning("a host that nobody registered stays in a pool of ours", host=name, error=str(error))
+            log.warning("unregistered host left in an aggregate", host=name, error=str(error))

@@ -1,4 +1,4 @@
-"""Whether a host may be chosen for new promises, and all that ever happened to it."""
+"""Permission of new allocations on a host, and the history of a host."""
 
 from sqlalchemy import Connection
 
@@ -20,9 +20,9 @@ LONGEST_REASON = 255
 def open_to_promises(
     climate: Climate, caller: Caller, host_id: str, reservable: bool, reason: str = "", *, dry_run: bool = False
 ) -> HostPlace:
-    """Say whether the host may be chosen for new promises; those that were made are kept.
+    """Permit or forbid new allocations on the host; existing ones are kept.
 
-    Nothing happens where it is said already.
+    Does nothing if it is so already.
     """
     require(caller, "oshosts:put")
     if len(reason) > LONGEST_REASON:
@@ -40,7 +40,7 @@ def open_to_promises(
 
 
 def history(climate: Climate, caller: Caller, host_id: str) -> list[Entry]:
-    """All that ever happened to a host, also to one that is no longer registered."""
+    """Return the facts of a host, also of one that is no longer registered."""
     require(caller, "oshosts:get")
 
     def act(conn: Connection, patient: bool) -> list[Entry]:

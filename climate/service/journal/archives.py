@@ -1,8 +1,8 @@
-"""Leases that went long ago move to compressed files, from which their history still answers.
+"""Archival of leases that are long gone to compressed files, which still answer for their history.
 
-Each file is on the disk, whole, before the first row of its leases goes; what
-a run leaves undone, wherever it was killed, the next one goes on with.  At any
-moment the facts of a lease are in the journal, in an archive, or in both.
+Each file is complete on the disk before the first row of its leases is deleted. The next run continues an
+interrupted one, wherever it was killed. At any time the facts of a lease are in the journal, in an archive,
+or in both.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,17 +32,17 @@ log = structlog.get_logger(__name__)
 
 IN_A_FILE = 10_000
 IN_A_BLOCK = 100
-"""Leases that are compressed together, and read together."""
+"""Leases that are compressed and read together."""
 AT_ONCE = 500
 """Leases whose rows one transaction deletes."""
 
 Step = Callable[[str], None]
-"""Is told after each step what was done."""
+"""Called after each step with a description of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many leases there are in a file, in a block of it, and in a transaction that deletes rows."""
+    """Numbers of leases in a file, in a block of it, and in a transaction that deletes rows."""
 
     file: int = IN_A_FILE
     block: int = IN_A_BLOCK
@@ -51,7 +51,7 @@ class Sizes:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has archived; `kept` are leases of that age that something still needs.
+    """Result of a run; `kept` are leases of that age that are still needed.
 
     `waiting` names the files of earlier runs that are missing or damaged, each with what is wrong.
     """
@@ -72,7 +72,7 @@ class Lost:
 
 
 def folder(settings: Settings) -> Path:
-    """Where archives are."""
+    """Return the folder of archives."""
     return Path(settings.archive_dir) if settings.archive_dir else settings.home / "archives"
 
 
@@ -84,7 +84,7 @@ def archive(
 ) -> Outcome:
     """Move leases that have been gone for longer than that to files.
 
-    InvalidInput for leases that still count in the limits of their projects; Busy while somebody else makes archives.
+    Raises InvalidInput if such leases still count in the limits of their projects, and Busy during another run.
     """
     least = timedelta(days=climate.settings.limit_period_days) + LONGEST_GRACE
     if older_than < least:
@@ -101,7 +101,7 @@ def _alone(climate: Climate) -> Iterator[None]:
     """Hold the lock of archives; Busy while another process holds it."""
     with reading(climate.engine) as guard:
         if not archives.alone(guard):
-            raise Busy("another archive of leases is being made: try again when it is done")
+            raise Busy("another archive run is in progress: try again when it is done")
         try:
             yield
         finally:
@@ -159,9 +159,9 @@ def _next(run: _Run, before: datetime, after: tuple[datetime, UUID]) -> list[Old
 
 
 def _go_on(run: _Run) -> list[tuple[str, str]]:
-    """Finish what an earlier run has left: files that are half there go, as do rows that a whole file has.
+    """Finish an interrupted run: delete incomplete files, and rows whose file is complete.
 
-    Return the files that are missing or damaged, and what is wrong: the rows of their leases stay.
+    Return the files that are missing or damaged, and the fault of each: the rows of their leases stay.
     """
     waiting: list[tuple[str, str]] = []
     with reading(run.climate.engine) as conn:
@@ -178,9 +178,9 @@ def _go_on(run: _Run) -> list[tuple[str, str]]:
 
 
 def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
-    """Unavailable where a file is not as it was written: the rows of its leases may be all that is left of them."""
+    """Raise Unavailable for a changed file, which may hold the only copy of its leases."""
     if (wrong := archive_files.damage(run.folder / name, size, sha256)) is not None:
-        raise Unavailable(f"{wrong}: nothing was deleted; put the file back as it was, and run the command again")
+        raise Unavailable(f"{wrong}: nothing was deleted; restore the file, and run the command again")
 
 
 def _drop(run: _Run, number: int, name: str) -> None:
@@ -210,7 +210,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
 
 
 def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
-    """Only leases whose facts have no holes, are as many as their rows say, and say that the lease is gone."""
+    """Yield blocks of leases whose facts are complete, match their rows, and end with the deletion."""
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
         with reading(run.climate.engine) as conn:
@@ -222,12 +222,12 @@ def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
 def _is_whole(line: Line, version: int) -> bool:
     whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1)) and _is_gone(line)
     if not whole:
-        log.warning("a lease is not archived: its rows are not what its journal says", lease_id=line["lease_id"])
+        log.warning("lease not archived: rows differ from journal", lease_id=line["lease_id"])
     return whole
 
 
 def _is_gone(line: Line) -> bool:
-    """Whether the facts say so: a row that was changed by hand is no reason to delete a lease."""
+    """Return whether the facts end with the deletion: a row that was changed by hand must not delete a lease."""
     try:
         return fold(journal.of_lease(_entry(UUID(line["lease_id"]), fact) for fact in line["facts"])).gone
     except UNREADABLE:
@@ -242,9 +242,9 @@ def _delete_rows(run: _Run, number: int) -> None:
 
 
 def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
-    """All that happened to a lease, from the journal or, where it is not there any more, from an archive.
+    """Return the facts of a lease from the journal, or from an archive if they were moved.
 
-    Unavailable where the archive cannot be read.
+    Raises Unavailable if the archive cannot be read.
     """
     if entries := journal.read(conn, lease_id):
         return entries
@@ -255,10 +255,10 @@ def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
     try:
         line = archive_files.read(folder(climate.settings) / name, at.place, at.size, lease_id)
     except Damaged as error:
-        log.error("an archive cannot be read", archive=name, reason=str(error))
+        log.error("archive unreadable", archive=name, reason=str(error))
         raise Unavailable(
             f"The history of lease {lease_id} is in the archive {name}, which cannot be read here:"
-            " an administrator has to look at CLIMATE_ARCHIVE_DIR and `climate journal check`"
+            " an administrator has to check CLIMATE_ARCHIVE_DIR and `climate journal check`"
         ) from error
     return [_entry(lease_id, fact) for fact in line["facts"]]
 
@@ -275,7 +275,7 @@ def _entry(stream: UUID, fact: Line) -> Entry:
 
 
 def damage(climate: Climate, conn: Connection) -> Iterator[tuple[UUID, str]]:
-    """What is wrong with archives: rows that are left though a file has them, and files that are not as written."""
+    """Return the defects of archives: rows left although a file has them, and changed files."""
     for lease_id in archives.left_over(conn):
         yield lease_id, "is in an archive, and has rows or a journal"
     for one in archives.known(conn):

@@ -17,7 +17,7 @@ __all__ = ["AuditEntry", "AuditQuery", "ObjectChange", "listed", "record"]
 
 
 class ObjectChange(Protocol):
-    """One change of an object.  `before` is None for a new object, `after` for a deleted one; no secrets."""
+    """Change of one object. `before` is None for a new object, `after` for a deleted one; no secrets."""
 
     @property
     def kind(self) -> AuditKind: ...

@@ -1,6 +1,6 @@
-"""The comparison of rows with the journal, a part at a time: it can go on in production for ever.
+"""Incremental comparison of rows with the journal, suitable for continuous use in production.
 
-Each run takes up where the last one stopped, and looks again at what was found before.
+Each run continues where the last one stopped, and repeats the comparison of earlier findings.
 """
 
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from climate.store.journal.check_progress import Progress
 from climate.store.journal.row_differences import FIRST, LAST
 
 KNOWN = 200
-"""Streams that differed before, and are looked at again in a run."""
+"""Maximum number of earlier findings that a run compares again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """When a run stops: after so many facts, or so much time, whichever is first; each portion is looked at whole."""
+    """Limits of a run: a number of facts or a time, whichever is reached first. Each portion is compared as a whole."""
 
     facts: int = 50_000
     time: timedelta = timedelta(seconds=5)
@@ -31,26 +31,26 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The state of the comparison after a run."""
+    """State of the comparison after a run."""
 
     progress: Progress
     differing: int
-    """Streams that differ from their rows."""
+    """Number of streams that differ from their rows."""
     first: str = ""
-    """One of them, and how it differs."""
+    """One of them, and its difference."""
 
 
 def go_on(climate: Climate, bounds: Bounds | None = None, size: int = check.PORTION) -> Checked:
     """Compare the next streams with their rows, at least one portion, and at most to the end of a pass."""
     limits = bounds or Bounds()
-    _look_again(climate)
+    _compare_findings_again(climate)
     known = began = work(climate, lambda conn, patient: _begin(climate, conn))
     start, facts = _now(climate), 0
     while True:
-        portion = check.look(climate, known.after, size)
+        portion = check.compare_portion(climate, known.after, size)
         facts += portion.facts
         after = work(climate, lambda conn, patient: _note(climate, conn, known, portion))  # noqa: B023
-        if after is None:  # somebody else is at it
+        if after is None:  # another process is comparing
             break
         known = after
         if portion.last is None or facts >= limits.facts or _now(climate) - start >= limits.time:
@@ -84,12 +84,12 @@ def _note(climate: Climate, conn: Connection, before: Progress, portion: Portion
     return after
 
 
-def _look_again(climate: Climate) -> None:
-    """Forget what was found before and is mended; what has no journal is looked at when its turn comes."""
+def _compare_findings_again(climate: Climate) -> None:
+    """Remove earlier findings that are repaired; rows without a journal wait for their turn."""
     with reading(climate.engine) as conn:
         before = [stream for stream, what in check_progress.found(conn, KNOWN) if what != NO_JOURNAL]
     if before:
-        still = {one.stream for one in check.look_at(climate, before)}
+        still = {one.stream for one in check.compare_streams(climate, before)}
         mended = [stream for stream in before if stream not in still]
         work(climate, lambda conn, patient: check_progress.forget(conn, mended))
 

@@ -1,4 +1,4 @@
-"""The journal against the rows: compare them, and look back."""
+"""Comparison of rows with the journal, and past states of a lease."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,14 +18,14 @@ from climate.store.journal.journal import Entry
 from climate.store.journal.row_differences import FIRST, Compared, RowDifference
 
 PORTION = 200
-"""Streams that are compared at once."""
+"""Number of streams that are compared together."""
 
 NO_ROWS, NO_JOURNAL = "has a journal but no rows", "has rows but no journal"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A stream whose rows are not what its facts say: which row of which table, and in which column."""
+    """Difference between a stream's facts and its rows: table, row and column."""
 
     stream: UUID
     what: str
@@ -36,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """The outcome of a look at some streams.  `last` is the last of them; None: there are no more."""
+    """Result for some streams. `last` is the last of them; None: there are no more."""
 
     differences: tuple[Difference, ...]
     last: UUID | None
@@ -45,7 +45,7 @@ class Portion:
 
 
 def differences(climate: Climate) -> list[Difference]:
-    """Fold the whole journal and compare with the rows; empty is healthy."""
+    """Fold the whole journal and return its differences from the rows; empty is healthy."""
     found = [one for portion in portions(climate) for one in portion.differences]
     with reading(climate.engine) as conn:
         return found + [Difference(stream, what) for stream, what in archives.damage(climate, conn)]
@@ -54,18 +54,18 @@ def differences(climate: Climate) -> list[Difference]:
 def portions(
     climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None
 ) -> Iterator[Portion]:
-    """Compare one stream after the other from there on, each portion in a snapshot of its own.
+    """Compare streams from there on, each portion in its own snapshot.
 
-    With `begun_by` only streams whose first fact is at that position of the journal or before.
+    With `begun_by`, only streams whose first fact is at that position of the journal or before.
     """
     place: UUID | None = after
     while place is not None:
-        portion = look(climate, place, size, begun_by)
+        portion = compare_portion(climate, place, size, begun_by)
         yield portion
         place = portion.last
 
 
-def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None) -> Portion:
+def compare_portion(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None) -> Portion:
     """Compare the first streams after a stream with their rows; `begun_by` as of `portions`."""
     with snapshot(climate) as conn:
         streams = journal.streams(conn, after, size)
@@ -73,7 +73,7 @@ def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: i
         if begun_by is not None:
             streams = journal.begun_by(conn, streams, begun_by)
         compared = row_differences.compare(conn, streams)
-        found = told(compared)
+        found = as_differences(compared)
         found += [
             Difference(stream, NO_JOURNAL, sort.tables[0].table.name)
             for stream, sort in row_differences.without_journal(conn, after, last)
@@ -84,21 +84,21 @@ def look(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: i
     return Portion(tuple(found), last, len(streams), compared.facts)
 
 
-def look_at(climate: Climate, streams: Sequence[UUID]) -> list[Difference]:
+def compare_streams(climate: Climate, streams: Sequence[UUID]) -> list[Difference]:
     """Compare these streams with their rows."""
     with snapshot(climate) as conn:
-        return told(row_differences.compare(conn, streams))
+        return as_differences(row_differences.compare(conn, streams))
 
 
 @contextmanager
 def snapshot(climate: Climate) -> Iterator[Connection]:
-    """Give a connection all whose statements see the same rows."""
+    """Open a connection whose statements all see the same rows."""
     with climate.engine.connect().execution_options(isolation_level="REPEATABLE READ") as conn:
         yield conn
 
 
-def told(compared: Compared) -> list[Difference]:
-    """Return the differences in words; of a stream without its main row, that alone."""
+def as_differences(compared: Compared) -> list[Difference]:
+    """Format the differences; of a stream without its main row, only that one."""
     lost = {one.stream for one in compared.rows if one.is_main and one.said is None}
     found = [Difference(fault.stream, fault.what) for fault in compared.faults]
     for one in compared.rows:
@@ -126,7 +126,7 @@ def _spelled(key: Mapping[str, object]) -> str:
 
 
 def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
-    """A lease as it was `at` a moment (default: now) with all that had happened to it by then."""
+    """Return a lease as it was `at` a time (default: now), with its facts until then."""
     with reading(climate.engine) as conn:
         entries = archives.facts_of(climate, conn, lease_id)
     entries = entries if at is None else journal.until(entries, at)

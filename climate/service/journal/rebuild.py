@@ -1,7 +1,7 @@
-"""Rows made anew from the journal beside all other work, under the locks of their streams.
+"""Repair of rows from the journal during normal operation, under the locks of their streams.
 
-Only what differs is written.  The journal is read once the locks are taken: until the commit nobody appends to it.
-A run looks at the streams that had begun when it began, so it ends however many are added meanwhile.
+Only differing rows are written. The journal is read once the locks are held, so nobody appends to it until
+the commit. A run covers the streams that existed when it began, so it ends however many are added meanwhile.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,27 +25,27 @@ from climate.store.journal.projections import LEASE, LIMITS, TERMS, WINDOW, Proj
 TOGETHER = 20
 """Damaged leases whose rows are written in one transaction.
 
-A transaction takes the same number of statements for one lease as for all of them.  More than a few would hold the
-locks of leases and hosts for too long.
+A transaction takes the same number of statements for one lease as for all of them. More than a few would hold
+the locks of leases and hosts for too long.
 """
 
 MOST_AT_ONCE = 100
-"""Leases in each other's way whose rows are written in one transaction."""
+"""Maximum number of conflicting leases whose rows are written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The outcome of a rebuild.  `left` is what could not be mended."""
+    """Result of a rebuild. `left` could not be repaired."""
 
     streams: int
-    """How many were compared."""
+    """Number of compared streams."""
     mended: int
-    """How many of them have other rows now."""
+    """Number of repaired streams."""
     left: tuple[Difference, ...] = ()
 
 
 def rebuild(climate: Climate) -> Rebuilt:
-    """Write the rows that are not what the journal says; what cannot be mended stays as it is."""
+    """Write the rows that differ from the journal; rows that cannot be repaired stay as they are."""
     with reading(climate.engine) as conn:
         begun = journal.last_position(conn)
     streams = 0
@@ -61,16 +61,18 @@ def rebuild(climate: Climate) -> Rebuilt:
         if sorts[stream] is not LEASE:
             _mended(climate, sorts[stream], [stream])
     _mend_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
-    left = [one for streams_of in _portions(damaged, check.PORTION) for one in check.look_at(climate, streams_of)]
+    left = [
+        one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
+    ]
     left += unknown
     return Rebuilt(streams, len(damaged) - len({one.stream for one in left}), tuple(left))
 
 
 def _mend_leases(climate: Climate, leases: Sequence[UUID]) -> None:
-    """Write the rows of leases a few at a time; those that stop the others are tried alone, then with one another."""
+    """Write the rows of leases a few at a time; retry conflicting ones alone, then with one another."""
     failed = [portion for portion in _portions(leases, TOGETHER) if not _mended(climate, LEASE, portion)]
     blocked = [lease for portion in failed for lease in portion if not _mended(climate, LEASE, [lease])]
-    for portion in _portions(blocked, MOST_AT_ONCE):  # what is in the way may be another of them
+    for portion in _portions(blocked, MOST_AT_ONCE):  # the conflicting row may belong to another of them
         _mended(climate, LEASE, portion)
 
 
@@ -80,7 +82,7 @@ def _portions(streams: Sequence[UUID], size: int) -> Iterator[Sequence[UUID]]:
 
 
 def _mended(climate: Climate, sort: Projection, streams: Sequence[UUID]) -> bool:
-    """Whether rows could be written: not where they clash with others, or cannot be made of the facts."""
+    """Return whether rows could be written: not if they conflict with others, or cannot be derived from the facts."""
     try:
         work(climate, lambda conn, patient: _write(climate, conn, sort, streams))
     except (IntegrityError, Unavailable, *row_differences.UNREADABLE):
@@ -100,7 +102,7 @@ def _write(climate: Climate, conn: Connection, sort: Projection, streams: Sequen
 
 
 def _forgotten(climate: Climate, unknown: Difference) -> bool:
-    """Whether rows that no fact knows could be deleted; of leases and hosts too much hangs on them."""
+    """Return whether rows without a fact could be deleted; those of leases and hosts are kept."""
     decisions = {sort.tables[0].table.name: sort for sort in (TERMS, LIMITS)}
     sort = decisions.get(unknown.table)
 

@@ -1,10 +1,9 @@
-"""Leases over the tree: hosts of this deployment and of its child zones and cells, promised in two phases.
+"""Leases over the tree: hosts of this deployment and of its child zones and cells, allocated in two phases.
 
-This deployment records the lease as HELD, with its own hosts and with the parts
-that children are asked for.  Each child holds its part; the journal knows a part
-before it is ever confirmed.  Then each child confirms, and last this deployment.
-Whoever dies in between, the hold expires: the event `expire_hold` gives up the
-lease, and its end event takes back what children may have confirmed.
+This deployment records the lease as HELD, with its own hosts and with the parts that children are asked for.
+Each child holds its part; the journal has each part before it is confirmed. Then each child confirms, and
+this deployment last. If a process dies in between, the hold expires: the event `expire_hold` deletes the
+lease, and its end event releases parts that children may have confirmed.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,13 +48,13 @@ from climate.time_ordered_ids import time_ordered_id
 log = structlog.get_logger(__name__)
 
 HOLD = timedelta(seconds=120)
-"""Seconds that the two phases may take."""
+"""Time limit of the two phases."""
 
 ROUNDS = 3
-"""Times that hosts are looked for anew when a child has given away the hosts that it offered."""
+"""Number of searches for hosts when a child no longer has the hosts that it offered."""
 
 TRIES = 3
-"""Times that a child is asked to confirm while its answer does not come."""
+"""Number of requests to confirm to a child that does not answer."""
 
 
 class _Refused(Exception):
@@ -67,10 +66,10 @@ class _Refused(Exception):
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
-    """Record a lease as `leases.create` does; with hosts of children where its own do not suffice.
+    """Record a lease as `leases.create` does; with hosts of children if its own do not suffice.
 
-    A reservation of hosts may name the `zone` or the `cell` that it has to lie in,
-    and may be spread `across` several; else it lies in one.
+    A reservation of hosts may name the `zone` or the `cell` in which it must lie, and may be spread `across`
+    several. Otherwise it lies in one.
     """
     require(caller, "leases:post")
     if tree_shares.begins_here(climate, order):
@@ -94,7 +93,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
 
 
 def _resumed(climate: Climate, caller: Caller, known: Lease, order: Order) -> Lease | None:
-    """The lease of an earlier request, whose work is taken up where it was left; None where it was undone."""
+    """Return the lease of an earlier request and continue its creation; None if that was undone."""
     if not known.parts:
         return known
     try:
@@ -125,17 +124,17 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
         _give_up(climate, caller, lease)
         if key:
             work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
-    raise NotEnoughHosts("Not enough hosts available: what children offered was given away each time")
+    raise NotEnoughHosts("Not enough hosts available: hosts that children offered were taken each time")
 
 
 def _carried_out(climate: Climate, caller: Caller, lease: Lease, order: Order) -> Lease:
-    """Hold all parts, and confirm them unless only a hold was asked for."""
+    """Hold all parts, and confirm them unless only a hold was requested."""
     lease = _hold(climate, caller, lease)
     return lease if order.hold is not None else confirm(climate, caller, lease.id)
 
 
 def _length(climate: Climate, order: Order) -> timedelta:
-    """Return the seconds that the lease is held: as asked for, or as the two phases need, up to its own end."""
+    """Return the length of the hold: as requested, or as the two phases need, up to its own end."""
     if order.hold is not None:
         return order.hold
     with reading(climate.engine) as conn:
@@ -151,7 +150,7 @@ SECOND = timedelta(seconds=1)
 
 
 def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
-    """The lease with all its parts held; _Refused where a child does not, Unavailable where one does not answer."""
+    """Return the lease with all parts held; raise _Refused if a child refuses, Unavailable if one does not answer."""
     if not lease.held:
         return lease
     planned = [(r, part) for r in lease.reservations for part in r.parts if part.state is PartState.PLANNED]
@@ -169,7 +168,7 @@ def _hold(climate: Climate, caller: Caller, lease: Lease) -> Lease:
         raise _Refused(frozenset(refused))
     if silent:
         _give_up(climate, caller, lease)
-        raise _unanswered(silent, "what was held is given back, try again")
+        raise _unanswered(silent, "all parts are released, try again")
     return lease
 
 
@@ -184,7 +183,7 @@ def _held_as(part: Part, held: tuple[UUID, UUID, int]) -> Callable[[datetime], F
 
 
 def _note(climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Callable[[datetime], Fact]) -> Lease:
-    """Record what a child has said of a part; a second time it is passed over.  Conflict once the hold is over."""
+    """Record the answer of a child about a part; skip a repeated one. Raise Conflict once the hold is over."""
 
     def act(conn: Connection, patient: bool) -> Lease:
         lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
@@ -200,7 +199,7 @@ def _note(climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Ca
 
 
 def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
-    """Confirm a held lease as `holds.confirm` does, after the parts of it that lie in children."""
+    """Confirm a held lease as `holds.confirm` does, after its parts in children."""
     try:
         lease = leases.get(climate, caller, lease_id)
     except NotFound:
@@ -209,7 +208,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
         with reading(climate.engine) as conn:
             rules.running(lease, climate.now(conn))
         if any(part.state is PartState.PLANNED for part in lease.parts):
-            raise Conflict(f"The lease {lease.id} is still being put together: its parts are not all held")
+            raise Conflict(f"The lease {lease.id} is still being created: its parts are not all held")
         _confirm_parts(climate, caller, lease)
     return holds.confirm(climate, caller, lease_id, key)
 
@@ -226,12 +225,14 @@ def _confirm_parts(climate: Climate, caller: Caller, lease: Lease) -> None:
                 _note(climate, caller, lease.id, part, _confirmed(part))
             else:
                 _give_up(climate, caller, lease)
-                raise Conflict(f"The {part.where} gave its part of the lease away: all of it is given back, ask anew")
+                raise Conflict(
+                    f"The {part.where} released its part of the lease: all parts are released, create the lease again"
+                )
         left = silent
         if not left:
             return
     _give_up(climate, caller, lease)
-    raise _unanswered(left, "what was held is given back, try again")
+    raise _unanswered(left, "all parts are released, try again")
 
 
 def _confirmed(part: Part) -> Callable[[datetime], Fact]:
@@ -243,7 +244,7 @@ def _released(part: Part) -> Callable[[datetime], Fact]:
 
 
 def _give_up(climate: Climate, caller: Caller, lease: Lease) -> None:
-    """Give the lease up, with all that children are known to hold; what cannot be done now, its own events do."""
+    """Delete the lease, with all parts that children are known to hold; its own events retry failed requests."""
     try:
         lease = leases.get(climate, caller, lease.id)
         held = [part for part in lease.parts if part.in_force]
@@ -253,10 +254,10 @@ def _give_up(climate: Climate, caller: Caller, lease: Lease) -> None:
                 _note(climate, caller, lease.id, part, _released(part))
         leases.delete(climate, caller, lease.id)
     except ClimateError as error:
-        log.warning("lease over children could not be given up yet", lease_id=str(lease.id), reason=str(error))
+        log.warning("lease over children not deleted yet", lease_id=str(lease.id), reason=str(error))
 
 
-# Other dates.
+# Change of dates.
 
 
 def update(
@@ -268,11 +269,11 @@ def update(
     *,
     dry_run: bool = False,
 ) -> Lease:
-    """Change a lease as `changes.update` does, over all its parts.
+    """Change a lease as `update.update` does, over all its parts.
 
-    A later end is agreed to by every child before it is recorded here, and taken
-    back where one refuses.  An earlier end is recorded here first: no child can
-    refuse it, and each is told until it has heard.
+    Every child agrees to a later end before it is recorded here; if one refuses, the others restore the old end.
+    An earlier end is recorded here first, because no child can refuse it. Each child is then asked until it
+    answers.
     """
     try:
         return changes.update(climate, caller, lease_id, wanted, version, dry_run=dry_run)
@@ -289,14 +290,14 @@ def update(
         _prolong(climate, planned, wanted.end)
         return changes.update(climate, caller, lease_id, agreed, planned.version)
     except PreconditionFailed:
-        raise Busy("Somebody else has changed the lease meanwhile: it stays as it was, try again") from None
+        raise Busy("The lease was changed concurrently; this change was not applied, try again") from None
     except ClimateError:
         _plan_sync(climate, caller, lease_id, timedelta(0))
         raise
 
 
 def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelta, version: int | None = None) -> Lease:
-    """Have the parts get the dates of the lease after the delay, unless it is changed before."""
+    """Plan an event that sends the dates of the lease to its parts after the delay, unless it is changed before."""
 
     def act(conn: Connection, patient: bool) -> Lease:
         lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
@@ -312,7 +313,7 @@ def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelt
 
 
 def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = False) -> None:
-    """Have all children agree to a later end; Conflict or Unavailable where one does not."""
+    """Extend the lease in all children; raise Conflict or Unavailable if one does not agree."""
     parts = [part for part in lease.parts if part.in_force]
     outcomes = climate.children.ask_all([lease_parts.prolong(lease, part, end, dry_run=dry_run) for part in parts])
     for part, outcome in zip(parts, outcomes, strict=True):

@@ -1,4 +1,4 @@
-"""Parts of leases of a parent deployment: its actions are carried out by the same verbs as those of users."""
+"""Requests of a parent deployment for parts of leases, carried out by the same functions as those of users."""
 
 import hashlib
 import json
@@ -48,15 +48,15 @@ OVER = frozenset({LeaseStatus.DELETING, LeaseStatus.TERMINATING, LeaseStatus.TER
 
 
 def account_of(parent: str, asker: Asker) -> Caller:
-    """The caller for a parent's request: the parent's account, in the project and with the role of its user."""
+    """Return the caller for a parent's request: the parent's account, in the project and with the role of its user."""
     return Caller(f"cell:{parent}", asker.project_id, frozenset({asker.role}))
 
 
 def carry_out(climate: Climate, account: Caller, action: Action) -> PartAnswer:
-    """Do what a parent asks for; harmless when it is repeated, comes late or out of order.
+    """Carry out a request of a parent; harmless if it is repeated, late or out of order.
 
-    The account sees and changes the leases that it has made, and no others.
-    Raises CloudError for what may succeed at another time.
+    The account sees and changes only the leases that it has created. Raises CloudError for an action that may
+    succeed later.
     """
     try:
         return _carried_out(climate, account, action)
@@ -65,7 +65,7 @@ def carry_out(climate: Climate, account: Caller, action: Action) -> PartAnswer:
     except (Busy, Unavailable) as error:
         raise CloudError(type(error).__name__) from error
     except ClimateError as error:
-        log.info("an action of a parent is refused", action=type(action).__name__, reason=str(error))
+        log.info("parent request refused", action=type(action).__name__, reason=str(error))
         return PartAnswer(Verdict.REFUSED, reason=type(error).__name__)
 
 
@@ -105,7 +105,7 @@ def _prolonged(climate: Climate, account: Caller, action: Prolong) -> PartAnswer
 
 
 def _fenced(climate: Climate, lease_id: UUID, number: int, act: Callable[[], Lease]) -> PartAnswer:
-    """Act unless the parent has sent a higher number before; the lock makes sure that none comes in between."""
+    """Act unless the parent has sent a higher fencing token before; a lock serialises the requests."""
     refusal: ClimateError | None = None
     with climate.engine.begin() as conn:
         if not fences.passes(conn, lease_id, number, climate.now(conn)):
@@ -120,7 +120,7 @@ def _fenced(climate: Climate, lease_id: UUID, number: int, act: Callable[[], Lea
 
 
 def _own(climate: Climate, account: Caller, lease_id: UUID) -> Lease:
-    """The lease, which the account must have made."""
+    """Return the lease, which the account must have created."""
     lease = leases.get(climate, account, lease_id)
     if (lease.user_id, lease.project_id) != (account.user_id, account.project_id):
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
@@ -128,7 +128,7 @@ def _own(climate: Climate, account: Caller, lease_id: UUID) -> Lease:
 
 
 def _order(climate: Climate, order: PartOrder, hold: timedelta) -> Order:
-    """The order in the types of the plugin; InvalidInput for a specification that it does not read."""
+    """Return the order in the types of the plugin; raise InvalidInput for an invalid specification."""
     plugin = climate.plugins[HOST_TYPE]
     try:
         spec: dict[str, Any] = plugin.spec_schema(unknown=RAISE).load(order.spec)

@@ -1,4 +1,4 @@
-"""Parts of leases in child zones and cells: what a child is asked for them, and what events do for them."""
+"""Parts of leases in child zones and cells: requests to children, and the actions of events on them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ OWN = frozenset({"min", "max", "zone", "cell", "across"})
 
 
 def child_of(part: Part) -> Child:
-    """The child that a part lies in."""
+    """Return the child of a part."""
     return Child(CELL, 0, part.cell) if part.cell else Child(ZONE, part.zone_id, part.zone)
 
 
@@ -43,12 +43,12 @@ def spread(child: Child, *, across: bool) -> dict[str, bool]:
 
 
 def role(caller: Caller) -> str:
-    """The role that children grant to the caller's requests."""
+    """Return the role that children grant to the caller's requests."""
     return ADMIN if caller.is_admin else MEMBER
 
 
 def hold(caller: Caller, lease: Lease, reservation: Reservation, part: Part) -> PartRequest:
-    """The request to hold a part: the same whenever it is sent, so that the child gives it once."""
+    """Build the request to hold a part. It is idempotent: the child holds the part once."""
     assert lease.hold_until is not None
     spec = {key: value for key, value in reservation.spec.items() if key not in OWN}
     at_once = lease.period.start <= lease.created_at
@@ -69,22 +69,22 @@ def hold(caller: Caller, lease: Lease, reservation: Reservation, part: Part) -> 
 
 
 def confirm(lease: Lease, part: Part) -> PartRequest:
-    """The request to confirm a part that is held."""
+    """Build the request to confirm a held part."""
     return _request(lease, part, Confirm(_known(part), str(part.id)))
 
 
 def release(lease: Lease, part: Part) -> PartRequest:
-    """The request to give a part up."""
+    """Build the request to release a part."""
     return _request(lease, part, Release(_known(part)))
 
 
 def prolong(lease: Lease, part: Part, end: datetime, *, dry_run: bool = False) -> PartRequest:
-    """The request to give a part another end."""
+    """Build the request to change the end of a part."""
     return _request(lease, part, Prolong(_known(part), end, lease.version, dry_run))
 
 
 def _request(lease: Lease, part: Part, action: Action) -> PartRequest:
-    """A request in the name of the engine, which may do with its parts what it has agreed to."""
+    """Build a request in the name of the engine, which may change its parts within its agreements."""
     return PartRequest(child_of(part), Asker(lease.project_id, ADMIN), action)
 
 
@@ -94,10 +94,10 @@ def _known(part: Part) -> UUID:
 
 
 def act(climate: Climate, kind: EventKind, lease: Lease, reservation: Reservation) -> None:
-    """Do for the parts of a reservation what an event of the lease asks for.
+    """Carry out an event of the lease for the parts of a reservation.
 
-    Harmless when repeated.  Raises NotYet while a child is still at it, CloudError
-    where one does not answer, Refused where a part is lost.
+    Harmless when repeated. Raises NotYet while a child is still working, CloudError if one does not answer,
+    Refused if a part is lost.
     """
     if kind is EventKind.END:
         _release(climate, lease, reservation)
@@ -107,20 +107,20 @@ def act(climate: Climate, kind: EventKind, lease: Lease, reservation: Reservatio
 
 def _release(climate: Climate, lease: Lease, reservation: Reservation) -> None:
     parts = [part for part in reservation.parts if part.in_force]
-    seen = _look(climate, lease, parts)
+    seen = _read_leases(climate, lease, parts)
     left = [part for part in parts if seen[part.id] is not None]
-    _asked(climate, [release(lease, part) for part in left])
-    if any(found is not None for found in _look(climate, lease, left).values()):
+    _send_requests(climate, [release(lease, part) for part in left])
+    if any(found is not None for found in _read_leases(climate, lease, left).values()):
         raise NotYet("a child is still ending its part of the lease")
 
 
 def _sync(climate: Climate, lease: Lease, reservation: Reservation) -> None:
     parts = [part for part in reservation.parts if part.in_force]
-    seen = _look(climate, lease, parts)
+    seen = _read_leases(climate, lease, parts)
     if any(one is None for one in seen.values()):
         raise Refused("a child has lost its part of the lease")
     other = [part for part in parts if _differs(seen[part.id], lease.period.end)]
-    for answer in _asked(climate, [prolong(lease, part, lease.period.end) for part in other]):
+    for answer in _send_requests(climate, [prolong(lease, part, lease.period.end) for part in other]):
         if not answer.is_done:
             raise CloudError(f"a child does not give its part the new end yet ({answer.reason})")
 
@@ -129,17 +129,17 @@ def _differs(seen: PartLease | None, end: datetime) -> bool:
     return seen is not None and not seen.is_over and seen.end != end
 
 
-def _look(climate: Climate, lease: Lease, parts: Sequence[Part]) -> dict[UUID, PartLease | None]:
-    """The child's lease of each part; None where it is gone."""
-    answers = _asked(climate, [_request(lease, part, Look(_known(part), lease.version)) for part in parts])
+def _read_leases(climate: Climate, lease: Lease, parts: Sequence[Part]) -> dict[UUID, PartLease | None]:
+    """Return the child's lease of each part; None if it is gone."""
+    answers = _send_requests(climate, [_request(lease, part, Look(_known(part), lease.version)) for part in parts])
     for answer in answers:
         if answer.lease is None and answer.verdict is not Verdict.GONE:
             raise CloudError(f"a child does not show its part of the lease ({answer.reason or 'no lease'})")
     return {part.id: answer.lease for part, answer in zip(parts, answers, strict=True)}
 
 
-def _asked(climate: Climate, requests: Sequence[PartRequest]) -> list[PartAnswer]:
-    """All answers; CloudError where one is missing, after all were sent."""
+def _send_requests(climate: Climate, requests: Sequence[PartRequest]) -> list[PartAnswer]:
+    """Return all answers; raise CloudError if one is missing, after all requests were sent."""
     outcomes = climate.children.ask_all(requests)
     for outcome in outcomes:
         if isinstance(outcome, CloudError):
@@ -148,7 +148,7 @@ def _asked(climate: Climate, requests: Sequence[PartRequest]) -> list[PartAnswer
 
 
 def held_in(outcome: Outcome) -> tuple[UUID, UUID, int] | None:
-    """The ids of the lease and of its reservation, and the number of hosts, where a child says that it holds them."""
+    """Return the ids of the child's lease and reservation, and the number of its hosts, if the child holds them."""
     lease = None if isinstance(outcome, CloudError) else outcome.lease
     if lease is None or lease.reservation_id is None or lease.hosts is None:
         return None

@@ -1,4 +1,4 @@
-"""Shares of a new lease: which of its hosts lie here, and which in child zones and cells."""
+"""Distribution of a new lease over this deployment and its child zones and cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,13 +22,13 @@ from climate.store.hosts.hosts import HOST_TYPE
 log = structlog.get_logger(__name__)
 
 NOT_HERE = (NotEnoughHosts, InvalidRequirements)
-"""Refusals after which children are asked: their hosts may have properties that none of these has."""
+"""Refusals after which children are asked: their hosts may have properties that none here has."""
 
 MOST_NAMED = 5
-"""Children that a refusal names."""
+"""Maximum number of children that a refusal names."""
 
 PATH = "!"
-"""Stands between the names of cells in a path."""
+"""Separator of the names of cells in a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,19 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The deployments that a reservation may lie in."""
+    """Deployments in which a reservation may lie."""
 
     is_here: bool
     """True: the reservation may lie in this deployment."""
     children: Sequence[Child]
     named: str = ""
-    """The one that the reservation names."""
+    """Zone or cell that the reservation names."""
 
 
 def begins_here(climate: Climate, order: Order) -> bool:
-    """Return whether children are asked only where this deployment does not have the hosts.
+    """Return whether children are asked only if this deployment lacks hosts.
 
-    What may be spread is to have as many hosts as are wanted, and not only the fewest that will do.
+    A reservation that may be spread gets the wanted number of hosts, not only the minimum.
     """
     is_open = any(spec.get("across") and int(spec["min"]) < int(spec["max"]) for spec in order.reservations)
     return all(is_for_here(climate, spec) for spec in order.reservations) and not (
@@ -67,14 +67,14 @@ def is_for_here(climate: Climate, spec: Any) -> bool:
 
 
 def is_only_for_here(climate: Climate, spec: Any) -> bool:
-    """Return whether a reservation has to lie in this deployment."""
+    """Return whether a reservation must lie in this deployment."""
     return not _names_none(spec) and _names_this(climate, spec)
 
 
 def shares(climate: Climate, caller: Caller, order: Order, without: frozenset[Child]) -> dict[int, Share]:
-    """By its place, what of each reservation lies in children.
+    """Return the shares of each reservation that lie in children, by index.
 
-    Raises NotEnoughHosts where nobody has the hosts, and InvalidInput for a zone or cell that is not known.
+    Raises NotEnoughHosts if nobody has the hosts, and InvalidInput for an unknown zone or cell.
     """
     children = climate.children.active()
     found: dict[int, Share] = {}
@@ -124,7 +124,7 @@ def _is_called(child: Child, name: str) -> bool:
 
 
 def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Share | None:
-    """Return the split of the last reservation; None: all of it is here.  Raises NotEnoughHosts."""
+    """Return the split of the last reservation; None: all of it is here. Raises NotEnoughHosts."""
     spec = order.reservations[-1]
     across = bool(spec.get("across"))
     own, refusal = 0, NotEnoughHosts(f"Not enough hosts available: {spec['min']} wanted in {places.named}")
@@ -149,13 +149,13 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
 
 
 def _filled(order: Order) -> Order:
-    """The order with no fewer hosts for its last reservation than the most that are wanted."""
+    """Return the order with the maximum number of hosts as the minimum of its last reservation."""
     spec = order.reservations[-1]
     return replace(order, reservations=(*order.reservations[:-1], {**spec, "min": spec["max"]}))
 
 
 def _refusal_here(climate: Climate, caller: Caller, order: Order) -> ClimateError | None:
-    """Return the reason why this deployment cannot give all of the order; None: it can."""
+    """Return the reason why this deployment cannot give the whole order; None: it can."""
     try:
         leases.create(climate, caller, order, dry_run=True)
     except NOT_HERE as error:
@@ -176,7 +176,7 @@ def _own_hosts(climate: Climate, caller: Caller, order: Order) -> int:
 
 
 def silence(children: Sequence[Child]) -> str:
-    """Return the end of a refusal that names the children that do not answer; empty when there are none."""
+    """Return the end of a refusal that names the children that do not answer; empty if there are none."""
     if not children:
         return ""
     names = list(dict.fromkeys(str(child) for child in children))
@@ -187,7 +187,7 @@ def silence(children: Sequence[Child]) -> str:
 def _offers(
     climate: Climate, caller: Caller, order: Order, children: Sequence[Child], least: int
 ) -> tuple[list[Offered], list[Child]]:
-    """Return the offers of children for the last reservation of the order, best first, and who did not answer."""
+    """Return the offers of children for the last reservation of the order, best first, and the silent children."""
     own = (*lease_parts.OWN, "resource_type")
     spec = {key: value for key, value in order.reservations[-1].items() if key not in own}
     wanted = {**spec, "min": least, "max": order.reservations[-1]["max"]}
@@ -209,13 +209,13 @@ def _offers(
 
 
 def _whole(offers: Sequence[Offered], least: int, most: int) -> Share | None:
-    """All of it in the child with the best offer."""
+    """Return a split with all hosts in the child with the best offer."""
     best = next((offer for offer in offers if offer.hosts >= least), None)
     return Share(0, (_part(best.child, least, min(most, best.hosts)),)) if best else None
 
 
 def _split(own: int, offers: Sequence[Offered], least: int, most: int) -> Share | None:
-    """As many hosts as are wanted, from as few deployments as possible, this one first."""
+    """Return a split with the wanted number of hosts over as few deployments as possible, this one first."""
     own, parts = min(own, most), []
     left = most - own
     for offer in offers:

@@ -1,4 +1,4 @@
-"""Removing child zones of which leases still need something."""
+"""Check for leases before a child zone is removed."""
 
 from climate.connections import reading
 from climate.context import Climate
@@ -7,7 +7,7 @@ from climate.store.leases import parts
 
 
 def refuse_if_leased(climate: Climate, zone_id: int) -> None:
-    """Return when no lease has a part in a child zone; else Conflict says how many have one, and what helps."""
+    """Return if no lease has a part in a child zone; otherwise raise Conflict with their number and the fix."""
     with reading(climate.engine) as conn:
         count = parts.leases_in_zone(conn, zone_id)
     if count:

@@ -1,4 +1,4 @@
-"""The heartbeat of a worker while it acts: keeps its claims alive, and notices when one is lost."""
+"""Heartbeat of a worker, which renews its claims and detects lost ones."""
 
 import time
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass
-class Pulse:
-    """Beats in a thread of its own, with a connection of its own, at a third of the time that a claim lives.
+class ClaimHeartbeat:
+    """Thread that renews claims at a third of their lifetime, over its own connection.
 
-    Measures with the monotonic clock: without a beat for two thirds of that
-    time, the worker takes its claims for lost before anyone else does.
+    It measures with the monotonic clock. Without a renewal for two thirds of the lifetime, the worker counts its
+    claims as lost, before any other process does.
     """
 
     climate: Climate
     claims: Sequence[Message]
-    """Of all events that the worker is at."""
+    """Claims of all events that the worker runs."""
     _stop: Event = field(default_factory=Event)
     _refused: set[UUID] = field(default_factory=set)
     _last: float = field(default_factory=time.monotonic)
@@ -40,7 +40,7 @@ class Pulse:
         return self.climate.settings.claim_seconds
 
     def lost(self, event_id: UUID) -> bool:
-        """Return whether an event is another worker's by now, or may be."""
+        """Return whether another worker has claimed the event, or may have."""
         return event_id in self._refused or time.monotonic() - self._last > self._life * 2 / 3
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""The cloud as a plugin sees it in a worker: every change is written down before it is asked for.
+"""Cloud interface for plugins in a worker, which records every change before it is requested.
 
-A repeated run of an event passes over what its last run is known to have
-done.  Nothing is asked for once the claim on the event is lost.
+A repeated run of an event skips the steps that its last run has completed. Nothing is requested once the
+claim on the event is lost.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from climate.store.leases import cloud_actions
 
 @dataclass
 class Steps:
-    """Implements the cloud's port for one run of one event."""
+    """Cloud interface for one run of one event."""
 
     climate: Climate
     event_id: UUID
@@ -39,14 +39,14 @@ class Steps:
     token: int
     is_lost: Callable[[], bool]
     done: list[str] = field(default_factory=list)
-    """Steps that are done but not yet ticked off: that happens with the next intent, or with the result."""
+    """Steps that are done but not yet recorded so: that happens with the next intent, or with the result."""
 
     @property
     def _cloud(self) -> Cloud:
         return self.climate.cloud
 
     def _once(self, step: str, act: Callable[[], None], *, again: bool = False) -> None:
-        """Do a step that this event has not done yet; with `again` also one that it has."""
+        """Carry out a step that this event has not completed; with `again`, also one that it has."""
         if self.is_lost():
             raise Fenced(f"the claim on event {self.event_id} was lost")
         with alone(self.climate.engine) as conn:
@@ -146,7 +146,7 @@ class Steps:
         return self._cloud.find_storage(backend)
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
-        # A volume that grows is another step than the one that made it.
+        # A volume that grows is another step than the one that created it.
         step = f"make_volume:{order.pool}:{order.number}:{order.size_gb}"
         self._once(step, lambda: self._cloud.make_volume(order, token))
 
@@ -157,12 +157,12 @@ class Steps:
         return self._cloud.volumes(pools)
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
-        # A lease that is prolonged comes to its before_end_lease again, and wants an image of what is there then.
+        # After an extension the lease reaches before_end_lease again, and needs an image of the state at that time.
         occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
         self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token, occasion))
 
     def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
-        # Asked again as long as the server is seen on the host, as for its deletion.
+        # Requested as long as the server is seen on the host, like its deletion.
         step = f"move_server:{server_id}:{host}"
         self._once(step, lambda: self._cloud.move_server(server_id, host, token, alone=alone), again=True)
 
@@ -171,15 +171,15 @@ class Steps:
         self._once(step, lambda: self._cloud.evacuate_server(server_id, host, token), again=True)
 
     def delete_server(self, server_id: str, token: int) -> None:
-        # Asked again as long as the server is seen: "done" only means that the cloud has taken the wish.
+        # Requested as long as the server is seen: "done" only means that the cloud has accepted the request.
         self._once(f"delete_server:{server_id}", lambda: self._cloud.delete_server(server_id, token), again=True)
 
 
 def lending(pool: str, hosts: Sequence[str]) -> str:
-    """Return the step of lending hosts.  One that was left out is ready at the next try: that is another step."""
+    """Return the step of lending hosts. A host left out before is ready at the next try: that is another step."""
     return f"lend:{pool}:{_short(sorted(hosts))}"
 
 
 def _short(what: object) -> str:
-    """The same few letters for the same thing, however long its list is."""
+    """Return a short digest of a value, which is stable and of constant length."""
     return sha256(repr(what).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Dates as they come in: the peer's form and ISO 8601; everything is UTC from here on."""
+"""Parser of dates in Blazar's form and ISO 8601, to UTC."""
 
 import re
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ EARLIEST, LATEST = datetime(2000, 1, 2, tzinfo=UTC), datetime(2199, 12, 31, tzin
 
 
 def read(given: object) -> datetime:
-    """A date in UTC; one without a zone is taken for UTC.  InvalidInput says which forms are accepted."""
+    """Parse a date to UTC; one without a zone is in UTC. Raise InvalidInput with the accepted forms."""
     if not isinstance(given, str):
         raise _invalid(given)
     text = given.strip() if given.isascii() else ""

@@ -1,4 +1,4 @@
-"""Claim due events for workers, and put back what workers lost: UNDONE to IN_PROGRESS, and back."""
+"""Claims of due events for workers, and rescue of events whose worker was lost: UNDONE to IN_PROGRESS, and back."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -35,29 +35,29 @@ log = structlog.get_logger(__name__)
 
 BATCH = 200
 RESCUED = 100
-"""Events that are put back at once."""
+"""Events that are put back together."""
 
 HOLDS = 20_000
-"""Hosts that the leases of one claim have together: each is read, and compared with what it was."""
+"""Maximum number of hosts of the leases in one claim: each is read and compared with its former state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The outcome of one claim."""
+    """Result of one claim."""
 
     count: int
-    """Events that were claimed."""
+    """Number of claimed events."""
     more: bool
-    """Whether there is more that is due and was not looked at."""
+    """Set if more is due that was not examined."""
     full: frozenset[str] = frozenset()
-    """Queues for which no more may be claimed before workers have begun some of what they have."""
+    """Queues for which no more may be claimed before workers have begun some of their events."""
 
 
 _Held = TypeVar("_Held", Due, Stranded)
 
 
 def claim_due(climate: Climate, by: str, limit: int = BATCH, cursor: Cursor | None = None) -> int:
-    """Mark the first of what is due IN_PROGRESS, each with a new token; how many that were."""
+    """Claim the first due events, each with a new token; return their number."""
     return claim(climate, by, cursor or Cursor(), limit).count
 
 
@@ -69,19 +69,19 @@ def claim(
     alive: Callable[[], None] = lambda: None,
     ahead: int = ANY_NUMBER,
 ) -> Claimed:
-    """Mark what is due from the cursor on IN_PROGRESS, each with a new token, and move the cursor.
+    """Claim due events from the cursor on, each with a new token, and move the cursor.
 
-    No queue gets more than `ahead` events that no worker has begun.  A constant
-    number of statements for any number of events; no more of them than have
-    `HOLDS` hosts together, or one.  Where the rows of one lease cannot be read or written, all
-    are claimed one by one, and that lease is set aside; `alive` is called after each of them.
+    No queue gets more than `ahead` events that no worker has begun. The number of statements is constant for any
+    number of events. The events have at most `HOLDS` hosts together, or there is one. If the rows of one lease
+    cannot be read or written, all are claimed one by one, and that lease is set aside. `alive` is called after
+    each of them.
     """
     try:
         return _claim(climate, by, cursor, limit, ahead)
     except Exception as error:
         if not repair.is_its_own(error):
             raise
-        log.warning("claiming one by one", error=type(error).__name__)
+        log.warning("batch claim failed; claiming events one by one", error=type(error).__name__)
     return _claim_singly(climate, by, cursor, min(limit, ahead), alive)
 
 
@@ -107,7 +107,7 @@ def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) ->
     with climate.engine.begin() as conn:
         now = climate.now(conn)
         room = queue_limits.rooms(conn, ahead, cursor.full, cursor.turns)
-        if cursor.full - room.closed:  # what has waited longest comes first again
+        if cursor.full - room.closed:  # the oldest event comes first again
             cursor.after = BEGINNING
         look = due_events.look(conn, now, cursor)
         locked = due_events.lock(conn, now, look.ids, limit, room) if look.ids else []
@@ -128,7 +128,7 @@ def has_room(climate: Climate, cursor: Cursor, ahead: int) -> bool:
 
 
 def _no_more_than(locked: Sequence[_Held], holds: int) -> Sequence[_Held]:
-    """The first ones that have so many hosts together; the first one in any case."""
+    """Return the first events with at most so many hosts together, but at least one."""
     sums = list(accumulate(one.holds for one in locked))
     return locked[: max(1, bisect_right(sums, holds))]
 
@@ -137,7 +137,7 @@ def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], no
     found = leases.get_many(conn, {one.lease_id for one in chosen})
     in_turn = [found[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in found]
     ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
-    # Of what is UNDONE in the locked rows only: what a rival has claimed since the look has a claim rightly.
+    # Only what is UNDONE in the locked rows: a concurrent claim since the read is valid.
     for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
         raise ValueError(f"event {event_id} is UNDONE, and is claimed: its row was changed by hand")
     types = [event_progress.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
@@ -156,7 +156,7 @@ def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], no
 
 
 def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
-    """Of each lease the most urgent event among those that may run: one at a time."""
+    """Return the most urgent event of each lease among those that may run, because its events run one at a time."""
     for lease in found:
         event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
         if event is not None:
@@ -164,52 +164,52 @@ def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetim
 
 
 def _queue(lease: Lease) -> str:
-    """The queue of an event that is run as a whole: that of the lease's only type."""
+    """Return the queue of an event that runs as a whole: that of the lease's only type."""
     types = lease.resource_types
     return queue_of(types[0]) if len(types) == 1 else QUEUE
 
 
 def to_send(climate: Climate, queues: Collection[str] = ()) -> list[Message]:
-    """What to ring for: new claims, those of `queues` in portions, and claims whose message seems to be lost."""
+    """Return the messages to send: new claims, those of `queues` in portions, and claims whose message seems lost."""
     with climate.engine.begin() as conn:
         return claim_portions.to_send(conn, climate.now(conn), queues=queues)
 
 
 def take_back(climate: Climate, messages: Sequence[Message]) -> None:
-    """Note that these messages were not sent after all."""
+    """Record that these messages were not sent after all."""
     with climate.engine.begin() as conn:
         event_claims.take_back(conn, messages)
 
 
 def ring_again(climate: Climate) -> None:
-    """Have every event that was rung for and not begun rung for again: the broker may have lost the messages."""
+    """Send the messages of all claimed events that were not begun again, because the broker may have lost them."""
     with climate.engine.begin() as conn:
         event_claims.ring_again(conn)
 
 
 def rung_unbegun(climate: Climate) -> Counter[str]:
-    """Return for each queue how many messages ring for events that nobody has begun."""
+    """Return for each queue the number of messages for events that nobody has begun."""
     with reading(climate.engine) as conn:
         return claim_portions.rung_unbegun(conn)
 
 
 def rescue(climate: Climate, by: str, holds: int = HOLDS) -> int:
-    """Put back what a worker began and did not finish in its time; how many that were.
+    """Put back events that a worker began and did not finish in time; return their number.
 
-    A share that no worker of its type has begun when its lease is over is given up: the end must not wait for it.
-    The leases have no more than so many hosts together, or are one.
+    A share that no worker of its type has begun when its lease is over fails, so that the end does not wait for
+    it. The leases have at most so many hosts together, or there is one.
     """
     try:
         return _rescue(climate, by, RESCUED, holds)
     except Exception as error:
         if not repair.is_its_own(error):
             raise
-        log.warning("rescuing one by one", error=type(error).__name__)
+        log.warning("batch rescue failed; rescuing events one by one", error=type(error).__name__)
     return _rescue_singly(climate, by)
 
 
 def _rescue_singly(climate: Climate, by: str) -> int:
-    """Each by itself; a lease that is not to be rescued is set aside."""
+    """Put back each event by itself; set a lease aside if that fails."""
     with climate.engine.begin() as conn:
         stranded = event_claims.stranded(conn, climate.now(conn), RESCUED)
     count = 0
@@ -234,7 +234,7 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
         count = 0
         for one in stranded:
             lease = fold(happened.get(one.lease_id, []), found[one.lease_id])
-            outcome = _lost(climate, one.event_id) if one.is_begun else _not_begun(lease, one.event_id, now)
+            outcome = _lost(climate, one.event_id) if one.is_begun else _unbegun_outcome(lease, one.event_id, now)
             if outcome is not None and event_claims.settle(conn, one.event_id, one.token):
                 facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
                 happened.setdefault(one.lease_id, []).extend(facts)
@@ -253,15 +253,15 @@ def _lost(climate: Climate, event_id: UUID) -> Outcome:
     return lambda lease, now: [lease_events.fall_short(lease, event_id, now, "worker lost", climate.chance())]
 
 
-def _not_begun(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
-    """The outcome of a share that nobody has begun; None where it makes sense still."""
+def _unbegun_outcome(lease: Lease, event_id: UUID, now: datetime) -> Outcome | None:
+    """Return the outcome of a share that nobody has begun; None if it still makes sense."""
     event = lease.event(event_id)
     why = Verdict.MISSED if event.kind is EventKind.ADDITIONAL else lease_events.verdict(lease, event, now)
     return None if why is Verdict.RUN else lambda lease, now: [lease_events.pass_over(lease, event_id, why, now)]
 
 
 def next_due(climate: Climate) -> timedelta | None:
-    """How long until something becomes due that is not due already."""
+    """Return the time until something becomes due that is not due yet."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)
         due_at = event_claims.next_due(conn, now)
@@ -269,11 +269,11 @@ def next_due(climate: Climate) -> timedelta | None:
 
 
 def rest(climate: Climate) -> Rest:
-    """Look whether there is anything to claim, to ring for or to rescue; one statement."""
+    """Return whether there is anything to claim, to send or to rescue, in one statement."""
     with reading(climate.engine) as conn:
         return event_claims.rest(conn, climate.other_time(conn))
 
 
 def system(name: str) -> Caller:
-    """The engine itself as the author of facts: its part in it, not the machine, for owners read the history."""
+    """Return the engine as the author of facts: its component, not the machine, because owners read the history."""
     return Caller(user_id=f"climate:{name.partition(':')[0]}", project_id="")

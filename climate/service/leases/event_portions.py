@@ -1,8 +1,7 @@
-"""Run several starts of leases together: begun, asked of the cloud and recorded in one transaction each.
+"""Batches of lease starts: begun, requested from the cloud and recorded in one transaction each.
 
-Only what neither waits nor asks anybody else is run together.  All else, and
-what goes wrong in an unforeseen way, is given back: it is rung for by a message of its
-own, and delays no other.
+Only starts that neither wait nor call other services run in a batch. All others, and those with an unforeseen
+error, are given back. Each then gets a message of its own, and delays no other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +20,9 @@ from climate.domain.hosts.pools import HostPlace
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.status import EventKind
 from climate.service.leases import cloud_steps, events, handover
-from climate.service.leases.claim_heartbeat import Pulse
+from climate.service.leases.claim_heartbeat import ClaimHeartbeat
 from climate.service.leases.event_shares import Outcome, queue_of
-from climate.service.leases.events import Happened, Run
+from climate.service.leases.events import Run, RunEffect
 from climate.service.power import switching
 from climate.service.transaction import work
 from climate.store.hosts import pool_membership, power
@@ -36,12 +35,12 @@ from climate.store.leases.event_claims import Limits, Message
 log = structlog.get_logger(__name__)
 
 Asked = tuple[Run, Sequence[str], Trouble | None]
-"""A run, its steps that are done, and why the cloud has not done what it was asked for."""
+"""A run, its completed steps, and the error of the cloud, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run that is over, and what is to be recorded of it."""
+    """Finished run with its result."""
 
     run: Run
     steps: Sequence[str]
@@ -54,15 +53,15 @@ class Ended:
 
 @dataclass
 class TogetherSteps:
-    """The cloud as a plugin sees it that starts several leases: each loan is written down before it is asked for."""
+    """Cloud interface for plugins that start several leases: each request is recorded before it is sent."""
 
     runs: Sequence[Run]
     is_lost: Callable[[UUID], bool]
     done: dict[UUID, str] = field(default_factory=dict)
-    """Steps that are done, by event: they are ticked off with the results."""
+    """Completed steps by event, which are recorded with the results."""
 
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
-        """Lend what was not lent by an earlier run of its event; Fenced for an event that is another worker's."""
+        """Lend hosts that an earlier run did not lend; raise Fenced for an event that another worker has claimed."""
         owners = {run.token: run for run in self.runs}
         intents = {loan.token: _intent(owners[loan.token], loan) for loan in loans}
         mine = [loan for loan in loans if not self.is_lost(owners[loan.token].event.id)]
@@ -104,14 +103,14 @@ def _hook(plugin: object) -> Callable[..., Sequence[Trouble | None]] | None:
 
 
 def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:
-    """Start, act, record, each once for all of the events.
+    """Start, act and record, each once for all of the events.
 
-    Duplicate or outdated messages do nothing.  What cannot be run together is given back.
+    Skips duplicate and outdated messages. Gives back events that cannot run together.
     """
     try:
         runs = _begin(climate, messages, worker)
-    except Exception:  # the rows of one lease may be to blame
-        log.exception("events are not begun together: they are run one by one", count=len(messages))
+    except Exception:  # the rows of one lease may be the cause
+        log.exception("batch start failed; running events one by one", count=len(messages))
         _give_back(climate, messages, worker)
         return
     if runs:
@@ -120,7 +119,7 @@ def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:
 
 def _work_on(climate: Climate, runs: Sequence[Run], worker: str) -> None:
     late = {run.event.id: outcome for run in runs if (outcome := events.too_late(run))}
-    asked = _asked(climate, [run for run in runs if run.event.id not in late])
+    asked = _send_requests(climate, [run for run in runs if run.event.id not in late])
     ended = [Ended(run, [], late[run.event.id]) for run in runs if run.event.id in late]
     ended += [Ended(run, done, _outcome(run, why)) for run, done, why in asked if not isinstance(why, InUse)]
     _settle(climate, ended)
@@ -129,20 +128,20 @@ def _work_on(climate: Climate, runs: Sequence[Run], worker: str) -> None:
         _give_back(climate, back, worker)
 
 
-def _asked(climate: Climate, runs: Sequence[Run]) -> list[Asked]:
-    """Ask the cloud for everything while the claims are kept alive; InUse for all where that ends in an error."""
+def _send_requests(climate: Climate, runs: Sequence[Run]) -> list[Asked]:
+    """Send all requests to the cloud while the claims are renewed; return InUse for all after an error."""
     if not runs:
         return []
     try:
-        with Pulse(climate, [run.claim for run in runs]) as pulse:
+        with ClaimHeartbeat(climate, [run.claim for run in runs]) as pulse:
             return _act(runs, pulse.lost)
     except Exception:
-        log.exception("the cloud was not asked together: events are run one by one", count=len(runs))
+        log.exception("batch cloud request failed; running events one by one", count=len(runs))
         return [(run, [], InUse()) for run in runs]
 
 
 def _begin(climate: Climate, messages: Sequence[Message], worker: str) -> list[Run]:
-    """Begin all that can be run together; give the others back."""
+    """Begin all that can run together; give the others back."""
     settings = climate.settings
     limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
     with climate.engine.begin() as conn:
@@ -174,7 +173,7 @@ def _run(
 
 
 def _fit(runs: Sequence[Run], supplies: Mapping[int, Supply]) -> list[Run]:
-    """Return those that can be run together: no host is in two of them."""
+    """Return those that can run together: no host is in two of them."""
     fit: list[Run] = []
     taken: set[int] = set()
     for one in runs:
@@ -185,7 +184,7 @@ def _fit(runs: Sequence[Run], supplies: Mapping[int, Supply]) -> list[Run]:
 
 
 def _is_simple(climate: Climate, lease: Lease, event: Event) -> bool:
-    """Whether it is the start of a lease of one reservation, all of which lies here and has hosts only."""
+    """Return whether it is the start of a lease of one reservation, which lies here and has only hosts."""
     alone = len(lease.reservations) == 1
     plugin = climate.plugins.get(lease.reservations[0].resource_type) if alone else None
     whole = event.kind is EventKind.START and not event.shares and plugin is not None and _hook(plugin) is not None
@@ -197,7 +196,7 @@ def _has_hosts_only(reservation: Reservation) -> bool:
 
 
 def _are_ready(run: Run, supplies: Mapping[int, Supply]) -> bool:
-    """Whether all hosts can be handed over, and are up."""
+    """Return whether all hosts can be handed over, and are up."""
     lacking = (handover.lacking(r, _held(run, r), patient=False) for r in run.lease.reservations)
     up = (
         place.host not in supplies or (place.on and not switching.is_going(place, supplies[place.host]))
@@ -211,7 +210,7 @@ def _held(run: Run, reservation: Reservation) -> list[HostPlace]:
 
 
 def _act(runs: Sequence[Run], is_lost: Callable[[UUID], bool]) -> list[Asked]:
-    """Have the plugins hand over what was reserved."""
+    """Have the plugins hand over the reserved hosts."""
     result: list[Asked] = []
     by_type: dict[str, list[Run]] = {}
     for one in runs:
@@ -247,13 +246,13 @@ def _outcome(run: Run, trouble: Trouble | None) -> Outcome:
 
 
 def _settle(climate: Climate, ended: Sequence[Ended]) -> None:
-    """Record all results in one transaction; one by one where that does not go."""
+    """Record all results in one transaction, or one by one if that fails."""
     if not ended:
         return
     try:
         kinds = work(climate, lambda conn, patient: _recorded(climate, conn, ended))
     except Exception:
-        log.exception("results are recorded one by one", count=len(ended))
+        log.exception("batch result failed; recording results one by one", count=len(ended))
         for one in ended:
             _settle_alone(one)
         return
@@ -261,15 +260,15 @@ def _settle(climate: Climate, ended: Sequence[Ended]) -> None:
 
 
 def _settle_alone(one: Ended) -> None:
-    """Record one result; where that does not go either, the claim runs out and the event is put back."""
+    """Record one result; if that fails too, the claim expires and the event is put back."""
     try:
         events.settle(one.run, one.steps, one.outcome)
     except Exception:
-        log.exception("a result is not recorded", event_id=str(one.run.event.id), lease_id=str(one.run.lease.id))
+        log.exception("event result not recorded", event_id=str(one.run.event.id), lease_id=str(one.run.lease.id))
 
 
 def _recorded(climate: Climate, conn: Connection, ended: Sequence[Ended]) -> list[UUID]:
-    """Write down what became of those that are still this worker's; return their ids."""
+    """Record the results of events that this worker still claims; return their ids."""
     locked = {lease.id: lease for lease in leases.lock(conn, {one.run.lease.id for one in ended})}
     mine, settled = claim_portions.settle(conn, [one.settled for one in ended if one.run.lease.id in locked])
     now = climate.other_time(conn) or settled
@@ -279,13 +278,13 @@ def _recorded(climate: Climate, conn: Connection, ended: Sequence[Ended]) -> lis
     return [one.run.event.id for one in happened]
 
 
-def _happened(one: Ended, lease: Lease, now: datetime) -> Happened:
+def _happened(one: Ended, lease: Lease, now: datetime) -> RunEffect:
     facts: Sequence[Fact] = one.outcome(lease, now)
-    return Happened(one.run, lease, facts)
+    return RunEffect(one.run, lease, facts)
 
 
 def _give_back(climate: Climate, messages: Sequence[Message], worker: str) -> None:
-    """Let each be rung for alone, at once, unless another worker is at it."""
+    """Send a message for each event at once, unless another worker has claimed it."""
     with climate.engine.begin() as conn:
         if claim_portions.give_back(conn, messages, worker):
             event_claims.wake_poller(conn)

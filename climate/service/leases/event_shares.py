@@ -1,4 +1,4 @@
-"""Record how a share of an event went, and claim it anew while other shares are under way."""
+"""Results of shares of an event, and new claims of shares while others are in progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,23 +15,25 @@ from climate.store.leases.event_claims import Message
 from climate.store.leases.queue_limits import QUEUE as QUEUE
 
 Outcome = Callable[[Lease, datetime], Sequence[Fact]]
-"""What a lease and a moment make of a run: the facts of how it went."""
+"""Function from a lease and a time to the facts of a run's result."""
 
 
 def queue_of(resource_type: str) -> str:
-    """Return the queue of a resource type: a slow plugin delays nobody else's events."""
+    """Return the queue of a resource type: a slow plugin delays only its own events."""
     return f"{QUEUE}.{resource_type}"
 
 
 def facts_of(conn: Connection, lease: Lease, claim: Message, by: str, outcome: Outcome, now: datetime) -> list[Fact]:
-    """Return the facts of a claim that was given up just now, of a whole event or of a share.
+    """Return the facts of a claim that was just released, of a whole event or of a share.
 
-    The lease is locked.  A share that is put back while others are under way is claimed under a new token.
+    The lease is locked. A share that is put back while others are in progress is claimed under a new token.
     """
-    share = event_progress.under(lease.event(claim.event_id), claim.token)
+    share = event_progress.claimed_share(lease.event(claim.event_id), claim.token)
     if share is None:
         return list(outcome(lease, now))
-    happened = list(event_progress.of_share(share, outcome(event_progress.alone(lease, claim.event_id, share), now)))
+    happened = list(
+        event_progress.as_share_facts(share, outcome(event_progress.with_share_only(lease, claim.event_id, share), now))
+    )
     if not event_claims.others(conn, claim.event_id):
         return event_progress.settled(lease, claim.event_id, happened, now)
     return [_anew(conn, fact, share, by) if isinstance(fact, EventSharePutBack) else fact for fact in happened]

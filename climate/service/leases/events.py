@@ -1,4 +1,4 @@
-"""Run claimed events: IN_PROGRESS to DONE, or to ERROR."""
+"""Execution of claimed events: IN_PROGRESS to DONE, or to ERROR."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from climate.plugin import Lent, ResourcePlugin, not_loaded
 from climate.service.hosts import lease_moves
 from climate.service.lease_tree import parts
 from climate.service.leases import handover, preparation
-from climate.service.leases.claim_heartbeat import Pulse
+from climate.service.leases.claim_heartbeat import ClaimHeartbeat
 from climate.service.leases.cloud_steps import Steps
 from climate.service.leases.event_claims import system
 from climate.service.leases.event_shares import Outcome, facts_of
@@ -49,13 +49,13 @@ HOOKS: Mapping[str, str] = {
     EventKind.END: "on_end",
 }
 
-WORKED_ON = "something of it was worked on meanwhile"
-"""Why an event comes back soon that met a later token than its own."""
+WORKED_ON = "a later claim changed one of its resources"
+"""Reason of a retry that follows soon, because the event met a later token than its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of one event by one worker."""
+    """Run of one event by one worker."""
 
     climate: Climate
     lease: Lease
@@ -65,9 +65,9 @@ class Run:
     begun: datetime
     places: Mapping[int, HostPlace]
     promised: frozenset[int] = frozenset()
-    """Hosts that would be released, on which another lease counts."""
+    """Hosts to be released that are allocated to another lease."""
     backends: Mapping[int, str] = field(default_factory=dict)
-    """What the cloud calls the places of inventories, by their numbers."""
+    """Names of the inventories in the cloud, by number."""
 
     @property
     def claim(self) -> Message:
@@ -75,15 +75,15 @@ class Run:
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:
-        """Those that the run is for: all, or those of the type of its share."""
-        share = event_progress.under(self.event, self.token)
+        """Return the reservations of the run: all, or those of the type of its share."""
+        share = event_progress.claimed_share(self.event, self.token)
         own = self.lease.reservations
         return own if share is None else tuple(r for r in own if r.resource_type == share.resource_type)
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """What a run makes of its lease, which is as it was before."""
+class RunEffect:
+    """Effect of a run on its lease, which is in its former state."""
 
     run: Run
     lease: Lease
@@ -91,14 +91,14 @@ class Happened:
 
 
 def run(climate: Climate, event_id: UUID, token: int, worker: str) -> None:
-    """Start, act, record.  No transaction is open while the cloud works.
+    """Start, act, record. No transaction is open while the cloud works.
 
-    A duplicate or outdated message does nothing.  An unforeseen exception
-    leaves the event IN_PROGRESS: its claim runs out and it is put back.
+    Skips a duplicate or outdated message. An unforeseen exception leaves the event IN_PROGRESS: its claim expires
+    and it is put back.
     """
     begun = _begin(climate, event_id, token, worker)
     if begun is None:
-        log.info("message dropped: the event was started before, or taken away", event_id=str(event_id))
+        log.info("message dropped: event already started or claimed by another worker", event_id=str(event_id))
         return
     with bound_contextvars(lease_id=str(begun.lease.id), event_id=str(event_id)):
         _work_on(begun)
@@ -110,14 +110,14 @@ def _work_on(begun: Run) -> None:
     if late is not None:
         settle(begun, [], late)
         return
-    with Pulse(climate, [begun.claim]) as pulse:
+    with ClaimHeartbeat(climate, [begun.claim]) as pulse:
         steps = Steps(climate, event.id, event.due_at, begun.token, partial(pulse.lost, event.id))
         outcome = _act(begun, steps)
     settle(begun, steps.done, outcome)
 
 
 def too_late(begun: Run) -> Outcome | None:
-    """Return the outcome of an event that makes sense no more; None where it is to be run."""
+    """Return the outcome of an event that makes sense no longer; None if it is to run."""
     event, why = begun.event, schedule.verdict(begun.lease, begun.event, begun.begun)
     return None if why is Verdict.RUN else lambda lease, now: [schedule.pass_over(lease, event.id, why, now)]
 
@@ -139,21 +139,21 @@ def _begin(climate: Climate, event_id: UUID, token: int, worker: str) -> Run | N
 
 
 def _act(begun: Run, steps: Steps) -> Outcome:
-    """Run the hook of every reservation, one's trouble not keeping the others from theirs.
+    """Run the hook of every reservation; an error does not stop the others.
 
-    The outcome is that of the worst.  Who is fenced stops: where the event was
-    taken away nothing is recorded; where a round has moved a host under a
-    later token since the claim, the event comes back soon under a new one.
+    The outcome is that of the worst one. A fenced run stops: if another worker has claimed the event, nothing is
+    recorded. If a round has moved a host under a later token since the claim, the event is retried soon under a
+    new one.
     """
     troubles: list[Exception] = []
     lacking: dict[UUID, list[HostPlace]] = {}
-    # Nothing of a hold was asked of the cloud: its end is a matter of the rows alone.
+    # The cloud has nothing of a hold: its end only changes rows.
     for reservation in () if begun.event.kind is EventKind.EXPIRE else begun.reservations:
         try:
             lacking[reservation.id] = _hook(begun, steps, reservation)
             parts.act(begun.climate, begun.event.kind, begun.lease, reservation)
         except Fenced as error:
-            log.warning("stopped: a later claim has been at work", reason=str(error))
+            log.warning("event stopped: later fencing token in use", reason=str(error))
             return outcome_of(begun, [NotYet(WORKED_ON)], {})
         except (CloudError, NotYet) as error:
             troubles.append(error)
@@ -161,7 +161,7 @@ def _act(begun: Run, steps: Steps) -> Outcome:
 
 
 def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
-    """Let the plugin do what the event asks for; the hosts that could not be handed over and were left out."""
+    """Call the plugin's hook for the event; return the hosts that could not be handed over and were left out."""
     plugin, kind = begun.climate.plugins.get(reservation.resource_type), begun.event.kind
     if reservation.lies_elsewhere or kind is EventKind.SYNC:
         return []
@@ -177,15 +177,16 @@ def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]
     limit = timedelta(seconds=begun.climate.settings.wait_seconds)
     patient = not schedule.has_waited(begun.event, begun.begun, limit)
     out = handover.bring_up(begun.climate, reservation, held, patient=patient) if kind in HANDS_OVER else []
-    if held and len(out) == len(held):  # healing hands over to the degraded lease what it finds, or what comes back
+    # healing hands over to the degraded lease the hosts that it finds, or that return
+    if held and len(out) == len(held):
         return out
-    hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin that knows no grace period has no `close`
+    hook = getattr(plugin, HOOKS[kind])  # only this one: a plugin without grace periods has no `close`
     hook(steps, lent_of(begun, reservation, tuple(place.name for place in held if place not in out)))
     return out
 
 
 def _on_event(plugin: ResourcePlugin, steps: Steps, lent: Lent, event: Event) -> None:
-    """Tell a plugin of an additional event, unless it has no hook for such events."""
+    """Call a plugin's hook for an additional event, if it has one."""
     hook = getattr(plugin, "on_event", None)
     if hook is not None:
         hook(steps, lent, AdditionalEvent(event.name, event.due_at))
@@ -204,7 +205,7 @@ def lent_of(begun: Run, reservation: Reservation, names: tuple[str, ...]) -> Len
         names,
         begun.token,
         started=started,
-        # What a start that failed may have left in the cloud was never handed over.
+        # Anything that a failed start may have left in the cloud was never handed over.
         after=pools.after(pools.on_end(reservation), cleaned) if started else Pool.RESERVATION,
         backends={hold.number: begun.backends[hold.number] for hold in reservation.amounts},
         promised=tuple(place.name for place in lent if place.host in begun.promised),
@@ -231,16 +232,16 @@ def outcome_of(begun: Run, troubles: Sequence[Exception], lacking: Mapping[UUID,
 
 
 def settle(begun: Run, done: Sequence[str], outcome: Outcome) -> None:
-    """Record how it went, provided the event is still this worker's; allocations are released here, last of all."""
+    """Record the result, if this worker still claims the event; allocations are released here, last of all."""
     facts = work(begun.climate, lambda conn, patient: _recorded(conn, begun, done, outcome))
     if facts is None:
-        log.warning("result refused: the event was taken away")
+        log.warning("result refused: event claimed by another worker")
     else:
         log.info("event settled", kind=begun.event.kind, facts=[type(fact).__name__ for fact in facts])
 
 
 def _recorded(conn: Connection, begun: Run, done: Sequence[str], outcome: Outcome) -> list[Fact] | None:
-    """What is written down, once; None where the event is another worker's."""
+    """Return the recorded facts; None if another worker has claimed the event."""
     climate, event = begun.climate, begun.event
     lease = leases.holding(conn, event.id)
     settled = event_claims.settle_run(conn, event.id, begun.token, event.due_at, done)
@@ -248,17 +249,17 @@ def _recorded(conn: Connection, begun: Run, done: Sequence[str], outcome: Outcom
         return None
     now = climate.other_time(conn) or settled
     facts = facts_of(conn, lease, begun.claim, begun.worker, outcome, now)
-    write(conn, climate, [Happened(begun, lease, facts)], now)
+    write(conn, climate, [RunEffect(begun, lease, facts)], now)
     return facts
 
 
-def write(conn: Connection, climate: Climate, happened: Sequence[Happened], now: datetime) -> None:
-    """Record what became of events, and what follows: moves of hosts, notices, and what is due next.
+def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now: datetime) -> None:
+    """Record results of events and their consequences: moves of hosts, notifications, and the next due time.
 
-    The leases are locked, each is there once, and their claims are given up.
+    The leases are locked, each occurs once, and their claims are released.
     """
     author = system(happened[0].run.worker)
-    # These facts say what became of an event, and nothing that was read from rows: the journal is not folded for them.
+    # These facts come from the results only, not from rows, so the journal need not be folded for them.
     after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
     turns = [Turn(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
     moved = lease_moves.follow_all(climate, conn, author, turns)
@@ -272,13 +273,13 @@ def write(conn: Connection, climate: Climate, happened: Sequence[Happened], now:
         )
     ]
     delivery.tell(conn, now, *told)
-    # What others wait for: the next lease of these hosts, which may be due already.
+    # Others may wait for it: the next lease of these hosts, which may be due already.
     if any(is_soon(climate, turn.after, now) or _gave_back(turn.before, turn.after) for turn in turns):
         event_claims.wake_poller(conn)
 
 
 def _gave_back(before: Lease, after: Lease) -> bool:
-    """Whether something that others may be waiting for is no longer held."""
+    """Return whether resources were released that others may wait for."""
     was, now = (
         {r.id for r in lease.reservations if lease.hold_state_of(r) is HoldState.RELEASED} for lease in (before, after)
     )
@@ -286,7 +287,7 @@ def _gave_back(before: Lease, after: Lease) -> bool:
 
 
 def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
-    """Another round of tries for a failed event, on an operator's word."""
+    """Restart a failed event, as an operator requests."""
     require(caller, "events:requeue")
     with climate.engine.begin() as conn:
         now = climate.now(conn)
@@ -299,7 +300,7 @@ def requeue(climate: Climate, caller: Caller, event_id: UUID) -> Lease:
 def listed(
     climate: Climate, caller: Caller, status: str | None, limit: int, marker: UUID | None = None
 ) -> list[tuple[Lease, Event]]:
-    """Events of all projects with their leases, those due first before others; InvalidInput for an unknown marker."""
+    """Return events of all projects with their leases, by due time; raise InvalidInput for an unknown marker."""
     require(caller, "events:get")
     with reading(climate.engine) as conn:
         return leases.events_with(conn, status, limit, marker)

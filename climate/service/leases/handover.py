@@ -1,4 +1,4 @@
-"""Which hosts of a lease can be handed over when it starts, and what is said of those that cannot."""
+"""Handover of hosts when a lease starts, and the messages about hosts that are not ready."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,23 +15,23 @@ from climate.domain.status import HoldState
 from climate.service.leases import preparation
 
 ON_THEIR_WAY = frozenset({Pool.CLEANING, Pool.RECYCLING, Pool.LENT})
-"""Pools that a host leaves by itself: its last lease is being ended."""
+"""Pools that a host leaves by itself, because its last lease is being ended."""
 
 
 def bring_up(
     climate: Climate, reservation: Reservation, held: Sequence[HostPlace], *, patient: bool
 ) -> list[HostPlace]:
-    """The hosts to do without for now; all others are up.  NotYet while they are not, and as `lacking` says."""
+    """Return the hosts to leave out for now; raise NotYet while others are not up, and as `lacking` does."""
     out = lacking(reservation, held, patient=patient)
     preparation.bring_up(climate, [place for place in held if place not in out])
     return out
 
 
 def lacking(reservation: Reservation, held: Sequence[HostPlace], *, patient: bool) -> list[HostPlace]:
-    """The hosts to do without for now.
+    """Return the hosts to leave out for now.
 
-    With patience NotYet while some are still busy with the lease before, or
-    none at all is ready: others may be found for it.
+    With patience, raises NotYet while some are still busy with the lease before, or none at all is ready: others
+    may be found.
     """
     waited_for = [place for place in held if place.pool in ON_THEIR_WAY and place.reservation_id != reservation.id]
     if waited_for and patient:
@@ -43,13 +43,13 @@ def lacking(reservation: Reservation, held: Sequence[HostPlace], *, patient: boo
 
 
 def told(found: Sequence[HostPlace]) -> str:
-    """How many hosts are where, in one line that owners may read: it names none."""
+    """Return the number of hosts in each pool, in one line for owners, which names no host."""
     counted = Counter(place.pool for place in found)
     return ", ".join(f"{count} {'host' if count == 1 else 'hosts'} {pool}" for pool, count in sorted(counted.items()))
 
 
 def marks(lease: Lease, without: Mapping[UUID, Sequence[HostPlace]], now: datetime) -> list[Fact]:
-    """The facts that say which reservations started short of hosts; none for those that already say so."""
+    """Return the facts about reservations that started short of hosts, except those recorded before."""
     if lease.hold_state is HoldState.RELEASED:
         return []
     facts: list[Fact] = []

@@ -1,15 +1,13 @@
-"""Leases get other hosts for those that fail them, or are told what they lack, until it is put right.
+"""Healing of leases: other hosts for unusable ones, or a record of the missing ones.
 
-A lease is healed when it runs, or starts soon (CLIMATE_HEALING_SECONDS), and
-holds a host that has failed, was taken away, or is worked on when the lease
-needs it.  A host that is only closed to new promises (`reservable`) keeps
-those that were made.  Where no other host matches and is free, the lease is
-degraded: `missing` says how much it lacks.  It goes on holding the host that
-failed, so that nobody else gets it when it comes back.
+A lease is healed if it runs, or starts soon (CLIMATE_HEALING_SECONDS), and holds an unusable host. A host is
+unusable if it has failed, was taken out, or is in maintenance when the lease needs it. A host without
+permission for new allocations (`reservable`) keeps existing ones. If no other matching host is free, the
+lease is degraded: `missing` is the number that it lacks. It keeps the failed host, so that no other lease
+gets it when it returns.
 
-`missing` is 0 again as soon as the promise is kept.  `resources_changed` says
-that a running lease got other hosts than it had, whose servers the owner may
-have to make anew: it stays until he changes the lease the next time.
+`missing` is 0 again as soon as the promise is kept. `resources_changed` means that a running lease got other
+hosts, so the owner may have to recreate servers. It stays set until the owner changes the lease.
 """
 
 from collections.abc import Collection
@@ -23,7 +21,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.service.hosts import reconcile
 from climate.service.leases import repair
-from climate.service.leases.reallocation import Case, Outcome, curable, cure, engine, started
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts, started
 from climate.service.transaction import work
 from climate.store.hosts import health, quarantine
 from climate.store.leases import event_claims, healing_waits, leases
@@ -31,33 +29,33 @@ from climate.store.leases import event_claims, healing_waits, leases
 log = structlog.get_logger(__name__)
 
 PORTION = 20
-"""Leases that one round tries to heal at most."""
+"""Maximum number of leases in one round."""
 
 AHEAD = timedelta(minutes=10)
-"""How long before its start a lease no longer waits for a host that the one before it does not give back."""
+"""Time before its start at which a lease no longer waits for a host that the lease before it has not given back."""
 
-FAILED = "a host of it cannot be used"
-AWAITED = "a host of it is not given back by the lease before it"
+FAILED = "one of its hosts is unusable"
+AWAITED = "one of its hosts is not released by the lease before it"
 
 
 def heal_all(climate: Climate) -> list[UUID]:
-    """Look after leases that suffer, some in each round; the ids of those that got other hosts.
+    """Heal degraded leases, some in each round; return the ids of those that got other hosts.
 
-    A lease that cannot be helped waits longer after each try, until something is freed.  Where more are due than
-    one round may try, the next round is asked for at once: other rounds come in between.
+    A lease that cannot be healed waits longer after each try, until something is released. If more are due than
+    one round may try, the next round is requested at once, so that other rounds run in between.
     """
-    found, kept, now = work(climate, lambda conn, patient: _suffering(climate, conn))
-    healed = _tried(climate, found, frozenset(), FAILED)
+    found, kept, now = work(climate, lambda conn, patient: _degraded_leases(climate, conn))
+    healed = _heal_each(climate, found, frozenset(), FAILED)
     if not kept:
         return healed
     waiting = work(climate, lambda conn, patient: _waiting(climate, conn, kept, now + AHEAD))
-    return healed + _tried(climate, waiting, kept, AWAITED)
+    return healed + _heal_each(climate, waiting, kept, AWAITED)
 
 
 def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[UUID]:
-    """Give leases that wait for these hosts and are to start by then other ones; the ids of those that got some.
+    """Replace these hosts for leases that wait for them and start by then; return the ids of leases that got some.
 
-    They are not begun yet.  Where nothing else is free they go on waiting.
+    They have not begun yet. If no other host is free they go on waiting.
     """
     awaited = frozenset(hosts)
 
@@ -68,8 +66,8 @@ def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[U
     return [lease_id for lease_id in waiting if _healed(climate, lease_id, awaited, AWAITED)]
 
 
-def _suffering(climate: Climate, conn: Connection) -> tuple[list[UUID], frozenset[int], datetime]:
-    """The leases that are tried in this round, and the hosts that were not given back."""
+def _degraded_leases(climate: Climate, conn: Connection) -> tuple[list[UUID], frozenset[int], datetime]:
+    """Return the leases for this round, and the hosts that were not given back."""
     now, ahead = climate.now(conn), climate.settings.healing_seconds
     suffering = health.suffering(conn, now, now + timedelta(seconds=ahead) if ahead else None)
     return _due(conn, suffering, now), frozenset(quarantine.hosts(conn, now)), now
@@ -87,8 +85,8 @@ def _due(conn: Connection, found: list[UUID], now: datetime) -> list[UUID]:
     return chosen
 
 
-def _tried(climate: Climate, found: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
-    """Try to heal each of the leases, and note how that went; the ids of those that were healed."""
+def _heal_each(climate: Climate, found: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
+    """Heal each of the leases, and record the results; return the ids of those that were healed."""
     outcomes = {lease_id: _healed(climate, lease_id, awaited, why) for lease_id in found}
     healed = [lease_id for lease_id, is_healed in outcomes.items() if is_healed]
     in_vain = [lease_id for lease_id, is_healed in outcomes.items() if not is_healed]
@@ -98,26 +96,26 @@ def _tried(climate: Climate, found: list[UUID], awaited: frozenset[int], why: st
 
 
 def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str) -> bool | None:
-    """Whether the lease got another host; None where nothing can be done for it just now.
+    """Return whether the lease got another host; None if nothing can be done now.
 
-    Its trouble does not keep the next one from being looked after.
+    An error does not stop the next lease.
     """
 
     def act(conn: Connection, patient: bool) -> Outcome | None:
         lease, now = leases.get(conn, lease_id, lock=True), climate.now(conn)
-        if not curable(lease, now) or (awaited and started(lease)):
+        if not can_reallocate(lease, now) or (awaited and started(lease)):
             return None
-        return cure(climate, conn, Case(lease, now, engine(lease), why, awaited=awaited))
+        return reallocate_hosts(climate, conn, Case(lease, now, engine(lease), why, awaited=awaited))
 
     try:
         outcome = work(climate, act)
     except ClimateError as error:
-        log.warning("a lease could not be healed", lease_id=str(lease_id), reason=str(error))
+        log.warning("lease healing failed", lease_id=str(lease_id), reason=str(error))
         return False
     except Exception as error:
         if not repair.is_its_own(error):
             raise
-        log.exception("a lease could not be healed", lease_id=str(lease_id))
+        log.exception("lease healing failed", lease_id=str(lease_id))
         return False
     if outcome is None:
         return None

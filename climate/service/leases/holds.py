@@ -1,8 +1,7 @@
-"""Confirm leases that are held.
+"""Confirmation of held leases.
 
-A held lease is created by `climate.service.leases.leases.create` with `Order.hold`,
-given up by `climate.service.leases.leases.delete`, and ended by its event
-`expire_hold` where nobody confirms it in time.
+A held lease is created by `climate.service.leases.leases.create` with `Order.hold` and deleted by
+`climate.service.leases.leases.delete`. Its event `expire_hold` ends it unless it is confirmed in time.
 """
 
 from collections.abc import Sequence
@@ -25,11 +24,10 @@ from climate.store.leases import leases as stored
 
 
 def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
-    """Make an ordinary lease of a held one; it starts at once where its start has come.
+    """Confirm a held lease; it starts at once if its start has come.
 
-    The same `key` again is answered with the lease as it was after the first
-    confirmation, whatever has become of it since.  Conflict where the hold has
-    expired, was confirmed under another key, or where the lease was never held.
+    A repeated `key` returns the lease as it was after the first confirmation, whatever has changed since. Raises
+    Conflict if the hold has expired, was confirmed under another key, or the lease was never held.
     """
     require(caller, "leases:confirm")
 
@@ -50,7 +48,7 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
 
 
 def _confirmed_before(story: Sequence[Entry], key: str) -> Lease:
-    """The lease as it was after its confirmation under this key; else why it cannot be confirmed."""
+    """Return the lease after its confirmation under this key; otherwise raise the reason of the refusal."""
     lease = fold(journal.of_lease(story))
     for entry in story:
         if isinstance(entry.fact, HoldConfirmed):

@@ -1,4 +1,4 @@
-"""One host of a lease for another, by an admin's hand."""
+"""Replacement of one host of a lease by an admin."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -15,7 +15,7 @@ from climate.domain.policy import Caller, require
 from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
 from climate.service.leases import unbegun_claims
-from climate.service.leases.reallocation import Case, Outcome, curable, cure, is_active
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, is_active, reallocate_hosts
 from climate.service.transaction import work
 from climate.store import locks
 from climate.store.allocation import hosts
@@ -28,9 +28,9 @@ WHY = "an operator gave it another host"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Of which host a lease, or one reservation of it, is to let go; `to` is the one that it gets, None: any.
+    """Host that a lease, or one reservation of it, loses; `to` is the new one, None: any.
 
-    With `force` a host that does not match what was asked for will do.
+    With `force`, the new host need not match the requirements.
     """
 
     host_id: str
@@ -42,7 +42,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Reallocated:
-    """The lease as it is now, and the host that it got."""
+    """Lease after the change, and its new host."""
 
     lease: Lease
     reservation_id: UUID
@@ -51,11 +51,10 @@ class Reallocated:
 
 
 def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = False) -> Reallocated:
-    """Let a lease that has not ended have another host.
+    """Replace a host of a lease that has not ended.
 
-    Its servers on the old host, if there are any, go on there until the lease
-    ends.  Conflict where the new host is not free, does not match, or cannot
-    be handed over now; Busy while one of the lease's events is in progress.
+    Servers on the old host stay there until the lease ends. Raises Conflict if the new host is not free, does not
+    match, or cannot be handed over now. Raises Busy while an event of the lease is in progress.
     """
     require(caller, "oshosts:reallocate")
     if (order.lease_id is None) == (order.reservation_id is None):
@@ -66,13 +65,13 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
         now = climate.now(conn)
         lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
         reservation = _holder(lease, order, host)
-        if not curable(lease, now):
-            raise Busy("The lease has ended, or something is at work on it right now")
+        if not can_reallocate(lease, now):
+            raise Busy("The lease has ended, or one of its events is in progress")
         to = None if order.to is None else _target(conn, order.to, lease, host)
         others = frozenset(p.host for p in pool_membership.listed(conn) if to and p.host != to.host)
         given = ((reservation.id, _seized(conn, reservation, host, to)),) if to and order.force else ()
         case = Case(lease, now, caller, WHY, given_up=frozenset({host.host}), without=others, given=given)
-        outcome = cure(climate, conn, case)
+        outcome = reallocate_hosts(climate, conn, case)
         got = {hold.host for hold in outcome.lease.reservation(reservation.id).holds if hold not in reservation.holds}
         if not got or outcome.short > sum(r.missing for r in lease.reservations):
             raise Conflict(_nothing(to))
@@ -85,7 +84,7 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
 
 
 def _lease(conn: Connection, order: Order) -> Lease:
-    """The lease, locked."""
+    """Return the lease, locked."""
     lease_id = order.lease_id
     if order.reservation_id is not None:
         found = leases.of_reservation(conn, order.reservation_id)
@@ -110,24 +109,26 @@ def _target(conn: Connection, host_id: str, lease: Lease, instead_of: HostPlace)
     if is_active(lease) and to.pool is not Pool.RESERVATION:
         raise Conflict(f"Host {to.name} is in the pool {to.pool}: only one of the reservation pool can be handed over")
     if to.pool not in BOOKABLE:
-        raise Conflict(f"Host {to.name} is in the pool {to.pool} and cannot be promised to anybody")
+        raise Conflict(f"Host {to.name} is in the pool {to.pool} and cannot be allocated")
     return to
 
 
 def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: HostPlace) -> Hold:
-    """The hold on a host that need not match; nobody else has it then, nor gets it before this transaction ends."""
+    """Return the hold on a host that need not match; no other lease has it then, or gets it in this transaction."""
     hold = next(hold for hold in reservation.holds if hold.host == host.host)
     if hold.slots:
-        raise InvalidInput("force is for whole hosts: whether servers fit on a shared one is not a matter of will")
+        raise InvalidInput(
+            "force is only supported for physical:host reservations; on shared hosts capacity cannot be overridden"
+        )
     locks.hosts_alone(conn)
     pool_membership.get(conn, to.host, lock=True)
     wanted = Wanted(ANYTHING, hold.during, 1, 1, own=reservation.id)
     if conflict := hosts.first_conflict(conn, [to.host], wanted):
-        raise Conflict(f"Host {to.name} is promised to others from {conflict:%Y-%m-%d %H:%M:%S} UTC")
+        raise Conflict(f"Host {to.name} is allocated to others from {conflict:%Y-%m-%d %H:%M:%S} UTC")
     return Hold(to.host, hold.during)
 
 
 def _nothing(to: HostPlace | None) -> str:
     if to is None:
         return "Not enough hosts available: no other host matches and is free for the time of the lease"
-    return f"Host {to.name} is not free for the time of the lease, or does not match what was asked for"
+    return f"Host {to.name} is not free for the time of the lease, or does not match the requirements"

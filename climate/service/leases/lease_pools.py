@@ -1,9 +1,8 @@
-"""The pool of a reservation exists from its promise on: empty, with what was asked for as its metadata.
+"""Aggregates of reservations, which exist from the allocation on: empty, with the request as metadata.
 
-A cloud whose tables are in the engine's database gets the pool in the
-transaction of the promise.  Any other is asked after it, as all are when the
-promise is changed or given up; no promise fails for it.  What could not be asked then, because the
-cloud was away or the process died, is put right by `tend`.
+A cloud with tables in the engine's database creates the aggregate in the transaction of the allocation. Any
+other is asked after it, and all are when the allocation is changed or released. No allocation fails because
+of it. If the cloud was unreachable or the process died, `tend` repeats the request.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +26,14 @@ from climate.store.leases.lease_pools import Wanted
 log = structlog.get_logger(__name__)
 
 LONGEST = 255
-"""Of a text in the metadata of an aggregate."""
+"""Maximum length of a text in the metadata of an aggregate."""
 
 
 def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
-    """Make the pools of a lease that is only promised; the lease with the ids of their aggregates.
+    """Create the aggregates of a pending lease; return the lease with their ids.
 
-    As many requests to the cloud as it has such reservations, and one statement.  With `new`
-    only the pools that were not made with the lease.
+    Sends one request to the cloud for each such reservation, and runs one statement. With `new`, only aggregates
+    that were not created with the lease.
     """
     if new and all(one.aggregate_id is not None for one in lease.reservations):
         return lease
@@ -49,13 +48,13 @@ def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
 
 
 def together(climate: Climate, conn: Connection, lease: Lease) -> Insert | None:
-    """Return the SQL that makes the pools of a new lease in its transaction; None where the cloud has to be asked."""
+    """Return the SQL that creates a new lease's aggregates in its transaction; None if the cloud has to be asked."""
     wishes = {str(number): wish for number, wish in _wishes(climate, lease).items()}
     return climate.cloud.pool_insert(conn, wishes) if wishes else None
 
 
 def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
-    """What the pools of a lease are promised with; none are of one that is not just promised."""
+    """Return the metadata of the aggregates of a lease; none for a lease that is not pending."""
     if lease.held or lease.gone or lease.reservation_status is not ReservationStatus.PENDING:
         return {}
     own = [one for one in lease.reservations if _describe(climate, one.resource_type) and not one.lies_elsewhere]
@@ -63,13 +62,13 @@ def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
 
 
 def identified(conn: Connection, lease: Lease) -> Lease:
-    """Return a lease that was read from the journal, with the ids of the aggregates that its pools have now."""
+    """Return a lease from the journal with the ids of its present aggregates."""
     found = lease_pools.of(conn, [one.id for one in lease.reservations])
     return replace(lease, reservations=tuple(_known(one, found) for one in lease.reservations))
 
 
 def withdraw(climate: Climate, lease: Lease) -> None:
-    """Drop the pools of a lease that is gone and was never started."""
+    """Delete the aggregates of a lease that is gone and was never started."""
     if not lease.gone:
         return
     for one in lease.reservations:
@@ -78,10 +77,10 @@ def withdraw(climate: Climate, lease: Lease) -> None:
 
 
 def tend(climate: Climate) -> int:
-    """Put right what the cloud has otherwise than the books say; how many pools were made, changed or dropped.
+    """Correct aggregates that differ from the database; return the number created, changed or deleted.
 
-    The cloud is read before the books: a reservation that is made meanwhile has
-    its pool promised twice, which does no harm.  Only notes that are older than the look at the books are forgotten.
+    The cloud is read before the database: a reservation that is created meanwhile gets its aggregate twice, which
+    is harmless. Only notes older than this read of the database are deleted.
     """
     seen = climate.cloud.lease_pools()
     types = [name for name in climate.plugins if _describe(climate, name)]
@@ -103,7 +102,7 @@ def _note(conn: Connection, news: Mapping[UUID, int], stale: set[UUID]) -> None:
 
 
 def _lacks(climate: Climate, one: Wanted, seen: LeasePool | None) -> Mapping[str, str] | None:
-    """What its pool is to be promised with, unless it is so already, or hosts were lent to it."""
+    """Return the metadata that its aggregate lacks; None if it is complete or has hosts."""
     if not one.pending or (seen is not None and seen.wanted is None):
         return None
     wish = _metadata(climate, one.lease_id, one.resource_type, one.spec, one.period)
@@ -111,13 +110,13 @@ def _lacks(climate: Climate, one: Wanted, seen: LeasePool | None) -> Mapping[str
 
 
 def _promised(climate: Climate, wishes: Mapping[UUID, Mapping[str, str]]) -> dict[UUID, int]:
-    """The ids of the aggregates, as far as the cloud made them."""
+    """Return the ids of the aggregates that the cloud created."""
     found: dict[UUID, int] = {}
     for number, wish in wishes.items():
         try:
             found[number] = climate.cloud.promise_pool(str(number), wish)
         except CloudError as error:
-            log.warning("the pool of a reservation is not there yet", reservation_id=str(number), reason=str(error))
+            log.warning("reservation aggregate not created yet", reservation_id=str(number), reason=str(error))
     return found
 
 
@@ -125,7 +124,7 @@ def _forget(climate: Climate, pool: str) -> bool:
     try:
         climate.cloud.forget_pool(pool)
     except CloudError as error:
-        log.warning("the pool of a reservation that is gone stays for now", reservation_id=pool, reason=str(error))
+        log.warning("reservation aggregate not deleted yet", reservation_id=pool, reason=str(error))
         return False
     return True
 
@@ -135,7 +134,7 @@ def _known(one: Reservation, found: Mapping[UUID, int]) -> Reservation:
 
 
 def _describe(climate: Climate, resource_type: str) -> Callable[[Mapping[str, Any]], Mapping[str, str]] | None:
-    """The hook of a plugin whose reservations have pools of their own; None for the others."""
+    """Return the hook of a plugin whose reservations have aggregates of their own; None for the others."""
     return getattr(climate.plugins.get(resource_type), "pool_metadata", None)
 
 

@@ -38,12 +38,12 @@ from climate.store.leases.leases import Listing
 from climate.time_ordered_ids import time_ordered_id
 
 GRACE = timedelta(minutes=1)
-"""How far in the past a lease may start, for clients that know no seconds."""
+"""Maximum time in the past at which a lease may start, for clients without seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A lease that is asked for.  No `start` means now; each reservation has its `resource_type`."""
+    """Request for a lease. No `start` means now; each reservation has its `resource_type`."""
 
     name: str
     start: datetime | None
@@ -51,19 +51,18 @@ class Order:
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, Any]] = ()
     events: Sequence[AdditionalEvent] = ()
-    """Events that the client names beside those of every lease; they have to lie inside it."""
+    """Additional events from the client; they must lie within the lease."""
     shares: Mapping[int, planning.Share] = field(default_factory=dict)
-    """By their place: reservations of which something lies in child zones or cells."""
+    """Reservations with shares in child zones or cells, by index."""
     hold: timedelta | None = None
-    """How long the lease is only held: it is gone then unless it was confirmed, and nothing of it starts before."""
+    """Length of the hold: the lease is gone then unless it was confirmed, and nothing of it starts before."""
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
-    """Record the lease and hold what it needs, or do neither.
+    """Record the lease and allocate its resources, or do neither.
 
-    With a key that was used before, the lease as it was when it was made.
-    NotEnoughHosts says how many match, how many are free and when it would fit;
-    LimitExceeded which limit of the project is in the way.
+    With a key that was used before, returns the lease as it was created. NotEnoughHosts says how many match, how
+    many are free and when it would fit. LimitExceeded names the limit of the project.
     """
     require(caller, "leases:post")
     holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
@@ -95,7 +94,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """One try to carry an order out."""
+    """One attempt to create the lease."""
 
     caller: Caller
     order: Order
@@ -155,7 +154,7 @@ def _created(
 
 
 def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
-    """The lease of an earlier request with this key, whatever has become of its resources since."""
+    """Return the lease of an earlier request with this key, whatever has become of its resources since."""
 
     def act(conn: Connection, patient: bool) -> Lease | None:
         known = idempotency.earlier(conn, caller, key)
@@ -167,9 +166,9 @@ def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
 def delete(
     climate: Climate, caller: Caller, lease_id: UUID, version: int | None = None, *, dry_run: bool = False
 ) -> Lease:
-    """Give the lease up: gone at once where nothing of it is in the cloud yet, else after its end has run.
+    """Delete the lease: at once if the cloud has nothing of it yet, otherwise after its end has run.
 
-    Busy while a worker is at one of its events.
+    Raises Busy while a worker runs one of its events.
     """
     require(caller, "leases:delete")
 
@@ -190,7 +189,7 @@ def delete(
 
 
 def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = None) -> Lease:
-    """A lease as it is, or as it was `at` a moment; another project's is not found."""
+    """Return a lease as it is, or as it was `at` a time; one of another project is not found."""
     require(caller, "leases:get")
 
     def act(conn: Connection, patient: bool) -> Lease:
@@ -205,7 +204,7 @@ def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = 
 
 
 def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
-    """The project's leases, all projects' for an admin; oldest first."""
+    """Return the project's leases, or all for an admin; oldest first."""
     require(caller, "leases:get")
     own = scope(caller)
     narrowed = wanted if own is None else replace(wanted, project_id=own)
@@ -213,13 +212,13 @@ def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
 
 
 def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
-    """All that ever happened to a lease, deleted ones too."""
+    """Return the facts of a lease, also of a deleted one."""
     require(caller, "leases:get")
     return work(climate, lambda conn, patient: story(climate, conn, caller, lease_id))
 
 
 def story(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
-    """All that happened to a lease, be it archived; another project's is not found."""
+    """Return the facts of a lease, also of an archived one; one of another project is not found."""
     entries = archives.facts_of(climate, conn, lease_id)
     first = entries[0].fact if entries else None
     own = scope(caller)
@@ -234,27 +233,27 @@ def at_version(climate: Climate, conn: Connection, caller: Caller, lease_id: UUI
 
 
 def scope(caller: Caller) -> str | None:
-    """The project that the caller is confined to; None for an admin."""
+    """Return the project that the caller is confined to; None for an admin."""
     return None if caller.is_admin else caller.project_id
 
 
 def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:
-    """Ring the pollers when something of the lease is due before they look again by themselves.
+    """Wake the pollers if something of the lease is due before their next regular look.
 
-    NOTIFY takes a lock of the whole server at commit, so it is kept for when it matters (reliability.md 2.9).
+    NOTIFY takes a lock of the whole server at commit, so it is used only if needed.
     """
     if is_soon(climate, lease, now):
         event_claims.wake_poller(conn)
 
 
 def is_soon(climate: Climate, lease: Lease, now: datetime) -> bool:
-    """Return whether something of the lease is due before the pollers look again by themselves."""
+    """Return whether something of the lease is due before the next regular look of the pollers."""
     soon = now + timedelta(seconds=climate.settings.poll_seconds)
     return not lease.gone and any(event.status == "UNDONE" and event.run_at <= soon for event in lease.events)
 
 
 def check_dates(climate: Climate, order: Order) -> None:
-    """Refuse an order whose dates are wrong, before anything is made for it."""
+    """Refuse an order with invalid dates, before anything is created for it."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)
     schedule.before_end_time(_period(order, now, climate), order.before_end, timedelta(0))
@@ -272,7 +271,7 @@ def _period(order: Order, now: datetime, climate: Climate) -> Period:
 
 
 def limited(period: Period, climate: Climate) -> Period:
-    """The period, unless it is longer than leases may be."""
+    """Return the period; raise InvalidPeriod if it is longer than the longest lease."""
     days = climate.settings.max_lease_days
     if period.end - period.start > timedelta(days=days):
         raise InvalidPeriod(f"A lease lasts {days} days at most")
@@ -280,7 +279,7 @@ def limited(period: Period, climate: Climate) -> Period:
 
 
 def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:
-    """The lease of a reservation; another project's is not found, for admins neither."""
+    """Return the lease of a reservation; one of another project is not found, not even for admins."""
 
     def act(conn: Connection, patient: bool) -> Lease:
         lease = leases.of_reservation(conn, reservation_id)
@@ -292,5 +291,5 @@ def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Le
 
 
 def of_resource(climate: Climate, resource_id: str) -> Lease | None:
-    """The lease in force that has a reservation for a resource; whoever calls has seen that the caller may know."""
+    """Return the lease in force with a reservation for a resource; the caller has checked the permission."""
     return work(climate, lambda conn, patient: leases.of_resource(conn, resource_id))

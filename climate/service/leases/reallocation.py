@@ -1,4 +1,4 @@
-"""Other hosts for a reservation that cannot count on its own any more: the part that every way of healing shares."""
+"""Reallocation of the unusable hosts of a reservation, shared by all ways of healing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChange
 from climate.domain.hosts.pools import HostPlace, Pool, Turn
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.lease_events import Times
-from climate.domain.lease_health import Standing
+from climate.domain.lease_health import SortedHolds
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
@@ -33,49 +33,49 @@ from climate.time_ordered_ids import time_ordered_id
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A lease, which is locked, and what is the matter with its hosts."""
+    """Locked lease, and the state of its hosts."""
 
     lease: Lease
     now: datetime
     author: Caller
     why: str
-    """In words that the owner may read: they name no host."""
+    """Reason for the owner, which names no host."""
     awaited: frozenset[int] = frozenset()
-    """Hosts that others should take the place of; where there are none, the lease goes on waiting for them."""
+    """Hosts to be replaced if possible; otherwise the lease goes on waiting for them."""
     given_up: frozenset[int] = frozenset()
-    """Hosts that it has to do without from now on."""
+    """Hosts that the lease loses from now on."""
     without: frozenset[int] = frozenset()
-    """Hosts that are not to be chosen."""
+    """Hosts that must not be chosen."""
     given: tuple[tuple[UUID, Hold], ...] = ()
-    """What reservations get whether or not it matches; it must be free, and its row locked."""
+    """Hosts that reservations get even if they do not match; they must be free, and their rows locked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case.  `lease` is the lease as it is now."""
+    """Result of a reallocation. `lease` is the lease as it is now."""
 
     lease: Lease
     replaced: bool = False
-    """It got hosts that it did not have, or more room on those that it had."""
+    """Set if it got new hosts, or more room on those that it had."""
     short: int = 0
-    """How much it lacks still."""
+    """Amount that it still lacks."""
     moved: tuple[HostPlace, ...] = field(default=())
-    """Hosts that were taken out of the running lease: the cloud has to be asked to follow."""
+    """Hosts that were taken out of the running lease: the cloud has to be asked to move them."""
 
 
-def curable(lease: Lease, now: datetime) -> bool:
-    """Whether something can be done for the lease just now: not while an event runs, nor once it is over or ending."""
+def can_reallocate(lease: Lease, now: datetime) -> bool:
+    """Return whether the lease can be reallocated now: not while an event runs, nor once it is over or ending."""
     end = lease.event(EventKind.END)
     over = lease.gone or lease.deleting or lease.period.end <= now or end.status is not UNDONE or end.token
     start = lease.event(EventKind.START)
     return not (over or start.status is ERROR or any(event.status is IN_PROGRESS for event in lease.events))
 
 
-def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
-    """Give each reservation of the lease other hosts instead of those that will not do, and count what is missing.
+def reallocate_hosts(climate: Climate, conn: Connection, case: Case) -> Outcome:
+    """Replace the unusable hosts of each reservation of the lease, and count the missing ones.
 
-    Waits for bookings under way, so all leases of the transaction must be locked before.  Hosts for which there is no
-    other one are held on to, as they may come back, unless they are given up.
+    Waits for concurrent allocations, so all leases of the transaction must be locked before. Hosts that cannot be
+    replaced are kept, because they may return, unless they are given up.
     """
     locks.hosts_alone(conn)
     lease = case.lease
@@ -85,7 +85,7 @@ def cure(climate: Climate, conn: Connection, case: Case) -> Outcome:
     changed: list[ReservationChanged] = []
     for reservation in lease.reservations:
         if reservation.holds or reservation.missing:
-            there = _standing(case, reservation, held, story)
+            there = _sorted_holds(case, reservation, held, story)
             so_far = fold(changed, lease)
             got = _choose(climate, conn, _Choice(case, reservation, there, so_far, avoided, kept))
             changed += _change(case, reservation, *there.settled(*got))
@@ -97,7 +97,7 @@ def _lacks(lease: Lease) -> bool:
 
 
 def started(lease: Lease) -> bool:
-    """Whether the cloud may have been asked to start it: what is new has to be handed over by an event of its own."""
+    """Return whether the cloud may have been asked to start it: new resources then need an event for the handover."""
     return lease.touched or is_active(lease)
 
 
@@ -105,9 +105,9 @@ def is_active(lease: Lease) -> bool:
     return lease.event(EventKind.START).carried_out
 
 
-def _standing(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> Standing:
+def _sorted_holds(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> SortedHolds:
     promised = lease_health.promised(r, story if r.missing else ())
-    there = lease_health.standing(
+    there = lease_health.sort_holds(
         r, held, promised, active=is_active(case.lease), awaited=case.awaited, given_up=case.given_up
     )
     given = tuple(hold for number, hold in case.given if number == r.id)
@@ -118,21 +118,21 @@ def _standing(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: 
 class _Choice:
     case: Case
     reservation: Reservation
-    there: Standing
+    there: SortedHolds
     so_far: Lease
-    """With what was changed of its other reservations."""
+    """Lease with the changes of its other reservations."""
     avoided: Unfit
     kept: frozenset[int]
-    """Hosts that a lease has not given back, as its end was given up."""
+    """Hosts that a lease has not given back, because its end failed."""
 
 
 def _choose(climate: Climate, conn: Connection, choice: _Choice) -> tuple[Sequence[Hold], int]:
-    """What can be held, with the sound ones, and how much of the promise that leaves open."""
+    """Return the holds to keep, including the usable ones, and the amount that is still missing."""
     sound, best = choice.there.sound, choice.there.sound
     if choice.there.wants <= 0:
         return sound, 0
     plugin = climate.plugins.get(choice.reservation.resource_type)
-    if plugin is None:  # it was uninstalled while leases are left: nobody else can choose for them
+    if plugin is None:  # uninstalled although leases are left: no other plugin can choose for them
         return sound, choice.there.wants
     for passed_over in _narrowing(choice):
         try:
@@ -149,10 +149,10 @@ def _choose(climate: Climate, conn: Connection, choice: _Choice) -> tuple[Sequen
 
 
 def _narrowing(choice: _Choice) -> Sequence[frozenset[int]]:
-    """Hosts to pass over, at first and where that leaves too few.
+    """Return hosts to exclude, first at the first attempt, and then if too few are left.
 
-    A host that is off may not come up in time, and one that is busy may not be
-    given back in time; a lease that needs it now cannot take a busy one at all.
+    A host that is off may not come up in time, and a busy one may not be given back in time. A lease that needs
+    it now cannot take a busy one at all.
     """
     off, busy = choice.avoided.off, choice.avoided.busy
     strict = (off | busy, busy)
@@ -161,7 +161,7 @@ def _narrowing(choice: _Choice) -> Sequence[frozenset[int]]:
 
 
 def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
-    """What is there of it has to stay; only as many hosts as it was promised, and as few as can be had."""
+    """Return the request for the missing amount: existing slots stay, and any number up to the promise is accepted."""
     case, r, sound = choice.case, choice.reservation, choice.there.sound
     stays = {hold.host for hold in sound}
     avoided = {*choice.kept, *choice.avoided.unwell, *case.given_up, *case.awaited, *case.without, *passed_over} - stays
@@ -182,7 +182,7 @@ def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
 
 
 def _counted(reservation: Reservation) -> bool:
-    """Whether it is a number of whole hosts that was asked for, of which some are better than none."""
+    """Return whether a number of whole hosts was requested, of which some are better than none."""
     return "max" in reservation.spec
 
 
@@ -200,7 +200,7 @@ def _record(
     changed: Sequence[ReservationChanged],
     held: Mapping[int, HostPlace],
 ) -> Outcome:
-    """Write it down, with the event that hands over what is new, and tell the owner."""
+    """Record the result, with the event that hands over new resources, and notify the owner."""
     lease, now = case.lease, case.now
     after = fold(changed, lease)
     facts = [*_events(climate, conn, case, after, held), *changed]
@@ -224,7 +224,7 @@ def _hosts(lease: Lease) -> set[int]:
 
 
 def _held(lease: Lease) -> set[tuple[UUID, int, int]]:
-    """What it has where: more room on a host that it has already is something new."""
+    """Return the resources by place: more room on the same host counts as new."""
     return {(r.id, hold.host, hold.slots) for r in lease.reservations for hold in r.holds}
 
 
@@ -244,7 +244,7 @@ def _events(
 
 
 def _to_hand_over(lease: Lease, after: Lease, held: Mapping[int, HostPlace]) -> bool:
-    """Whether the running lease has hosts that are not lent to it yet, and nothing is planned that would lend them."""
+    """Return whether the running lease has hosts that are not lent to it, without a planned event that lends them."""
     if _held(after) - _held(lease):
         return True
     adjust = next((event for event in lease.events if event.kind is EventKind.ADJUST), None)
@@ -273,5 +273,5 @@ def _notice(kind: str, message: str, case: Case, r: Reservation) -> Notice:
 
 
 def engine(lease: Lease) -> Caller:
-    """The engine itself as the author of what it does for a lease."""
+    """Return the engine as the author of its actions on a lease."""
     return Caller("climate:healing", lease.project_id, frozenset({ADMIN}))

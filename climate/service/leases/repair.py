@@ -1,4 +1,4 @@
-"""Leases whose rows are broken: set aside by the pollers, mended from their journals."""
+"""Leases with broken rows: set aside by the pollers, and repaired from their journals."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -28,18 +28,18 @@ MENDER = "mend"
 
 
 def is_its_own(error: Exception) -> bool:
-    """Whether an error may come from what the rows of one lease say, not from the database or the way to it."""
+    """Return whether an error may come from the rows of one lease, not from the database or the connection."""
     if isinstance(error, db_errors.ERRORS):
         return isinstance(error, exc.IntegrityError | exc.DataError)
     return not isinstance(error, Unavailable | OSError)
 
 
 def put_aside(climate: Climate, lease_id: UUID, error: Exception) -> None:
-    """Let no poller look at a lease any more until it is mended."""
+    """Exclude a lease from polling until it is repaired."""
     reason = f"{type(error).__name__}: {getattr(error, 'orig', None) or error}"
     with climate.engine.begin() as conn:
         set_aside.put(conn, lease_id, climate.now(conn), " ".join(reason.split()))
-    log.error("lease set aside: `climate event mend` makes its rows anew", lease_id=str(lease_id), reason=reason[:300])
+    log.error("lease set aside; `climate event mend` repairs its rows", lease_id=str(lease_id), reason=reason[:300])
 
 
 def listed(climate: Climate) -> list[SetAside]:
@@ -49,17 +49,17 @@ def listed(climate: Climate) -> list[SetAside]:
 
 
 def mend(climate: Climate, lease_id: UUID, queue: str) -> Lease:
-    """Make the rows of a lease what its journal says, and let its events run again.
+    """Rewrite the rows of a lease from its journal, and let its events run again.
 
-    What is claimed stays so: a claim that is missing is opened again, under the token of
-    the journal and for `queue`, and one that the journal does not know is closed.  NotFound for a lease
-    without journal; whatever its fold raises where this release cannot read it.
+    Claims remain: a missing claim is created again, under the token of the journal and for `queue`, and one that
+    the journal does not have is deleted. Raises NotFound for a lease without journal, and the error of the fold
+    if this release cannot read the journal.
     """
     return work(climate, lambda conn, patient: mend_all(climate, conn, [lease_id], queue)[0])
 
 
 def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queue: str) -> list[Lease]:
-    """Mend leases together, which may be in each other's way; the journal is read once their rows are locked."""
+    """Repair leases together, whose rows may conflict; the journal is read once their rows are locked."""
     row_repair.lock(conn, LEASE, lease_ids)
     known = _folded(conn, lease_ids)
     rows = row_differences.compare(conn, lease_ids).rows
@@ -75,7 +75,7 @@ def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queu
 
 
 def _folded(conn: Connection, lease_ids: Sequence[UUID]) -> list[Lease]:
-    """Return the leases as their journals say, in the order of their ids; NotFound where one has no journal."""
+    """Return the leases folded from their journals, by id; raise NotFound if one has no journal."""
     entries: dict[UUID, list[Entry]] = {}
     for entry in journal.read_many(conn, lease_ids):
         entries.setdefault(entry.stream, []).append(entry)

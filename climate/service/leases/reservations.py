@@ -1,4 +1,4 @@
-"""What the reservations of a new lease are to hold, each by its plugin."""
+"""Allocation for the reservations of a new lease, each by its plugin."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,32 +25,32 @@ T = TypeVar("T")
 NO_SHARES: Mapping[int, "Share"] = {}
 
 MOST_ORDERS = 6
-"""How often the reservations of a lease choose anew, each time in another order, before there is not enough."""
+"""Maximum number of orders in which the reservations of a lease are tried before they are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How a reservation of hosts is split: so many here, the rest in child zones and cells."""
+    """Split of a reservation of hosts: a number here, the rest in child zones and cells."""
 
     hosts: int
-    """In this deployment."""
+    """Number of hosts in this deployment."""
     parts: tuple[PlannedPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A reservation that is asked for, with the plugin that knows it."""
+    """Requested reservation, with the plugin of its type."""
 
     plugin: ResourcePlugin
     spec: Mapping[str, Any]
     share: Share | None = None
-    """What of it lies in children; None: nothing."""
+    """Its shares in children; None: nothing."""
 
 
 def parts(
     climate: Climate, reservations: Sequence[Mapping[str, Any]], shares: Mapping[int, Share] = NO_SHARES
 ) -> list[Part]:
-    """The reservations of an order; InvalidInput for a resource type that is not known here."""
+    """Return the reservations of an order; raise InvalidInput for an unknown resource type."""
     found = []
     for place, given in enumerate(reservations):
         resource_type = given.get("resource_type")
@@ -63,9 +63,9 @@ def parts(
 
 
 def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: datetime) -> list[Part]:
-    """The parts, with what the cloud knows of them.  Before any transaction: the cloud may be slow.
+    """Return the parts with data from the cloud. Call it before any transaction, because the cloud may be slow.
 
-    Its answer needs no exact times.
+    The answer does not depend on exact times.
     """
     nominal = Period(until - timedelta(seconds=1), until)
     known = []
@@ -77,7 +77,7 @@ def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: date
 
 
 def under(ask: Ask, agreed: Mapping[str, Any], asked: Sequence[Part]) -> Ask:
-    """The request under the terms of the pool: the whole lease goes on for the longest grace of its parts."""
+    """Return the request under the terms of the pool: the lease has the longest grace time of its parts."""
     graces = [{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)]
     return replace(ask, terms=agreed, grace_of_lease=lease_events.grace(graces))
 
@@ -88,10 +88,10 @@ def _knows_grace(schema: type[Schema]) -> bool:
 
 
 def in_turn(count: int, choose: Callable[[int, Sequence[T]], T]) -> list[T]:
-    """What `choose(place, before)` answers for each of so many places, one after the other; in order of the places.
+    """Return the results of `choose(place, before)` for each place, in order of the places.
 
-    One for which too little is left chooses before all others then, and these
-    choose anew: what fits on few hosts only may be asked for last.
+    If too little is left for one, it chooses before all others, and these choose again: a request that fits few
+    hosts may come last.
     """
     order = list(range(count))
     refusal: ClimateError | None = None
@@ -115,9 +115,9 @@ def in_turn(count: int, choose: Callable[[int, Sequence[T]], T]) -> list[T]:
 def reserve(
     conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
 ) -> tuple[PlannedReservation, ...]:
-    """In turn, none taking what was chosen for those before: that is not in the database yet.
+    """Allocate in turn, excluding earlier choices, which are not in the database yet.
 
-    `common` is what is the same for all, `liked` the hosts that each takes first, by its place.
+    `common` is the same for all; `liked` are the preferred hosts by index.
     """
 
     def choose(place: int, before: Sequence[PlannedReservation]) -> PlannedReservation:
@@ -160,5 +160,5 @@ def _reserved(conn: Connection, asked: Part, ask: Ask) -> PlannedReservation:
 
 
 def here(ask: Ask, hosts: int) -> Ask:
-    """The request for the share of a reservation that lies in this deployment."""
+    """Return the request for the share of a reservation that lies in this deployment."""
     return replace(ask, spec={**ask.spec, "min": hosts, "max": hosts})

@@ -1,4 +1,4 @@
-"""Servers and leases together: who may boot on what is lent, and servers that wait for their lease."""
+"""Servers on leases: admission to boot on a reservation, and RESERVED servers that wait for their lease."""
 
 import json
 import re
@@ -30,20 +30,19 @@ from climate.store.leases import leases as stored
 log = structlog.get_logger(__name__)
 
 LEASE_PARAMS = {"name", "start", "end", "before_end", "start_date", "end_date", "before_end_date", "on_end", "events"}
-"""What a client may say of the lease it wants a server for: the historic words and those of the API."""
+"""Keys of lease_params: the historic words and those of the API."""
 
 ORPHAN_AFTER = timedelta(seconds=60)
 
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
-"""What the database does not store, and what JSON inside a text can still bring."""
+"""Characters that the database does not store, and that JSON in a text can contain."""
 
 
 def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
-    """The lease of a reservation that the caller wants to boot on.
+    """Return the lease of a reservation on which the caller wants to boot.
 
-    InvalidInput for what is no id; NotFound where it is nobody's or another
-    project's; Conflict where the lease has not started, or is over or ending,
-    and where the hosts are another cloud's.
+    Raises InvalidInput for an invalid id, and NotFound for an unknown one or one of another project. Raises
+    Conflict if the lease has not started, or is over or ending, and if the hosts are in another cloud.
     """
     require(caller, "servers:write")
     _check_here(climate)
@@ -51,7 +50,8 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
         known: UUID | None = UUID(reservation_id)
     except ValueError:
         known = None
-    if known is None or str(known) != reservation_id:  # the pool bears the id as it is shown, and so must the hint
+    # the aggregate has the id as the API shows it, and so must the hint
+    if known is None or str(known) != reservation_id:
         raise InvalidInput(f"reservation {reservation_id[:80]!r} is not a UUID in the form in which it is shown")
     lease = leases.of_reservation(climate, caller, known)
     start = lease.event(EventKind.START)
@@ -65,7 +65,7 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
             f"The lease {lease.id} is over and in its grace period until {until:%Y-%m-%d %H:%M:%S} UTC: "
             "nothing can boot on it unless it is prolonged"
         )
-    # Where a lease has several types, each reservation may be used when its own is done.
+    # In a lease with several types, each reservation is usable once its own start is done.
     begun = lease.status_of(lease.reservation(known)) is ReservationStatus.ACTIVE
     if lease.status is not LeaseStatus.ACTIVE and not begun:
         raise Conflict(f"The lease {lease.id} is {lease.status}: it starts at {start.due_at:%Y-%m-%d %H:%M:%S} UTC")
@@ -75,11 +75,11 @@ def admit(climate: Climate, caller: Caller, reservation_id: str) -> Lease:
 def reserve(
     climate: Climate, caller: Caller, lease_params: object, make: Callable[[str], None], server_id: str | None = None
 ) -> Lease:
-    """Make a server that sleeps, and the lease that will wake it; both or neither.
+    """Create a RESERVED server and the lease that will start it; both or neither.
 
-    `server_id`: given out already; None: a new one.
-    `make(server_id)` schedules the server and gives it its addresses.  Should the process
-    die between the two, or the database in the commit, `sweep` finds the server without a lease.
+    `server_id`: an id that was issued already; None: a new one. `make(server_id)` schedules the server and
+    assigns its addresses. If the process dies in between, or the commit fails, `sweep` finds the server without a
+    lease.
     """
     require(caller, "leases:post")
     _check_here(climate)
@@ -90,7 +90,7 @@ def reserve(
     spec = {"resource_type": "virtual:instance", "resource_id": server_id, **on_end}
     try:
         return leases.create(climate, caller, replace(order, reservations=(spec,)))
-    except Undecided:  # a lease may count on the server
+    except Undecided:  # a lease may hold the server
         raise
     except BaseException:
         _drop(climate, server_id)
@@ -98,10 +98,10 @@ def reserve(
 
 
 def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
-    """End the lease of a server that sleeps and is to be deleted, or its reservation where the lease has others.
+    """End the lease of a RESERVED server to be deleted, or its reservation if the lease has others.
 
-    Returns the lease as it is then; None where no lease waits to wake the server.  Busy while a worker is at one of
-    its events.
+    Returns the lease after that; None if no lease waits to start the server. Raises Busy while a worker runs one
+    of its events.
     """
     lease = leases.of_resource(climate, server_id)
     if lease is None or lease.gone or lease.deleting or lease.event(EventKind.START).carried_out:
@@ -127,11 +127,11 @@ def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
 
 def _check_here(climate: Climate) -> None:
     if climate.settings.cloud != "bundled":
-        raise Conflict("The hosts that are lent here are those of another cloud: servers on leases are booted there")
+        raise Conflict("The leases of this deployment are in another cloud: boot their servers there")
 
 
 def sweep(climate: Climate) -> list[str]:
-    """Delete servers that have slept for a while without any lease to wake them; their ids."""
+    """Delete servers that have been RESERVED for a while without a lease; return their ids."""
     sleeping = climate.cloud.sleeping()
     if not sleeping:
         return []
@@ -150,11 +150,11 @@ def _with_lease(conn: Connection, servers: Sequence[CloudServer]) -> frozenset[s
 
 
 def _drop(climate: Climate, server_id: str) -> None:
-    """Ask for a server's deletion; what cannot be done now is left to the sweep."""
+    """Request a server's deletion; the sweep retries it if it fails."""
     try:
         climate.cloud.delete_server(server_id, 0)
     except (CloudError, Fenced, NotYet) as error:
-        log.warning("a server without a lease could not be deleted", server_id=server_id, error=str(error))
+        log.warning("orphaned server not deleted", server_id=server_id, error=str(error))
 
 
 def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
@@ -186,7 +186,7 @@ def _object(lease_params: object) -> Mapping[str, Any]:
 
 
 def _events(params: Mapping[str, Any]) -> list[AdditionalEvent]:
-    """The additional events that are asked for, as a lease of its own may have them."""
+    """Return the additional events of lease_params, as for other leases."""
     asked = params.get("events", [])
     if not isinstance(asked, list) or len(asked) > MOST_EVENTS:
         raise InvalidInput(f"lease_params: events must be a list of {MOST_EVENTS} events at most")

@@ -1,4 +1,4 @@
-"""Saying no in a way that helps."""
+"""Refusals with explanations of shortages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +24,9 @@ from climate.store.allocation.hosts import Short, Shortage, Wanted
 
 @contextmanager
 def explained(climate: Climate) -> Iterator[None]:
-    """Turn a bare shortage into one that says how many match, how many are free, and when it would fit.
+    """Replace a bare shortage by one that says how many match, how many are free, and when it would fit.
 
-    Looked up after the refused transaction has given its locks up.
+    The explanation is read after the refused transaction has released its locks.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def explained(climate: Climate) -> Iterator[None]:
 
 @contextmanager
 def of_the_cloud() -> Iterator[None]:
-    """Turn what the cloud says into an answer for who waits for it: Conflict for ever, Unavailable for now."""
+    """Convert errors of the cloud for the requester: Conflict if permanent, Unavailable if temporary."""
     try:
         yield
     except Refused as error:
@@ -91,7 +91,7 @@ def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floatin
         f"can be reserved, {found.free} of them free"
     )
     if missing:
-        return f"{told}; not to be had are {', '.join(missing)}"
+        return f"{told}; unavailable are {', '.join(missing)}"
     if wanted.must:
         return f"{told}; those of this lease may be promised to another"
     if found.matching < wanted.amount:
@@ -108,14 +108,14 @@ def _say_of_amounts(found: inventories.Shortage, wanted: inventories.Wanted) -> 
         f"{volumes}, {found.total} GB can be reserved, {found.free} GB of them free"
     )
     if wanted.must:
-        return f"{told}; what this lease has stays where it is"
+        return f"{told}; volumes of this lease cannot move"
     if found.fits_from is None:
         return f"{told}; no later start is known to fit"
     return f"{told}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unless_version(lease: Lease, version: int | None) -> None:
-    """Return when `version` is the lease's or none was given, else raise PreconditionFailed."""
+    """Return if `version` is the lease's or None, otherwise raise PreconditionFailed."""
     if version is not None and version != lease.version:
         raise PreconditionFailed(f"The lease is at version {lease.version}, not {version}")
 

@@ -1,4 +1,4 @@
-"""Claims that no worker has begun: who changes the lease takes them back first, so that nobody waits for the queue."""
+"""Withdrawal of claims that no worker has begun, so that a change of the lease does not wait for the queue."""
 
 from datetime import datetime
 
@@ -18,10 +18,10 @@ OF_AN_EVENT = (
 
 
 def take_back(conn: Connection, author: Caller, lease: Lease, now: datetime) -> Lease:
-    """Return the locked lease without the claim of its event in progress, where no worker has begun that.
+    """Return the locked lease without the claim of its event in progress, if no worker has begun that.
 
-    The message that was sent for the claim is stale from then on.  Where a worker has begun, or
-    a share of the event was settled under the claim, the lease stays as it is.
+    The message for the claim becomes stale. If a worker has begun, or a share of the event was settled under the
+    claim, the lease stays as it is.
     """
     running = next((event for event in lease.events if event.status is IN_PROGRESS), None)
     if running is None or not event_claims.is_unbegun(conn, running.id):
@@ -34,7 +34,7 @@ def take_back(conn: Connection, author: Caller, lease: Lease, now: datetime) -> 
 
 
 def _taken_back(story: list[Fact], event: Event, now: datetime) -> EventClaimTakenBack | None:
-    """Return the fact that undoes the last claim; None where something has come of it already."""
+    """Return the fact that withdraws the last claim; None if it already had an effect."""
     own = [place for place, fact in enumerate(story) if isinstance(fact, OF_AN_EVENT) and fact.event_id == event.id]
     if not own or not isinstance(story[own[-1]], EventClaimed):
         return None

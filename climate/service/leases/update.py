@@ -1,4 +1,4 @@
-"""Change a lease: its name, its dates, what it asks for.  All of it or nothing."""
+"""Update of a lease: its name, its dates, its requirements. All of it or nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ from climate.time_ordered_ids import time_ordered_id
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be different; None leaves a thing as it is.  `now` for an end means at once."""
+    """Changes of a lease; None leaves a field unchanged. `now` for an end means at once."""
 
     name: str | None = None
     start: datetime | None = None
@@ -49,7 +49,7 @@ class Changes:
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, Any]] = ()
     agreed: bool = False
-    """Children with parts of the lease have agreed to a later end."""
+    """Set if children with parts of the lease have agreed to a later end."""
 
     @property
     def only_the_name(self) -> bool:
@@ -57,7 +57,7 @@ class Changes:
 
 
 class PartsFirst(Exception):
-    """The lease is to end later, and children with parts of it have not agreed to that yet."""
+    """The lease is to end later, and children with parts of it have not agreed yet."""
 
 
 def update(
@@ -69,11 +69,11 @@ def update(
     *,
     dry_run: bool = False,
 ) -> Lease:
-    """The lease after the changes, in one transaction: a refusal leaves it just as it was.
+    """Change the lease in one transaction; a refusal leaves it unchanged.
 
-    Busy while a worker is at one of its events; Conflict while it is only held.  NotEnoughHosts or
-    Conflict where the hosts are promised to others; LimitExceeded where more is asked for than the project may have.
-    PartsFirst for a lease over child zones and cells.
+    Raises Busy while a worker runs one of its events, and Conflict while it is held. Raises NotEnoughHosts or
+    Conflict if the hosts are promised to others, LimitExceeded beyond a limit of the project, and PartsFirst for
+    a lease over child zones and cells.
     """
     require(caller, "leases:put")
     free = changes.only_the_name
@@ -105,11 +105,11 @@ class _Wish:
     now: datetime
     patient: bool
     period: Period
-    """The lease's, after the change."""
+    """Period of the lease after the change."""
     liked: Mapping[UUID, tuple[int, ...]]
-    """Hosts to choose before others for a reservation."""
+    """Preferred hosts of each reservation."""
     specs: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)
-    """What each reservation asks for after the change."""
+    """Requirements of each reservation after the change."""
     taken: tuple[int, ...] = ()
     taken_addresses: tuple[int, ...] = ()
     taken_amounts: tuple[AmountHold, ...] = ()
@@ -120,11 +120,11 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
     lease, changes, now = wish.lease, wish.changes, wish.now
     named = changes.name is not None and changes.name != lease.name
     facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
-    facts += _seen(lease, now)
+    facts += _acknowledged(lease, now)
     if changes.only_the_name:
         return facts
     holds.refuse_while_held(lease)
-    _refuse_strangers(lease, changes.reservations)
+    _refuse_unknown_reservations(lease, changes.reservations)
     _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start
     period = limited(lease_events.new_period(lease, start, now if changes.end_now else changes.end, now), climate)
@@ -138,7 +138,7 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
 
 
 def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[ReservationChanged]:
-    """In turn, none taking what was chosen for those before."""
+    """Plan all reservations in turn, excluding the choices of those before."""
     lease = wish.lease
 
     def choose(place: int, before: Sequence[ReservationChanged | None]) -> ReservationChanged | None:
@@ -155,14 +155,14 @@ def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[Rese
     return [fact for fact in planning.in_turn(len(lease.reservations), choose) if fact]
 
 
-def _seen(lease: Lease, now: datetime) -> list[Fact]:
-    """Whoever changes the lease has seen that it has got other hosts; what it lacks, it lacks still."""
+def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
+    """Clear `resources_changed`, because the owner has seen it; `missing` stays."""
     changed = [r for r in lease.reservations if r.resources_changed]
     return [ReservationChanged(now, r.id, r.spec, r.holds, missing=r.missing, changed=False) for r in changed]
 
 
 def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
-    """The facts that move the lease's events, and plan one for what has to be handed over."""
+    """Return the facts that move the lease's events, and plan one for resources to hand over."""
     lease, now, period = wish.lease, wish.now, wish.period
     after = fold(replanned, lease)
     hosts = {host for r in after.reservations for host in r.hosts}
@@ -184,7 +184,7 @@ def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[
 
 
 def _reopened(lease: Lease, now: datetime, moved: Sequence[Fact]) -> bool:
-    """Whether the lease was in its grace period, closed to new servers, and now goes on."""
+    """Return whether the lease leaves its grace period, in which it takes no new servers."""
     closed = next((e for e in lease.events if e.kind is EventKind.CLOSE and e.token), None)
     return closed is not None and any(e.id == closed.id for fact in moved for e in _events(fact))
 
@@ -193,23 +193,23 @@ def _events(fact: Fact) -> Sequence[PlannedEvent]:
     return fact.events if isinstance(fact, LeaseRescheduled) else ()
 
 
-def _refuse_strangers(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_unknown_reservations(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None:
     own = {str(r.id): r for r in lease.reservations}
-    strangers = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
-    if strangers:
-        raise InvalidInput(f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(strangers)}")
+    unknown = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
+    if unknown:
+        raise InvalidInput(f"Please enter valid reservation IDs. Invalid reservation IDs are: {', '.join(unknown)}")
     for spec in wanted:
         if spec.get("resource_type", own[str(spec["id"])].resource_type) != own[str(spec["id"])].resource_type:
             raise Conflict("resource_type cannot be updated")
 
 
 def _refuse_other_places(lease: Lease, changes: Changes) -> None:
-    """Parts in children follow the end of their lease, and nothing else of it."""
+    """Refuse other changes than of the end: parts in children follow only that."""
     if any(spec.keys() & {"zone", "cell", "across"} for spec in changes.reservations):
-        raise Conflict("zone, cell and across of a reservation cannot be changed: ask for another lease")
+        raise Conflict("zone, cell and across of a reservation cannot be changed: create another lease")
     if lease.parts and (changes.reservations or changes.start is not None or changes.start_now):
         raise Conflict(
-            "Of a lease with parts in child zones or cells, only the name, end_date and before_end_date can be changed"
+            "In a lease with parts in child zones or cells, only the name, end_date and before_end_date can be changed"
         )
 
 
@@ -219,7 +219,7 @@ def _spec(present: Reservation, changes: Changes) -> Mapping[str, Any]:
 
 
 def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reservation) -> ReservationChanged | None:
-    """What has to change for a reservation, or None."""
+    """Return the change of a reservation, or None."""
     spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
     before = lease_events.grace(r.spec for r in wish.lease.reservations)
     if wish.period == wish.lease.period and spec == present.spec and grace == before:
@@ -256,7 +256,7 @@ def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reserva
 
 
 def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
-    """The same hosts for a part of the time that they are held anyway: nobody needs to be asked."""
+    """Return the same hosts for a part of the time, which needs no allocation."""
     shorter = tuple(replace(hold, during=ask.shared_window if hold.slots else ask.window) for hold in present.holds)
     inside = all(
         was.during.start <= now.during.start and now.during.end <= was.during.end
@@ -270,7 +270,7 @@ def _started(lease: Lease) -> bool:
 
 
 def _grown(present: Reservation, fact: ReservationChanged) -> bool:
-    """Whether there is more to hand over than before: other hosts or addresses, or more of slots or amounts."""
+    """Return whether there is more to hand over than before: other hosts or addresses, or more slots or amounts."""
     before = {(hold.host, hold.slots) for hold in present.holds}
     known = {hold.number for hold in present.addresses}
     more = any(hold.number not in known for hold in fact.addresses or ())

@@ -1,4 +1,4 @@
-"""Telling owners, admins and other services what happened to leases and hosts."""
+"""Delivery of notifications about leases and hosts to owners, admins and other services."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,37 +23,37 @@ __all__ = ["Listing", "Notice", "deliver", "listed", "tell"]
 log = structlog.get_logger(__name__)
 
 BATCH = 20
-"""How many are sent at the same time."""
+"""Number of notifications that are sent at the same time."""
 
 ROUND = timedelta(seconds=10)
-"""For how long a round goes on while there is more to send."""
+"""Maximum time of a round while there is more to send."""
 
 CLAIMED = timedelta(seconds=60)
-"""After which another worker sends what this one was about to: longer than any sending takes."""
+"""Time after which another worker sends a claimed notification: longer than any request takes."""
 
 FIRST_DELAY = timedelta(seconds=5)
 LONGEST_DELAY = timedelta(hours=1)
 
 GONE = 410
-"""The receiver wants no such notice ever again."""
+"""HTTP status of a receiver that wants this notification never again."""
 
 
 def tell(conn: Connection, now: datetime, *told: Notice) -> None:
-    """Write notices in the transaction that makes them true: one statement, none where there is nothing to tell."""
+    """Write notifications in the transaction of their cause, in one statement; none without notifications."""
     notifications.add(conn, now, told)
 
 
 def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Kept]:
-    """The notices to the caller's project, oldest first; to an admin all, those for admins among them."""
+    """Return the notifications to the caller's project, oldest first; all of them for an admin."""
     require(caller, "notices:get")
     narrowed = wanted if caller.is_admin else replace(wanted, project_id=caller.project_id)
     return work(climate, lambda conn, patient: notifications.listed(conn, narrowed))
 
 
 def deliver(climate: Climate) -> int:
-    """Send what is due, each at least once and those of a lease in their order; how many arrived.
+    """Send due notifications, each at least once and those of a lease in order; return the number delivered.
 
-    Any number of workers may do this at once.  No transaction is open meanwhile.
+    Any number of workers may run it at once. No transaction is open during a request.
     """
     addressed = _addressed(climate)
     others = [audience for audience in Audience if audience not in addressed]
@@ -76,14 +76,14 @@ def deliver(climate: Climate) -> int:
 
 
 def _addressed(climate: Climate) -> list[Audience]:
-    """Whom there is an address of."""
+    """Return the receivers with a configured address."""
     settings = climate.settings
     found = [Audience.PEOPLE, Audience.HOOK] if settings.notify_url else []
     return [*found, Audience.ENFORCEMENT] if settings.enforcement_url else found
 
 
 def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> int:
-    """Send all of them, and keep how it went; how many arrived."""
+    """Send all of them, and record the results; return the number delivered."""
     answers = http_client.post_all([_parcel(climate, kept, now) for kept in claimed])
     results = [_result(climate, kept, answer, now) for kept, answer in zip(claimed, answers, strict=True)]
     work(climate, lambda conn, patient: notifications.settle(conn, results))
@@ -104,12 +104,12 @@ def _result(climate: Climate, kept: Kept, answer: Receipt | CourierError, now: d
     unwanted = isinstance(answer, Receipt) and answer.status == GONE
     last = unwanted or kept.attempts >= climate.settings.notify_tries
     again_at = None if last else now + _delay(kept.attempts, climate.chance())
-    log.warning("a notice could not be sent", notice=kept.id, kind=kept.notice.kind, reason=trouble, given_up=last)
+    log.warning("notification delivery failed", notice=kept.id, kind=kept.notice.kind, reason=trouble, given_up=last)
     return Result(kept.id, kept.attempts, again_at, trouble)
 
 
 def _delay(attempts: int, chance: float) -> timedelta:
-    """Doubles with every try; one half of it is left to chance, so that many do not come back as one."""
+    """Return the delay, which doubles with every try; half of it is random, so that retries spread."""
     doubled: int = 2 ** min(attempts - 1, 20)
     delay = min(LONGEST_DELAY, FIRST_DELAY * doubled)
     return delay / 2 * (1 + chance)

@@ -1,4 +1,4 @@
-"""What other services are told of the life of leases, the peer's way (reservation.md 1.7 E6, E7)."""
+"""Notifications to other services about the transitions of leases, as Blazar sends them."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ TOLD = (EventKind.START, EventKind.ADDITIONAL, EventKind.BEFORE_END, EventKind.E
 
 
 def of(settings: Settings, before: Lease | None, after: Lease) -> list[Notice]:
-    """Notices of what has become of a lease, for those services that there are."""
+    """Return the notifications about a transition of a lease, for the configured services."""
     told: list[Notice] = []
     if settings.notify_url:
         told += [_notice(kind, after) for kind in _kinds(before, after)]

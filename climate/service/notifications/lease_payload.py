@@ -1,4 +1,4 @@
-"""A lease as other services are told of it: the peer's keys (reservation.md 1.7 E6, E7)."""
+"""Payload of a lease in notifications to other services, with Blazar's keys."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ Body = dict[str, Any]
 
 
 def of(lease: Lease, hosts: Mapping[int, Host] | None = None) -> Body:
-    """The lease; where hosts are given, with what each reservation holds."""
+    """Return the payload of a lease; with `hosts`, it has the resources of each reservation."""
     return {
         "lease_id": str(lease.id),
         "name": lease.name,

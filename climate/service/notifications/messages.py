@@ -1,4 +1,4 @@
-"""What owners and admins are told when a lease has got on, and when its hosts go somewhere."""
+"""Texts of notifications to owners and admins about transitions of leases and moves of hosts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from climate.domain.status import MISSED, EventKind
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 UNTRIED = "climate did not run in that time, or had no worker for it"
-"""Why a start was missed that was never put back for a reason of its own."""
+"""Reason of a missed start that was never put back for another reason."""
 
 FATE = {
     OnEnd.TERMINATE: "its servers are deleted",
@@ -23,21 +23,20 @@ FATE = {
 
 
 def of_lease(turn: Turn) -> Iterator[Notice]:
-    """Yield the notices to the owner.
+    """Yield the notifications to the owner.
 
-    They tell of a start that was missed, a hold's expiry, missing hosts, additional events, before_end, grace and the
-    end.
+    They report a missed start, a hold's expiry, missing hosts, additional events, before_end, grace and the end.
     """
     lease = turn.after
     started = lease.event(EventKind.START).carried_out
     yield from of_start(turn)
     yield from _degraded(turn)
     if turn.did(EventKind.EXPIRE):
-        yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was held and not confirmed in time: it is gone")
+        yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was not confirmed in time and is deleted")
     for event in turn.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
         yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {_said(event.due_at)}", body)
-    if turn.did(EventKind.BEFORE_END) and started and _wanted(lease):
+    if turn.did(EventKind.BEFORE_END) and started and _notifies_before_end(lease):
         ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
     if turn.did(EventKind.CLOSE) and started:
@@ -52,7 +51,7 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
 
 
 def of_start(turn: Turn) -> Iterator[Notice]:
-    """Yield that a lease was over before it could be started: its owner would learn of it from nothing else."""
+    """Yield a notification that a lease was over before it could be started; no other one says so."""
     lease, start = turn.after, turn.after.event(EventKind.START)
     if start.outcome != MISSED or turn.before.event(EventKind.START).outcome == MISSED:
         return
@@ -73,7 +72,7 @@ def _degraded(turn: Turn) -> Iterator[Notice]:
 
 
 def of_hosts(moves: Iterable[Move]) -> Iterator[Notice]:
-    """To admins, about hosts that do not come back at once."""
+    """Yield notifications to admins about hosts that do not return at once."""
     for place, fact in moves:
         if fact.pool == Pool.RECYCLING:
             waits = f"Host {place.name} recycles until its last server is gone: {fact.reason}"
@@ -93,8 +92,8 @@ def _notice(lease: Lease, kind: str, message: str, more: Mapping[str, str] = NOT
     return Notice(kind, message, lease.project_id, lease.user_id, lease.id, body=body)
 
 
-def _wanted(lease: Lease) -> bool:
-    """An empty before_end asks for nothing; what knows no such word has a notice too."""
+def _notifies_before_end(lease: Lease) -> bool:
+    """Return whether before_end sends a notification: an empty one does not, a type without that choice does."""
     return any(r.spec.get("before_end") != "" for r in lease.reservations) or not lease.reservations
 
 
@@ -104,11 +103,11 @@ def _policies(lease: Lease) -> set[OnEnd]:
 
 def _fate(lease: Lease) -> str:
     said = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
-    return "; ".join(said) or "what it has is taken back"
+    return "; ".join(said) or "its resources are released"
 
 
 def _grace(lease: Lease) -> str:
-    """Until when servers go on all the same, where there is a grace period."""
+    """Return the text about the end of the grace period, if there is one."""
     last = lease.event(EventKind.END).due_at
     return f"nothing new can be booted then, and at {_said(last)} " if last > lease.period.end else ""
 

@@ -1,4 +1,4 @@
-"""Notices as webhooks: signed as the specification of Standard Webhooks says."""
+"""Webhooks for notifications, signed as the specification of Standard Webhooks requires."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ SHORTEST, LONGEST = 24, 64
 
 
 def check(settings: Settings) -> None:
-    """SettingError for addresses that nothing can be posted to, and for a secret that cannot sign."""
+    """Raise SettingError for invalid addresses, and for an invalid secret."""
     for name in ("notify_url", "enforcement_url"):
         url = getattr(settings, name)
         if url and not http_client.usable(url):
@@ -27,7 +27,7 @@ def check(settings: Settings) -> None:
 
 
 def key(settings: Settings) -> bytes:
-    """What signatures are made with; SettingError for a secret that is none."""
+    """Return the key of signatures; raise SettingError for an invalid secret."""
     text = settings.notify_secret
     try:
         read = base64.b64decode(text.removeprefix(PREFIX), validate=True)
@@ -42,7 +42,7 @@ def key(settings: Settings) -> bytes:
 
 
 def parcel(settings: Settings, kept: Kept, now: datetime) -> Parcel:
-    """A notice, ready to be posted.  Its id stays the same however often it is sent."""
+    """Build the request for a notification. Its id is the same for every attempt."""
     body = json.dumps(_content(kept), ensure_ascii=False).encode()
     number, stamp = f"notice_{kept.id}", str(int(now.timestamp()))
     signed = hmac.new(key(settings), b".".join((number.encode(), stamp.encode(), body)), hashlib.sha256).digest()
@@ -61,7 +61,7 @@ def parcel(settings: Settings, kept: Kept, now: datetime) -> Parcel:
 
 
 def trouble(status: int) -> str:
-    """Why an answer does not mean that a notice has arrived; "" where it does."""
+    """Return the error of an answer, or "" if the notification was delivered."""
     return "" if 200 <= status < 300 else f"HTTP {status}"
 
 

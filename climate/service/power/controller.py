@@ -1,6 +1,6 @@
-"""The rounds after the power of hosts: those of the reservation pool that nobody needs are off, and up in time.
+"""Rounds of power saving: unused hosts of the reservation pool are switched off, and on again in time.
 
-What is to be switched is planned by `climate.domain.hosts.power_planner`.
+`climate.domain.hosts.power_planner` makes the plan.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,18 +27,18 @@ from climate.store.hosts.power import Supply
 log = structlog.get_logger(__name__)
 
 LOOK_AGAIN = timedelta(seconds=60)
-"""How often a host is looked at of which nothing is wanted."""
+"""Interval of checks of a host without a pending request."""
 
 MOST_AT_ONCE = 50
-"""Hosts that one round switches off: the cloud is asked about each of them."""
+"""Maximum number of hosts that one round switches off: the cloud is asked about each of them."""
 
 TRY_AGAIN = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=10)
-"""A supply that does not do as it is asked is left alone for ever longer."""
+"""Maximum interval of retries of a power supply that does not obey; the interval grows with each failure."""
 
 
 def rules(settings: Settings) -> Rules:
-    """How hosts are switched; InvalidInput where the settings contradict each other."""
+    """Return the parameters of power saving; raise InvalidInput if the settings contradict each other."""
     saving = settings.idle_off_after > 0
     return Rules.of_seconds(
         warm=settings.warm_hosts if saving else 0,
@@ -51,20 +51,20 @@ def rules(settings: Settings) -> Rules:
 
 
 def check(settings: Settings) -> None:
-    """SettingError where the settings of power saving contradict each other."""
+    """Raise SettingError if the settings of power saving contradict each other."""
     try:
         rules(settings)
     except InvalidInput as error:
-        raise SettingError(f"the settings of power saving cannot be used: {error}") from None
+        raise SettingError(f"the settings of power saving are invalid: {error}") from None
 
 
 def tend(climate: Climate) -> int:
-    """Switch what the plan says, and look after those that are on their way; how many were asked to go either way.
+    """Switch hosts as planned, and check those that are switching; return the number of new requests.
 
-    A constant number of statements for any number of hosts.  Two at a time do no harm: what is written is compared
-    with what was read, and what is asked twice is done once.
+    The number of statements is constant for any number of hosts. Two concurrent rounds are harmless, because
+    writes are compared with the values read, and repeated requests have no effect.
     """
-    found = work(climate, lambda conn, patient: _find(climate, conn))
+    found = work(climate, lambda conn, patient: _read_state(climate, conn))
     if found is None:
         return 0
     empty = _empty(climate, found)
@@ -75,15 +75,15 @@ def tend(climate: Climate) -> int:
     }
     jobs = switching.wish(climate, wanted, found.supplies)
     for job in jobs:
-        log.info("a host is to be switched", host=job.place.name, wish=job.wish, reason=found.reason(job))
-    switching.carry_out(climate, [*jobs, *found.to_look_at({job.place.host for job in jobs})])
+        log.info("host power change planned", host=job.place.name, wish=job.wish, reason=found.reason(job))
+    switching.carry_out(climate, [*jobs, *found.due_jobs({job.place.host for job in jobs})])
     return len(jobs)
 
 
-def _empty(climate: Climate, found: "_Found") -> frozenset[int]:
-    """Those to be switched off on which the cloud knows of no server, which somebody may have put there by hand.
+def _empty(climate: Climate, found: "_RoundState") -> frozenset[int]:
+    """Return the hosts to switch off on which the cloud has no server, such as one created by hand.
 
-    A host with servers is in use: its time of being idle begins anew.
+    A host with servers is in use, so its idle time begins anew.
     """
     going = [found.places[switch.host] for switch in found.switches if not switch.on][:MOST_AT_ONCE]
     used: dict[int, bool] = {}
@@ -91,7 +91,7 @@ def _empty(climate: Climate, found: "_Found") -> frozenset[int]:
         try:
             used[place.host] = bool(climate.cloud.servers_on(place.name))
         except CloudError as error:
-            log.warning("the cloud cannot say whether a host is empty: it stays on", host=place.name, error=str(error))
+            log.warning("host kept on: server count unknown", host=place.name, error=str(error))
     in_use = [host for host, has_servers in used.items() if has_servers]
     if in_use:
         work(climate, lambda conn, patient: power.use(conn, in_use, found.now))
@@ -99,14 +99,14 @@ def _empty(climate: Climate, found: "_Found") -> frozenset[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What there is to do."""
+class _RoundState:
+    """Work of a round."""
 
     places: Mapping[int, HostPlace]
     supplies: Mapping[int, Supply]
     needs: Mapping[int, datetime]
     due: frozenset[int]
-    """Hosts whose supplies are to be asked."""
+    """Hosts whose power supplies are to be asked."""
     switches: Sequence[Switch]
     settings: Settings
     now: datetime
@@ -114,8 +114,8 @@ class _Found:
     def reason(self, job: Job) -> str:
         return next(switch.reason for switch in self.switches if switch.host == job.place.host)
 
-    def to_look_at(self, others: Collection[int]) -> list[Job]:
-        """All whose turn it is but the others: those on their way are asked again for what is wanted."""
+    def due_jobs(self, others: Collection[int]) -> list[Job]:
+        """Return all due hosts except the others: those that are switching get their request again."""
         return [Job(self.places[h], self.supplies[h], self._again(h)) for h in sorted(self.due - set(others))]
 
     def _again(self, host: int) -> str | None:
@@ -126,7 +126,7 @@ class _Found:
         return OFF if kind else None
 
 
-def _find(climate: Climate, conn: Connection) -> _Found | None:
+def _read_state(climate: Climate, conn: Connection) -> _RoundState | None:
     known = power.listed(conn)
     if not known:
         return None
@@ -138,13 +138,13 @@ def _find(climate: Climate, conn: Connection) -> _Found | None:
     if not climate.settings.idle_off_after:
         switches = tuple(switch for switch in switches if switch.on)
     due = frozenset(host for host, supply in supplies.items() if _is_due(here[host], supply, now, climate.settings))
-    return _Found(here, supplies, needs, due, switches, climate.settings, now)
+    return _RoundState(here, supplies, needs, due, switches, climate.settings, now)
 
 
 def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> Machine:
-    """The host as the plan knows it.  One whose supply does not answer stays on; one that is off is tried all the same.
+    """Return the host as the planner's input. A host without an answer stays on; one that is off is tried anyway.
 
-    A host that is closed to new promises is no spare.
+    A host without permission for new allocations is no spare.
     """
     moving = supply is not None and (switching.is_coming(place, supply) or switching.is_going(place, supply))
     on = (supply.wanted == ON) if supply and moving else place.on
@@ -162,7 +162,7 @@ def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> 
 
 
 def _is_due(place: HostPlace, supply: Supply, now: datetime, settings: Settings) -> bool:
-    """Whether its supply is to be asked: at every look where something is under way, else now and then."""
+    """Return whether its power supply is due: always while a request is pending, otherwise at intervals."""
     moving = switching.is_coming(place, supply) or switching.is_going(place, supply)
     if supply.asked_at is None or (moving and switching.is_overdue(supply, now, settings)):
         return True
@@ -170,8 +170,8 @@ def _is_due(place: HostPlace, supply: Supply, now: datetime, settings: Settings)
     return now - supply.asked_at >= min(LONGEST_PAUSE, pause * (1 << min(supply.failures, 10)))
 
 
-def call_up(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace, str]:
-    """Have hosts of the reservation pool switched on; those that are not up yet, and how that stands."""
+def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace, str]:
+    """Switch on hosts of the reservation pool; return those that are not up yet, with their states."""
     numbers = [place.host for place in held if place.pool is Pool.RESERVATION]
 
     def look(conn: Connection, patient: bool) -> tuple[Mapping[int, HostPlace], Mapping[int, Supply], datetime]:

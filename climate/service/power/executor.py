@@ -1,4 +1,4 @@
-"""The hands on the power supplies: many asked at once, and none that is slow or broken keeps the others from theirs."""
+"""Parallel requests to power supplies, in which a slow or broken one does not delay the others."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,16 +21,17 @@ log = structlog.get_logger(__name__)
 
 AT_ONCE = 32
 PATIENCE = 2.0
-"""Seconds after which those that have answered are no longer kept waiting by those that have not."""
+"""Seconds after which the results of quick power supplies are returned without those of slow ones."""
 
 
 FRESH = 10.0
-"""Seconds for which the tokens of the last decisions, once read, count: a worker that stood still reads them again."""
+"""Seconds for which the tokens of the last decisions are valid after they were read; a paused worker reads them again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A host to be looked at, and what it is to be asked for unless it is so already: ON, OFF or nothing."""
+    """Host to check, and the state to request if it differs: ON, OFF or none."""
 
     place: HostPlace
     supply: Supply
@@ -39,20 +40,20 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What came of it."""
+class JobResult:
+    """Result of a job."""
 
     job: Job
     state: str | None
-    """None: its supply did not say."""
+    """None: its power supply gave no state."""
     error: str = ""
     refused: bool = False
-    """Another try is no use."""
+    """Set if another attempt is useless."""
 
 
 @dataclass
 class _Decisions:
-    """The tokens of the last decisions about the hosts of some jobs, in one statement for all of them."""
+    """Tokens of the last decisions about the hosts of some jobs, read in one statement."""
 
     climate: Climate
     hosts: Sequence[int]
@@ -61,7 +62,7 @@ class _Decisions:
     lock: Lock = field(default_factory=Lock)
 
     def refuse_late(self, job: Job) -> None:
-        """Return while a job is the last decision about its host, else raise PowerFenced."""
+        """Return if a job is the last decision about its host, otherwise raise PowerFenced."""
         with self.lock:
             if self.read_at is None or time.monotonic() - self.read_at > FRESH:
                 started = time.monotonic()
@@ -74,13 +75,13 @@ class _Decisions:
         try:
             return work(self.climate, lambda conn, patient: power.tokens(conn, self.hosts))
         except ClimateError as error:
-            raise PowerError(f"the database cannot say what was decided last: {error}") from error
+            raise PowerError(f"the last power decision cannot be read: {error}") from error
 
 
-def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
-    """Do the jobs, and give what came of them in two parts: of the quick ones, and of the others.
+def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[JobResult]]:
+    """Carry out the jobs, and yield the results in two parts: the quick ones, and the others.
 
-    To be called with no transaction open.
+    Call it with no transaction open.
     """
     if not jobs:
         return
@@ -93,11 +94,11 @@ def ask(climate: Climate, jobs: Sequence[Job]) -> Iterator[list[Seen]]:
                 yield sorted((_result(one) for one in part), key=lambda seen: seen.job.supply.host)
 
 
-def _result(future: "Future[Seen]") -> Seen:
+def _result(future: "Future[JobResult]") -> JobResult:
     return future.result()
 
 
-def _do(climate: Climate, job: Job, decisions: _Decisions) -> Seen:
+def _do(climate: Climate, job: Job, decisions: _Decisions) -> JobResult:
     state = None
     try:
         driver, target = _reached(climate, job)
@@ -106,13 +107,13 @@ def _do(climate: Climate, job: Job, decisions: _Decisions) -> Seen:
             decisions.refuse_late(job)
             _switch(driver, target, job)
     except (PowerRefused, Unreadable) as error:
-        return Seen(job, state, str(error), refused=True)
+        return JobResult(job, state, str(error), refused=True)
     except PowerError as error:
-        return Seen(job, state, str(error))
-    except Exception as error:  # noqa: BLE001  drivers may be strangers', and what their errors say may be secret
-        log.error("a power driver failed", driver=job.supply.driver, host=job.place.name, error=type(error).__name__)
-        return Seen(job, state, f"the driver {job.supply.driver} failed: {type(error).__name__}")
-    return Seen(job, state if state in (ON, OFF) else UNKNOWN)
+        return JobResult(job, state, str(error))
+    except Exception as error:  # noqa: BLE001  drivers may be of other packages, and their errors may contain secrets
+        log.error("power driver failed", driver=job.supply.driver, host=job.place.name, error=type(error).__name__)
+        return JobResult(job, state, f"the driver {job.supply.driver} failed: {type(error).__name__}")
+    return JobResult(job, state if state in (ON, OFF) else UNKNOWN)
 
 
 def _switch(driver: PowerDriver, target: Target, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""The power of hosts as admins see it: how each is switched, how that stands, by hand, and what was saved."""
+"""Power of hosts for admins: settings, state, switching by hand, and energy saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from climate.store.hosts import host_facts, pool_membership, power, power_histor
 from climate.store.hosts.power import Supply
 
 USED = frozenset({Pool.LENT, Pool.RECYCLING, Pool.DRAINING, Pool.CLEANING})
-"""Pools whose hosts are in somebody's use."""
+"""Pools whose hosts are in use."""
 
 MOST_SETTINGS = 64
 LONGEST_REPORT = timedelta(days=366)
@@ -34,7 +34,7 @@ USUAL_REPORT = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """How a host is to be switched: its driver, that one's settings with the secrets among them, and what it draws."""
+    """Power settings of a host: the driver, its settings including secrets, and the power draw."""
 
     driver: str
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -43,7 +43,7 @@ class Wiring:
 
 @dataclass(frozen=True, slots=True)
 class Powered:
-    """A host that can be switched.  `secrets` are the names of those that are set; nobody is told what they are."""
+    """Host with power settings. `secrets` are the names of the secrets; their values are never shown."""
 
     place: HostPlace
     supply: Supply
@@ -52,7 +52,7 @@ class Powered:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Hours that hosts were off within a time.  `names` are those of the hosts in the report, by number."""
+    """Hours that hosts were off within a period. `names` are those of the hosts in the report, by number."""
 
     start: datetime
     end: datetime
@@ -68,7 +68,7 @@ def put(
     *,
     dry_run: bool = False,
 ) -> Powered:
-    """Say how a host is switched, anew and as a whole; InvalidInput names what its driver does not accept."""
+    """Set the power settings of a host, as a whole; raise InvalidInput for settings that the driver refuses."""
     require(caller, "power:put")
     chosen = _driver(climate, wiring.driver)
     accepted = _accepted(chosen, wiring.settings)
@@ -88,13 +88,13 @@ def put(
 
 
 def get(climate: Climate, caller: Caller, host_id: str) -> Powered:
-    """How a host is switched, and how that stands; NotFound where it cannot be."""
+    """Return the power settings and state of a host; raise NotFound without settings."""
     require(caller, "power:get")
     return work(climate, lambda conn, patient: _get(climate, conn, host_id))
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Powered]:
-    """All hosts that can be switched, in the order of their numbers."""
+    """Return all hosts with power settings, in the order of their numbers."""
     require(caller, "power:get")
     after = 0 if marker is None else marker_number(marker)
 
@@ -107,9 +107,9 @@ def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: i
 
 
 def clear(climate: Climate, caller: Caller, host_id: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Switch a host no more; Conflict while it is off, or going, for nobody would switch it on again.
+    """Remove the power settings of a host; raise Conflict while it is off or going off.
 
-    Forced, it counts as on from then.
+    Nobody would switch it on again. With `force` it counts as on from then.
     """
     require(caller, "power:delete")
 
@@ -129,7 +129,7 @@ def clear(climate: Climate, caller: Caller, host_id: str, *, force: bool = False
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """What an admin wants of a host's power.  `hard` cuts it; `force` also does where the host is in use."""
+    """Request of an admin for a host's power. `hard` cuts it; `force` also applies if the host is in use."""
 
     on: bool
     hard: bool = False
@@ -141,10 +141,10 @@ class ByHand:
 
 
 def switch(climate: Climate, caller: Caller, host_id: str, wanted: ByHand, *, dry_run: bool = False) -> Powered:
-    """Switch a host by hand; it follows later, and the plan may switch it again when it has rested.
+    """Request to switch a host; the plan may switch it again after its minimum time.
 
-    Conflict where it is in use, or on its way the other way, or its supply
-    refuses; Unavailable where that does not answer.
+    Raises Conflict if it is in use, is switching the other way, or its power supply refuses. Raises Unavailable
+    if the power supply does not answer.
     """
     require(caller, "power:switch")
     found = get_for(climate, host_id)
@@ -185,7 +185,7 @@ def _refuse_in_use(climate: Climate, place: HostPlace, servers: int, need: datet
 
 
 def _withdraw(climate: Climate, job: Job) -> None:
-    """What could not be asked is no longer wanted, unless somebody wants something else by now."""
+    """Withdraw a request that could not be sent, unless there is a newer one."""
 
     def act(conn: Connection, patient: bool) -> None:
         known = power.of(conn, [job.place.host]).get(job.place.host)
@@ -196,7 +196,7 @@ def _withdraw(climate: Climate, job: Job) -> None:
 
 
 def report(climate: Climate, caller: Caller, start: datetime | None, end: datetime | None) -> Saved:
-    """Hours that each host was off, and kWh where it is known what it draws; the last 30 days where nobody says."""
+    """Return the hours that each host was off, and kWh if its power draw is known; by default of the last 30 days."""
     require(caller, "power:get")
 
     def act(conn: Connection, patient: bool) -> Saved:
@@ -204,9 +204,9 @@ def report(climate: Climate, caller: Caller, start: datetime | None, end: dateti
         until = min(end, now) if end else now
         since = start or until - USUAL_REPORT
         if not since < until:
-            raise InvalidPeriod("A report ends after it starts, and starts before now")
+            raise InvalidPeriod("A report must start before now, and end after its start")
         if until - since > LONGEST_REPORT:
-            raise InvalidPeriod(f"A report is on {LONGEST_REPORT.days} days at most")
+            raise InvalidPeriod(f"A report covers {LONGEST_REPORT.days} days at most")
         told = power_history.between(conn, since, until)
         watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
         saved = power_planner.saved(told.history, until, since, watts or None)
@@ -216,7 +216,7 @@ def report(climate: Climate, caller: Caller, start: datetime | None, end: dateti
 
 
 def get_for(climate: Climate, host_id: str) -> Powered:
-    """How a host is switched, for who has been let in already."""
+    """Return the power settings of a host for an authorized caller."""
     return work(climate, lambda conn, patient: _get(climate, conn, host_id))
 
 
@@ -242,7 +242,7 @@ def _driver(climate: Climate, name: str) -> PowerDriver:
 
 
 def _accepted(driver: PowerDriver, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the driver makes of the settings.  No message of theirs repeats a value."""
+    """Return the settings as the driver accepts them. No error message contains a value."""
     if len(settings) > MOST_SETTINGS:
         raise InvalidInput(f"A host has {MOST_SETTINGS} power settings at most")
     schema = driver.schema()

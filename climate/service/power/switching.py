@@ -1,7 +1,7 @@
-"""Switch hosts: write the wish down, ask their supplies, and write down what was seen.
+"""Switching of hosts: record the request, call the power supplies, and record the observed states.
 
-The wish comes first, under the host's row lock: whoever books the host later
-finds it on its way off, and whoever booked it earlier keeps it on.
+The request is recorded first, under the host's row lock. A later allocation of the host then sees it going
+off, and an earlier one keeps it on.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ from climate.context import Climate
 from climate.domain.facts import HostFact, HostMoved, HostSwitched
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import HostPlace, Pool
-from climate.domain.hosts.power_state import Glance, Patience, Verdict, coming, going, judge
+from climate.domain.hosts.power_state import PowerObservation, PowerTimeLimits, Verdict, coming, going, judge
 from climate.domain.notifications import Notice
 from climate.domain.policy import Caller
 from climate.power import OFF, ON, UNKNOWN
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.service.power import executor
-from climate.service.power.executor import Job, Seen
+from climate.service.power.executor import Job, JobResult
 from climate.service.transaction import work
 from climate.settings import Settings
 from climate.store import locks
@@ -37,18 +37,18 @@ log = structlog.get_logger(__name__)
 AUTHOR = Caller("climate:power", "")
 
 TOLD_AFTER = 3
-"""Failures in a row of which admins are told."""
+"""Number of consecutive failures after which admins are notified."""
 
 FAILURES = frozenset({Verdict.STAYED_OFF, Verdict.STAYED_ON})
 
 NOT_ASKED = "not asked for by climate"
 
 Word = Mapping[str, str | None]
-"""What the cloud says is wrong with each host."""
+"""Problem of each host as the cloud reports it."""
 
 
-def patience(settings: Settings) -> Patience:
-    return Patience(timedelta(seconds=settings.power_timeout), timedelta(seconds=settings.service_down_seconds))
+def patience(settings: Settings) -> PowerTimeLimits:
+    return PowerTimeLimits(timedelta(seconds=settings.power_timeout), timedelta(seconds=settings.service_down_seconds))
 
 
 def is_coming(place: HostPlace, supply: Supply) -> bool:
@@ -60,22 +60,22 @@ def is_going(place: HostPlace, supply: Supply) -> bool:
 
 
 def is_overdue(supply: Supply, now: datetime, settings: Settings) -> bool:
-    """Whether it should be as it was asked to be by now."""
+    """Return whether it should be in the requested state by now."""
     return supply.wanted_at is not None and now - supply.wanted_at >= patience(settings).switching
 
 
 def far(need: datetime | None, settings: Settings, now: datetime) -> bool:
-    """Whether the host can be off for a while before anybody needs it."""
+    """Return whether the host can be off for a while before anybody needs it."""
     return need is None or need - now > timedelta(seconds=settings.power_on_lead + settings.least_off)
 
 
 def wish(
     climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[int, Supply], *, hard: bool = False
 ) -> list[Job]:
-    """Write down what these hosts are to be, and give what is to be asked for it; one that was
-    promised, moved or switched by others meanwhile is left out.
+    """Record the requested states of these hosts, and return the jobs for their power supplies.
 
-    Off goes no host of the reservation pool that is needed soon, unless its power is to be cut (`hard`).
+    Skips hosts that others have allocated, moved or switched meanwhile. A host of the reservation pool that is
+    needed soon is not switched off, unless its power is to be cut (`hard`).
     """
 
     def act(conn: Connection, patient: bool) -> list[Job]:
@@ -97,9 +97,9 @@ def wish(
     return work(climate, act) if wanted else []
 
 
-def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[Seen]:
-    """Ask the supplies, and write down what was seen; what came of each job."""
-    told: list[Seen] = []
+def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
+    """Call the power supplies, and record the observed states; return the result of each job."""
+    told: list[JobResult] = []
     for part in executor.ask(climate, jobs):
         word = _word(climate, part)
         failed = work(climate, partial(_record, climate, part, word))
@@ -108,31 +108,31 @@ def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[Seen]:
     return told
 
 
-def _word(climate: Climate, seen: Iterable[Seen]) -> Word | None:
-    """What the cloud says of its hosts, where somebody has to know; None where it does not answer."""
+def _word(climate: Climate, seen: Iterable[JobResult]) -> Word | None:
+    """Return the cloud's report on its hosts, if needed; None if it does not answer."""
     if not any(one.state == ON and not one.job.place.on for one in seen):
         return {}
     try:
         return climate.cloud.health()
     except CloudError as error:
-        log.warning("the cloud cannot say which hosts are up", error=str(error))
+        log.warning("host health unknown: cloud unreachable", error=str(error))
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A host with what was seen of it, and what that means."""
+    """Host with its observed state, and the verdict on it."""
 
     place: HostPlace
     supply: Supply
-    seen: Seen
+    seen: JobResult
     verdict: Verdict
     used: bool
-    """Whether somebody counts on it now."""
+    """Set if somebody uses it or counts on it now."""
 
     @property
     def fails(self) -> bool:
-        """It was to be there for leases, and is not."""
+        """Return whether it should be available for leases and is not."""
         return self.verdict is Verdict.STAYED_OFF and self.place.pool is Pool.RESERVATION
 
     @property
@@ -141,25 +141,27 @@ class _Turn:
 
 
 def _record(
-    climate: Climate, part: Sequence[Seen], word: Word | None, conn: Connection, patient: bool
+    climate: Climate, part: Sequence[JobResult], word: Word | None, conn: Connection, patient: bool
 ) -> list[HostPlace]:
-    """Record facts, notes and notices of what was seen; return the hosts that have failed by it.
+    """Record facts, notes and notifications for observed states; return the hosts that have failed.
 
-    A host whose supply or wish was changed meanwhile is judged at the next look.
+    A host whose power settings or request changed meanwhile is judged at the next check.
     """
     now = climate.now(conn)
     turns = _turns(climate, conn, part, word, now)
     moved = _write(conn, turns, now)
     for turn in turns:
         if turn.verdict is not Verdict.AS_BEFORE:
-            log.info("a host was switched", host=turn.place.name, outcome=turn.verdict, error=turn.seen.error)
+            log.info("host power changed", host=turn.place.name, outcome=turn.verdict, error=turn.seen.error)
     return [place for place in moved if place.pool is Pool.FAILED and place.since == now]
 
 
-def _turns(climate: Climate, conn: Connection, part: Sequence[Seen], word: Word | None, now: datetime) -> list[_Turn]:
-    """Judge what was seen; where something changes, once more with the hosts locked.
+def _turns(
+    climate: Climate, conn: Connection, part: Sequence[JobResult], word: Word | None, now: datetime
+) -> list[_Turn]:
+    """Judge the observed states; where something changes, once more with the hosts locked.
 
-    Hosts are left out that were removed, or whose supply or wish was changed meanwhile.
+    Skips hosts that were removed, or whose power settings or request changed meanwhile.
     """
     numbers = [seen.job.supply.host for seen in part]
     needs = power.needs(conn, numbers)
@@ -175,7 +177,7 @@ def _turns(climate: Climate, conn: Connection, part: Sequence[Seen], word: Word 
 
 
 def _write(conn: Connection, turns: Sequence[_Turn], now: datetime) -> list[HostPlace]:
-    """Record the facts and the notices of turns; return the places of the hosts that have facts."""
+    """Record the facts and notifications of turns; return the memberships of the hosts with facts."""
     failing = sum(turn.fails for turn in turns)
     tokens = iter(event_claims.tokens(conn, failing) if failing else ())
     facts = [(turn.place, list(_facts(turn, now, next(tokens) if turn.fails else 0))) for turn in turns]
@@ -186,7 +188,7 @@ def _write(conn: Connection, turns: Sequence[_Turn], now: datetime) -> list[Host
 
 def _judged(
     climate: Climate,
-    part: Sequence[Seen],
+    part: Sequence[JobResult],
     present: Mapping[int, HostPlace],
     needs: Mapping[int, datetime],
     word: Word | None,
@@ -202,9 +204,9 @@ def _judged(
     return turns
 
 
-def _glance(place: HostPlace, seen: Seen, used: bool, word: Word | None) -> Glance:
+def _glance(place: HostPlace, seen: JobResult, used: bool, word: Word | None) -> PowerObservation:
     supply = seen.job.supply
-    return Glance(
+    return PowerObservation(
         on=place.on,
         since=supply.since,
         wanted=supply.wanted,
@@ -227,7 +229,7 @@ def _noted(turn: _Turn, known: Supply, now: datetime) -> Supply:
         asked_at=now,
         state=seen.state or UNKNOWN,
         seen_at=now if seen.state else known.seen_at,
-        # One that would not go off counts as switched on just now, lest it be asked again and again.
+        # A host that did not go off counts as just switched on, so that it is not asked again at once.
         changed_at=known.changed_at if verdict in (Verdict.AS_BEFORE, Verdict.STAYED_OFF) else now,
         used_at=now if turn.used else known.used_at,
         failures=_failures(turn, known),
@@ -236,7 +238,7 @@ def _noted(turn: _Turn, known: Supply, now: datetime) -> Supply:
 
 
 def _failures(turn: _Turn, known: Supply) -> int:
-    if turn.seen.refused:  # told at once, and once
+    if turn.seen.refused:  # notified at once, and once
         return max(known.failures + 1, TOLD_AFTER)
     return known.failures + 1 if turn.seen.error or turn.verdict in FAILURES else 0
 
@@ -257,7 +259,7 @@ def _trouble(turn: _Turn) -> str:
 
 
 def _notices(turn: _Turn) -> Iterator[Notice]:
-    """To admins, about what they would not expect."""
+    """Yield notifications to admins about unexpected states."""
     name, verdict = turn.place.name, turn.verdict
     if verdict in FAILURES:
         yield _notice(turn, "power.failed", f"Host {name}: {_trouble(turn)}")

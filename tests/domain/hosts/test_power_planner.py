@@ -163,10 +163,10 @@ def test_when_to_look_again_for_spares_with_room() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"warm": -1}, "warm is -1: it is a whole number"),
+        ({"warm": -1}, "warm is -1: it must be a whole number"),
         ({"warm": 1.5}, "warm is 1.5"),
         ({"warm": True}, "warm is True"),
-        ({"idle_off_after": -1}, "idle_off_after is -1 day, 23:59:59: it lies between 0 and 365 days"),
+        ({"idle_off_after": -1}, "idle_off_after is -1 day, 23:59:59: it must lie between 0 and 365 days"),
         ({"least_on": 10**9}, "least_on is"),
         ({"least_off": float("nan")}, "least_off is nan seconds"),
         ({"boot": float("inf")}, "boot is inf seconds"),

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
-from climate.domain.hosts.power_state import Glance, Patience, Verdict, judge
+from climate.domain.hosts.power_state import PowerObservation, PowerTimeLimits, Verdict, judge
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-PATIENCE = Patience(timedelta(minutes=10), timedelta(minutes=1))
-RESTING = Glance(True, NOW - timedelta(hours=1), None, None, "on", True)
+PATIENCE = PowerTimeLimits(timedelta(minutes=10), timedelta(minutes=1))
+RESTING = PowerObservation(True, NOW - timedelta(hours=1), None, None, "on", True)
 LONG_AGO, JUST_NOW = NOW - timedelta(minutes=10), NOW - timedelta(minutes=9, seconds=59)
 BEFORE, UP, OFF, STAYED_OFF, STAYED_ON = Verdict
 
@@ -52,7 +52,9 @@ def test_nothing_comes_up_that_is_up_and_nothing_goes_that_is_off() -> None:
         (True, False), (None, "on", "off"), ("on", "off", "unknown", ""), (True, False, None), (True, False),
         (True, False), (LONG_AGO, JUST_NOW),
     ):  # fmt: skip
-        seen = judge(Glance(on, LONG_AGO, wanted, at if wanted else None, state, well, refused, idle), NOW, PATIENCE)
+        seen = judge(
+            PowerObservation(on, LONG_AGO, wanted, at if wanted else None, state, well, refused, idle), NOW, PATIENCE
+        )
         assert seen in ({BEFORE, OFF, STAYED_ON} if on else {BEFORE, UP, STAYED_OFF})
         assert seen is not UP or (state == "on" and well)
         assert seen is not OFF or state == "off"

@@ -96,7 +96,7 @@ def test_a_no_is_handed_on_in_its_words_and_nothing_is_kept(
 )
 def test_a_no_without_words_is_a_no(asked: Climate, receiver: Receiver, clock: Clock, body: bytes) -> None:
     receiver.answer = lambda exchange: exchange.say(403, body)
-    with pytest.raises(Forbidden, match="does not agree"):
+    with pytest.raises(Forbidden, match="rejected this lease"):
         make(asked, clock)
 
 

@@ -12,7 +12,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
-from climate.domain.status import LeaseStatus
+from climate.domain.status import EventKind, LeaseStatus
 from climate.service.host_operations import cleaning, failures, recycling
 from climate.service.journal import check
 from tests.conftest import ADMIN, Clock
@@ -87,7 +87,7 @@ def test_a_hook_that_takes_its_time_is_waited_for(hooked: Climate, clock: Clock)
     clock.forward(minutes=1)
     assert (cleaning.tend(hooked, work.append), len(work)) == (0, 1)
     run_due(hooked)
-    start = get(hooked, lease).event("start_lease")  # type: ignore[arg-type]
+    start = get(hooked, lease).event(EventKind.START)
     assert (start.status, start.attempts) == ("UNDONE", 0)
     assert "not ready yet: " in str(start.reason)
     work.pop()()

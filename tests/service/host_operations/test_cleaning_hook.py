@@ -247,7 +247,7 @@ def test_a_host_fails_whose_run_nobody_can_see_and_an_admin_decides(
         reason = conn.scalar(text("SELECT pool_reason FROM hosts WHERE id = :host"), {"host": host})
     assert (pool_of(hooked, host), reason) == (
         Pool.FAILED,
-        "not cleaned: nobody knows whether its run on w7, process 1234, is over",
+        "not cleaned: it is unknown if its run on w7, process 1234, is over",
     )
     failures.heal(hooked, ADMIN, str(host))
     recycling.tend(hooked)

@@ -81,7 +81,7 @@ def test_hosts_that_are_worked_on_are_in_maintenance(climate: Climate, cloud: Fa
 def test_maintenance_is_not_planned_for_a_host_that_was_moved_meanwhile(climate: Climate) -> None:
     seen = place(climate, 1).version
     move(climate, ADMIN, Order(("1",), Pool.FAILED))
-    with pytest.raises(Conflict, match="Someone else moved a host at the same moment"):
+    with pytest.raises(Conflict, match="A host was moved concurrently"):
         maintenance.plan(climate, ADMIN, maintenance.Order("1", None, None, "fans", version=seen))
     assert where(climate)[Pool.FAILED] == {1}
 
@@ -229,8 +229,8 @@ def test_it_is_not_moved_while_an_event_works_on_it(climate: Climate, clock: Clo
     [
         (Order([], Pool.FAILED), InvalidInput, "1 to 1000 hosts"),
         (Order(["1"] * 1001, Pool.FAILED), InvalidInput, "1 to 1000 hosts"),
-        (Order(["1"], Pool.LENT), InvalidInput, "known are multi-tenant, draining, reservation, maintenance, failed"),
-        (Order(["1"], Pool.RECYCLING), InvalidInput, "by hand"),
+        (Order(["1"], Pool.LENT), InvalidInput, "allowed are multi-tenant, draining, reservation, maintenance, failed"),
+        (Order(["1"], Pool.RECYCLING), InvalidInput, "by an admin"),
         (Order(["1"], Pool.DRAINING), IllegalMove, "cannot go to draining"),
         (Order(["1"], Pool.FAILED, "x" * 256), InvalidInput, "255 characters"),
         (Order(["1", "h9", "99"], Pool.FAILED), NotFound, "'h9', '99'"),
@@ -288,7 +288,7 @@ def test_of_two_admins_at_once_one_wins(climate: Climate, engine: Engine, cloud:
         results = at_once(*[lambda order=order: move(climate, ADMIN, order) for order in orders])
     (lost,) = [one for one in results if not isinstance(one, list)]
     assert isinstance(lost, Conflict)
-    assert "Someone else moved a host" in str(lost)
+    assert "A host was moved concurrently" in str(lost)
     reasons = [place(climate, number).reason for number in range(1, 5)]
     assert reasons in (["a", "a", "a", "by a test"], ["by a test", "by a test", "b", "b"])
     assert check.differences(climate) == []
@@ -305,7 +305,7 @@ def test_of_two_admins_at_once_one_wins_the_reservation_pool(climate: Climate, c
             rival[0] = move(climate, ADMIN, Order(["1"], Pool.FAILED, "quicker"))
 
     cloud.watch = another
-    with pytest.raises(Conflict, match="Someone else moved a host"):
+    with pytest.raises(Conflict, match="A host was moved concurrently"):
         move(climate, ADMIN, Order(["1"], Pool.RESERVATION))
     reconcile.mend(climate)
     assert (place(climate, 1).pool, in_cloud(cloud)["failed"]) == (Pool.FAILED, {"h1"})

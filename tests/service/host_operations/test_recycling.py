@@ -11,7 +11,7 @@ from climate.cloud.fake import FakeCloud, host
 from climate.context import Climate
 from climate.domain.hosts.pools import Deadline, HostPlace, Pool
 from climate.domain.lease import Lease
-from climate.domain.status import LeaseStatus
+from climate.domain.status import EventKind, LeaseStatus
 from climate.service.host_operations import cleaning, pools, recycling
 from climate.service.host_operations.recycling import Ahead
 from climate.service.journal import check
@@ -128,7 +128,7 @@ def test_the_lead_leaves_time_for_cleaning(cleaned: Climate, clock: Clock, cloud
     clock.time = lease.period.start
     run_due(cleaned)
     assert get(cleaned, lease).status is LeaseStatus.ACTIVE
-    assert get(cleaned, lease).event("start_lease").outcome == "OK"  # type: ignore[arg-type]
+    assert get(cleaned, lease).event(EventKind.START).outcome == "OK"
 
 
 def test_the_next_lease_is_moved_where_that_was_agreed(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

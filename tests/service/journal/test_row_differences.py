@@ -136,7 +136,7 @@ def forge(conn: Connection, projected: Projected, column: str, row: str) -> bool
 
 
 def found(conn: Connection) -> list[check.Difference]:
-    return check.told(row_differences.compare(conn, journal.streams(conn, row_differences.FIRST, 10_000)))
+    return check.as_differences(row_differences.compare(conn, journal.streams(conn, row_differences.FIRST, 10_000)))
 
 
 def rows_of(conn: Connection, projected: Projected) -> list[str]:

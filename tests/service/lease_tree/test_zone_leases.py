@@ -490,5 +490,5 @@ def test_refusal_of_a_hold_names_the_child_that_did_not_answer(family: Family) -
         return pass_on()
 
     family.between("left", cut_holds)
-    with pytest.raises(Unavailable, match=r"^The zone left does not answer: what was held is given back"):
+    with pytest.raises(Unavailable, match=r"^The zone left does not answer: all parts are released"):
         family.make(hosts_wanted(2, zone="left"))

@@ -64,9 +64,9 @@ def test_servers_on_the_hosts_of_another_cloud_are_booted_there(
     clock.forward(hours=1)
     run_due(climate)
     lender = replace(climate, settings=replace(climate.settings, cloud="openstack"))
-    with pytest.raises(Conflict, match="booted there"):
+    with pytest.raises(Conflict, match="boot their servers there"):
         server_boot.admit(lender, MEMBER, reservation(lease))
-    with pytest.raises(Conflict, match="booted there"):
+    with pytest.raises(Conflict, match="boot their servers there"):
         reserve(lender, cloud)
     assert list(cloud.sleeping()) == []
 
@@ -198,7 +198,7 @@ def test_a_server_whose_lease_may_be_there_is_left_to_the_sweep(
             killer.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": ours})
 
     event.listen(engine, "commit", cut)
-    with pytest.raises(Undecided, match="may have been done"):
+    with pytest.raises(Undecided, match="check if the request took effect"):
         reserve(climate, cloud)
     event.remove(engine, "commit", cut)
     other.dispose()
