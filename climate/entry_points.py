@@ -1,6 +1,6 @@
-"""Entry points of the installed packages by group, read once in a process.
+"""Entry points of the installed packages by group, read once per process.
 
-`importlib.metadata` reads the files of every installed package at each look, and a start looks a dozen times.
+`importlib.metadata` reads the files of every installed package at each call, and a start needs a dozen calls.
 """
 
 import sys
@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoints, SelectableGroups, entry_points
 
 
 def installed(group: str) -> EntryPoints:
-    """Return the entry points of a group; packages that come to the same folders later are seen by a new process."""
+    """Return the entry points of a group. Packages that are installed later are visible to new processes only."""
     return _all(tuple(sys.path)).select(group=group)
 
 

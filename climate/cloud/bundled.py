@@ -1,4 +1,4 @@
-"""The port over the bundled cloud: direct calls, work rung for."""
+"""Cloud interface over the bundled cloud: direct calls, and wake-ups for asynchronous work."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -56,7 +56,7 @@ _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Trouble]], ...] = (
 
 @contextmanager
 def _port() -> Iterator[None]:
-    """Errors of the bundled cloud in the words of the port."""
+    """Translate errors of the bundled cloud into those of the cloud interface."""
     try:
         yield
     except errors.ComputeError as error:
@@ -72,7 +72,7 @@ def _in_words_of_the_port(error: errors.ComputeError) -> Trouble:
 
 @dataclass(frozen=True)
 class BundledCloud:
-    """Hosts are the nodes of the bundled cloud, pools its aggregates."""
+    """Cloud interface in which hosts are nodes of the bundled cloud, and pools are its aggregates."""
 
     compute: Compute
 
@@ -238,7 +238,7 @@ class BundledCloud:
             host_drain.evacuate(self.compute, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
-        # One that goes while it is asked for is one that is gone.
+        # A server that is deleted meanwhile counts as deleted.
         with _port(), suppress(errors.NotFound):
             self._ask(server_id, DELETE, token)
 

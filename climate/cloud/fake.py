@@ -1,4 +1,4 @@
-"""A cloud in memory, that can be broken in the ways a real one breaks.  Ships with the engine, for tests of plugins."""
+"""In-memory cloud that can simulate the failures of a real one. Ships with the engine, for tests of plugins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,13 +30,13 @@ from climate.connections import Insert
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:
-    """An ordinary host, for tests that do not care what it is like."""
+    """Return an ordinary host, for tests that do not depend on its properties."""
     return CloudHost(name, f"service-of-{name}", vcpus, memory_mb, local_gb, "", "fake", 1, "nova", 0)
 
 
 @dataclass
 class FakeCloud(Pretence):
-    """Implements the port."""
+    """In-memory implementation of the cloud interface."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with self._verb("find_hosts", name):
