@@ -46,5 +46,5 @@ class Subject(StrEnum):
 
 
 def idempotent_request(*words: str) -> int:
-    """Return the lock key of an idempotent request: 64 bits of the hash of its key and owner."""
+    """Return the lock key of an idempotent request: 64 bits of the hash of its identifying words."""
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8], signed=True)

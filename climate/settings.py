@@ -1,4 +1,4 @@
-"""All that can be set from outside.  Nothing else reads the environment."""
+"""All settings. No other module reads the environment."""
 
 import os
 import socket
@@ -9,26 +9,26 @@ from typing import Any, Self
 
 
 class SettingError(Exception):
-    """A setting has a value that cannot be used."""
+    """A setting has an unusable value."""
 
 
 FLAG = ("true", "false")
 
 
 def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, words: tuple[str, ...] = ()) -> Any:
-    """A setting; numbers lie between `least` and `most`, texts are one of `words` where there are any."""
+    """Define a setting; numbers lie between `least` and `most`, texts are one of `words` if there are any."""
     words = FLAG if isinstance(default, bool) else words
     return field(default=default, metadata={"says": says, "least": least, "most": most, "words": words})
 
 
 def _secret(says: str) -> Any:
-    """A setting that is not shown with the others."""
+    """Define a setting that is never shown."""
     return field(default="", repr=False, metadata={"says": says, "least": 0, "most": 0, "words": ()})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One field per setting; the variable is CLIMATE_ and the field's name in capitals."""
+    """One field per setting; its environment variable is CLIMATE_ and the field's name in capitals."""
 
     home: Path = _setting(Path("var"), "Where everything that changes is kept: stores, servers, logs, clouds.yaml.")
     host: str = _setting("127.0.0.1", "Address the web process listens on.")
@@ -400,7 +400,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Settings from CLIMATE_* variables; SettingError names the first that cannot be used."""
+        """Return the settings from CLIMATE_* variables. Raise SettingError that names the first unusable one."""
         given = {
             f: environ[f"CLIMATE_{f.name.upper()}"] for f in fields(cls) if environ.get(f"CLIMATE_{f.name.upper()}")
         }
@@ -436,5 +436,5 @@ def _read(setting: "Field[Any]", text: str) -> Any:
 
 
 def environment() -> Mapping[str, str]:
-    """The environment of the process, for its entry point to hand on."""
+    """Return the environment of the process, for its entry point to pass on."""
     return dict(os.environ)

@@ -58,9 +58,7 @@ class BundledCells:
         return [Child(CELL, 0, path) for path in sorted((named | set(self.silent_since)) - asked)]
 
     def _answering(self, cell: Cell, now: datetime) -> Iterator[str]:
-        """Return the paths of a child and the cells below it, without those that have been silent since a missed
-        deadline.
-        """
+        """Yield the paths of a child and of the cells below it, except those that are still silent."""
         for path, age in _below(paths.join(self.compute.cells.name, cell.name), cell.children):
             since = self.silent_since.get(path)
             heard = since is not None and cell.last_seen is not None and cell.last_seen - age > since
@@ -101,7 +99,7 @@ class BundledCells:
 def _below(
     path: str, children: Sequence[Mapping[str, Any]], age: timedelta = timedelta(0)
 ) -> Iterator[tuple[str, timedelta]]:
-    """Return (path, age of its last report in that of the child) of a cell and of the cells below it that reported."""
+    """Yield (path, age of its last report in that of the child) of a cell and of the cells below it that reported."""
     yield path, age
     for child in children:
         name, further, seconds = child.get("name"), child.get("children"), child.get("age")

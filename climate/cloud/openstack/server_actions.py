@@ -85,7 +85,7 @@ def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
 
 
 def delete(remote: Remote, server_id: str, token: int) -> None:
-    """Delete a server, and its token if it does not exist."""
+    """Delete a server; if it does not exist, delete its token instead."""
     server = servers.look(remote, server_id)
     seen = aggregates.look(remote)
     if server is None:
@@ -106,7 +106,7 @@ def _fit(remote: Remote, server_id: str, token: int) -> Body:
 
 
 def _confirm_resize(remote: Remote, server: Body) -> None:
-    """Confirm a pending resize: the cloud can neither snapshot nor suspend such a server."""
+    """Confirm a pending resize and raise NotYet: the cloud can neither snapshot nor suspend a resized server."""
     if server["status"] == RESIZED:
         _act(remote, server["id"], "confirmResize", None)
         raise NotYet(f"server {server['id']} keeps its new size")
