@@ -26,12 +26,12 @@ class Count(fields.Integer):
 
 
 def is_requirement(text: str) -> None:
-    """Return a valid requirement. Raise InvalidRequirements with the text that Blazar uses."""
+    """Raise InvalidRequirements, with the text that Blazar uses, for an invalid requirement."""
     requirements.parse(text)
 
 
 def is_cell(text: str) -> None:
-    """Return a cell name, or a path of names joined by '!'. Raise ValidationError otherwise."""
+    """Raise ValidationError for a value that is neither a cell name nor a path of names joined by '!'."""
     if len(text) > LONGEST_PATH or not CELL_PATH.fullmatch(text):
         raise ValidationError(f"Must be a name of a cell or a path like top!left, got {text[:80]!r}.")
 

@@ -149,7 +149,7 @@ class MemoryDriver:
 
 
 def _answers(machine: Machine, host: str, timeout: float) -> None:
-    """Return if the machine's supply answers; raise the error of its fault otherwise."""
+    """Raise the error of the machine's fault, if it has one that keeps the supply from answering."""
     match machine.trouble:
         case Trouble.FAILS:
             raise PowerError(f"the power supply of {host} failed")
