@@ -113,7 +113,7 @@ class Ask:
 
 
 def with_grace(ask: Ask) -> dict[str, Any]:
-    """Return the spec with its grace period. Raise InvalidInput for one that the operator does not allow owners to set."""
+    """Return the spec with its grace period. Raise InvalidInput for one that the operator does not allow."""
     before = ask.present.spec.get("grace_period") if ask.present else None
     wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
     if wanted > longest and wanted != before and not ask.caller.is_admin:
@@ -232,7 +232,7 @@ def load(chosen: str = "") -> Plugins:
 
 
 def loaded(entry: EntryPoint) -> ResourcePlugin:
-    """Return the plugin of an entry point. Raise SettingError when it cannot be imported, or has another resource type."""
+    """Return the plugin of an entry point. Raise SettingError if it cannot be imported or has another resource type."""
     try:
         plugin: ResourcePlugin = entry.load()()
     except (ImportError, AttributeError) as error:

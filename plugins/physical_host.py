@@ -24,16 +24,16 @@ from climate.store.hosts import hosts
 MOST_HOSTS = 10_000
 IMAGE_PREFIX = "reserved_"
 BEFORE_END = ("", "default", "email", "notify", "snapshot")
-"""What is done at before_end_lease; "email" is the peer's word for a notice, which is given in any case."""
+"""Actions at before_end_lease; "email" is Blazar's word for a notification, which is sent in any case."""
 
 CHOOSING = ("min", "max", "hypervisor_properties", "resource_properties")
-"""What hosts are chosen by; the rest is about how they are used."""
+"""Fields that choose the hosts; the others are about their use."""
 
 MAX_BELOW_MIN = "Invalid values for min/max of hosts. Max must be equal to or larger than min."
 
 
 class HostSpec(Schema):
-    """How many hosts, and what they must be like."""
+    """Number of hosts, and their requirements."""
 
     min = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."})
     max = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
@@ -81,7 +81,7 @@ def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _kept(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
-    """The same hosts, where the update changes other things only than which they are and for how long."""
+    """Return the same hosts, if the update changes neither their choice nor the period."""
     same = all(ask.spec.get(name) == present.spec.get(name) for name in CHOOSING)
     same = same and ask.spec != present.spec
     inside = all(h.during.start <= ask.window.start and ask.window.end <= h.during.end for h in present.holds)
@@ -98,7 +98,7 @@ def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
 
 
 def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
-    """Why the cloud does not delete a server, which does not keep it from deleting the others."""
+    """Return the error of the cloud for the deletion of a server, so that others are still deleted."""
     try:
         cloud.delete_server(server.id, token)
     except CloudError as error:
@@ -107,7 +107,10 @@ def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None
 
 
 def _agreed(ask: Ask) -> Ask:
-    """The request with all its terms; InvalidInput for terms that the operator does not leave to owners."""
+    """Return the request with all its terms.
+
+    Raise InvalidInput for terms that the operator does not allow owners to set.
+    """
     before = ask.present.spec if ask.present else {}
     chosen = {name: ask.spec[name] for name in TERMS if name in ask.spec and ask.spec[name] != before.get(name)}
     usual = {"on_end": ask.settings.host_on_end, "grace_period": 0, **ask.terms}
@@ -127,7 +130,7 @@ class PhysicalHost:
     spec_schema = HostSpec
 
     def check(self, cloud: Cloud, ask: Ask) -> None:
-        """Nothing: the reservation pool is in the database."""
+        """Do nothing: the reservation pool is in the database."""
 
     def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
@@ -155,14 +158,14 @@ class PhysicalHost:
             pool = str(lent.reservation.id)
             servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
             made = [_imaged(cloud, server, lent.token) for server in servers]
-            if not all(made):  # the end must not overtake them: it deletes the servers
+            if not all(made):  # the end must not overtake them, because it deletes the servers
                 raise NotYet("images are still being made")
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Servers are deleted, or go along with their hosts to where those are to be (`lent.after`)."""
+        """Delete the servers, or move them along with their hosts to the pool `lent.after`."""
         pool, to = str(lent.reservation.id), CLOUD_POOLS[lent.after]
         servers = cloud.servers_in(pool) if lent.after in (Pool.RESERVATION, Pool.CLEANING) else ()
         if servers:
@@ -204,7 +207,7 @@ class PhysicalHost:
         return requirement
 
     def _refuse_to_shrink(self, conn: Connection, ask: Ask, wanted: Wanted) -> None:
-        """A lease that has started keeps its hosts (reservation.md 1.2 H12): all of them must be free for longer."""
+        """Raise an error if a started lease would lose hosts: as in Blazar, all of them must be free for longer."""
         present = wanted.must
         if ask.spec["max"] < len(present):
             raise Short(wanted)

@@ -1,4 +1,4 @@
-"""Parts of leases of other cells: what the cells above ask for, the engine of this cell does."""
+"""Parts of leases of other cells: requests of the cells above, carried out by the engine of this cell."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The rounds in which hosts are looked after: one worker at a time, one trouble not keeping the others from theirs."""
+"""Rounds over hosts: one worker runs them at a time, and an error in one does not stop the others."""
 
 import os
 import socket
@@ -48,25 +48,25 @@ ROUNDS: Sequence[Round] = (
     pool_filling.tend,
     kept_volumes.release,
 )
-"""In the order in which they are made."""
+"""Rounds in the order in which they run."""
 
 OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
-"""By each worker, for what is on its own machine."""
+"""Rounds of each worker, for its own machine."""
 
 OUTSIDE_ROUNDS: Sequence[Round] = (controller.tend, evacuation.tend, delivery.deliver)
-"""By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
+"""Rounds that run apart, so that an unresponsive power supply or receiver delays no other round."""
 
 ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"
-"""Names of the locks of whoever makes the rounds."""
+"""Names of the locks of the rounds."""
 
 LIFE = 30.0
-"""Seconds for which a lock lives without a heartbeat."""
+"""Lifetime of a lock in seconds without a heartbeat."""
 
 
 def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
-    """Make each round once, as long as the process may.
+    """Run each round once, while the process may.
 
-    What a round does not foresee is logged, and tried again by the next.
+    An unexpected error is logged, and the next round tries again.
     """
     for one in rounds:
         name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
@@ -83,10 +83,10 @@ def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable
 
 @dataclass
 class RoundLock:
-    """The lock of some rounds, as one process holds it; renewed from a thread of its own.
+    """Lock of some rounds in one process, renewed from a thread of its own.
 
-    Measures with the monotonic clock: without a heartbeat for two thirds of
-    its life, the process takes the lock for lost before anyone else does.
+    It uses the monotonic clock: without a heartbeat for two thirds of its lifetime, the process regards the lock as
+    lost, before any other can take it.
     """
 
     engine: Engine
@@ -101,7 +101,7 @@ class RoundLock:
         return self.token is not None and time.monotonic() - self._last < self.life * 2 / 3
 
     def take(self) -> None:
-        """Take the lock if it is free, and keep it."""
+        """Take the lock if it is free, and keep renewing it."""
         began = time.monotonic()
         try:
             with self.engine.begin() as conn:
@@ -117,7 +117,7 @@ class RoundLock:
             began = time.monotonic()
             try:
                 with self.engine.begin() as conn:
-                    # It may have been given back while this thread waited for a connection.
+                    # It may have been released while this thread waited for a connection.
                     kept = self._over.is_set() or self._renewed(conn, token)
             except db_errors.ERRORS as error:
                 log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
@@ -131,7 +131,7 @@ class RoundLock:
         return round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
 
     def give_back(self) -> None:
-        """Let others have the lock, unless they have it already."""
+        """Release the lock, unless another process has it already."""
         self._over.set()
         if self.token is not None:
             try:
@@ -143,9 +143,9 @@ class RoundLock:
 
 @contextmanager
 def alone(engine: Engine, name: str = ROUNDS_LOCK, of: str = "", life: float = LIFE) -> Iterator[RoundLock]:
-    """Give the lock of these rounds (`of`: for this host), which is true as long as it is held.
+    """Yield the lock of these rounds (`of`: for this host), which is true while it is held.
 
-    It is a row and no transaction, so that none is open while the cloud works.
+    It is a row, not a transaction, so that none is open while the cloud works.
     """
     lock = RoundLock(engine, f"{name} of {of}" if of else name, life)
     lock.take()

@@ -1,7 +1,6 @@
-"""The poller process: sleeps until something is due, claims it, and rings for it.
+"""Poller process: waits until events are due, claims them, and sends messages for them.
 
-APScheduler is a plain ticker here; when what is due is the database's
-business.  Any number of pollers may run.
+APScheduler only provides periodic calls; the database decides what is due. Any number of pollers may run.
 """
 
 import logging
@@ -53,60 +52,60 @@ CHORES_SECONDS = 10
 LIFE_SECONDS = 2
 SWEEP_SECONDS = 600
 SILENT_SECONDS = 15.0
-"""A poller that has not finished a beat for so long ends itself, to be started afresh."""
+"""Seconds without a finished beat after which a poller exits, for its supervisor to restart it."""
 
 DATABASE_IS_AWAY = (SQLAlchemyError, psycopg.Error, Unavailable)
 
 PORTIONS = 20
-"""Portions of what is due in which nothing could be claimed, after which a beat leaves the rest to the next."""
+"""Successive portions without a claim after which a beat leaves the rest to the next one."""
 
 FULL_PORTIONS = 3
-"""The same while a queue is full: it is not looked at everything again for each event that a worker begins."""
+"""Same while a queue is full, so that not everything is read again for each event that a worker begins."""
 
 REFILL_SECONDS = 0.05
-"""Time between two looks whether workers have begun what they have; it doubles while they have not."""
+"""Seconds between two checks for room in full queues; it doubles while there is none."""
 
 BROKER_AGAIN = timedelta(seconds=0.5)
-"""After which a broker that was away is tried again."""
+"""Seconds after which an unreachable broker is tried again."""
 
 UNHEARD = 20
-"""Messages of a service that is down, after which it is not rung for any more until it takes some."""
+"""Maximum messages of a service that is down; no more are sent until it reads some."""
 
 CLOCK_STEP = 0.5
-"""Seconds by which this machine's clock moves at once when it was set, and not only corrected."""
+"""Seconds of a jump of this machine's clock that count as a change of the time, not a correction."""
 
 STUCK = 70
-"""Exit status of a poller that ended itself."""
+"""Exit status of a poller that stopped itself."""
 
 
 @dataclass
 class Poller:
-    """One poller: its beats, its ear for NOTIFY, its watchdog."""
+    """One poller: its beats, its NOTIFY listener and its watchdog."""
 
     deployment: Deployment
     bell: Celery
     waiting: Callable[[str], int] = lambda queue: 0
-    """How many messages wait in a queue."""
+    """Counts the messages in a queue."""
     name: str = field(default_factory=lambda: f"poller:{socket.gethostname()}:{os.getpid()}")
     last_beat: float = field(default_factory=time.monotonic)
     cursor: Cursor = field(default_factory=Cursor)
     refill_seconds: float = REFILL_SECONDS
     shown_life: dict[bool, float] = field(default_factory=lambda: {False: -math.inf, True: -math.inf})
-    """When it was last shown that a claim has succeeded, and that it came to the end of what is due."""
+    """Times of the last recorded heartbeats: after a successful claim, and after the end of what is due."""
     swept: float = -math.inf
-    """When builds over zones that ended long ago were last forgotten."""
+    """Time at which old builds over zones were last deleted."""
     scheduler: BackgroundScheduler = field(
         default_factory=lambda: BackgroundScheduler(
             timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
     )
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """Beats come one after the other; one may wait for its turn, so that no ring is lost while another lasts."""
+    """Serialises beats; one may wait, so that no wake-up is lost during another."""
     stopping: threading.Event = field(default_factory=threading.Event)
     wall: Callable[[], float] = time.time
     """This machine's clock, in seconds."""
     news: News = field(default_factory=News)
-    """Whether there may be builds over zones, and children: nothing is asked of the database while there are none."""
+    """Flags for builds over zones and children, so that nothing is read while there are none."""
 
     @cached_property
     def disk(self) -> DiskWatch:
@@ -117,7 +116,7 @@ class Poller:
         return Rings(self.deployment.climate, self.bell, self.waiting)
 
     def beat(self) -> None:
-        """One look at all that is due.  A database or broker that is away is met again at the next."""
+        """Process all that is due once. If the database or broker is away, the next beat tries again."""
         try:
             with self.turn:
                 self._look()
@@ -129,21 +128,21 @@ class Poller:
         self._live()
 
     def _put_off(self, said: str, error: Exception, **more: str) -> None:
-        """Log what cannot be done now; a disk that is full is called so, once a minute."""
+        """Log postponed work; a full disk has its own message, once a minute."""
         if db_errors.disk_full(error):
             self.disk.note("the disk of the database")
         else:
             log.warning(said, error=type(error).__name__, **more)
 
     def _live(self) -> None:
-        """Tell the watchdog that there is progress."""
+        """Report progress to the watchdog."""
         self.last_beat = time.monotonic()
 
     def _look(self) -> None:
         climate, begun = self.deployment.climate, time.monotonic()
         rest = event_claims.rest(climate)
         is_quiet = rest.is_quiet and not self.rings.is_cut_off
-        if is_quiet:  # as if it had claimed nothing, for one statement instead of a dozen
+        if is_quiet:  # counts as an empty claim, for one statement instead of a dozen
             self.cursor.full = frozenset()
             self._show_life(caught_up=True)
         else:
@@ -166,7 +165,7 @@ class Poller:
             ahead = climate.settings.claims_ahead
             claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._live, ahead=ahead)
             self._live()
-            # A full queue waits for workers.  Before it rings: a broker that is away is another's trouble.
+            # A full queue waits for workers. Record this before sending: an unreachable broker is another problem.
             self._show_life(caught_up=not claimed.more or bool(claimed.full))
             self.rings.ring(self._live)
             if not claimed.more:
@@ -180,7 +179,7 @@ class Poller:
         self._wake_in(timedelta(seconds=self.refill_seconds), "refill")
 
     def refill(self) -> None:
-        """Claim more as soon as workers have begun half of what a full queue has."""
+        """Claim more when workers have begun half of the events of a full queue."""
         if not self.cursor.full:
             return
         try:
@@ -194,7 +193,7 @@ class Poller:
             self._refill_in(2 * self.refill_seconds)
 
     def _show_life(self, *, caught_up: bool) -> None:
-        """A claim has succeeded; whether all that is due was looked at."""
+        """Record a heartbeat after a successful claim, and after a complete read of what is due."""
         roles = (process_health.POLLER, process_health.CAUGHT_UP) if caught_up else (process_health.POLLER,)
         if time.monotonic() - self.shown_life[caught_up] >= LIFE_SECONDS:
             housekeeping.show_life(self.deployment.climate, self.name, *roles)
@@ -213,7 +212,7 @@ class Poller:
             celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
     def _ring_for_builds(self) -> None:
-        """Have a worker go on with each build over zones that nobody is at."""
+        """Wake a worker for each build over zones that nobody is working on."""
         with self.news.look(notifications.BUILDS) as look:
             if not look.is_due:
                 return
@@ -224,7 +223,7 @@ class Poller:
             look.again = builds.are_open(self.deployment.compute)
 
     def ring_for_beats(self) -> None:
-        """Have the network services show that they are alive; each looks at all of its host now and then."""
+        """Wake the network services for a heartbeat; each checks its whole host periodically."""
         compute = self.deployment.compute
         seconds = max(1.0, self.deployment.settings.network_seconds)
         try:
@@ -236,7 +235,7 @@ class Poller:
             self._put_off("network services are not rung for", error)
 
     def ring_for_services(self) -> None:
-        """Have the compute services make their own rounds, and so show that they are alive."""
+        """Wake the compute services for their own rounds, which include a heartbeat."""
         try:
             for service in services.listed(self.deployment.compute):
                 queue = celery_app.compute_queue(service.host)
@@ -246,7 +245,7 @@ class Poller:
             self._put_off("compute services are not rung for", error)
 
     def do_chores(self) -> None:
-        """What need not be done at once: upkeep and orphans.  The trouble of one keeps no other from being done."""
+        """Run housekeeping and the deletion of orphans; an error in one does not stop the others."""
         climate, compute = self.deployment.climate, self.deployment.compute
         all_of_them: dict[str, Callable[[], object]] = {
             "tidy": partial(housekeeping.tidy, climate),
@@ -269,11 +268,11 @@ class Poller:
             self.swept = time.monotonic()
 
     def _is_heard(self, queue: str, *, up: bool) -> bool:
-        """Whether a ring may be heard: of a service that is down, what was rung before may wait for ever."""
+        """Return whether a service reads its messages; those for a service that is down may wait for ever."""
         return up or self.waiting(queue) < UNHEARD
 
     def ring_for_rounds(self) -> None:
-        """Have some worker look after the hosts of all pools; who comes too late to answer need not."""
+        """Wake a worker for the rounds over hosts; the message expires when it is late."""
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
             for task in (celery_app.TEND_POOLS, celery_app.TEND_OUTSIDE):
@@ -282,7 +281,7 @@ class Poller:
             log.warning("broker unreachable; wake-up skipped", error=type(error).__name__)
 
     def poll_zones(self) -> None:
-        """Ask the child zones how they are, in a thread of its own: one that hangs delays no event."""
+        """Poll the child zones, in a thread of its own, so that an unresponsive one delays no event."""
         try:
             with self.news.look(notifications.CHILDREN) as look:
                 if look.is_due:
@@ -295,7 +294,7 @@ class Poller:
             self.scheduler.modify_job(job, next_run_time=datetime.now(UTC) + wait)
 
     def listen(self) -> None:
-        """Beat at once when a transaction says that something is due; polling is the fallback, so errors only delay."""
+        """Beat at once on NOTIFY; polling is the fallback, so errors only delay."""
         url = bootstrap.plain_url(self.deployment.settings.database_url)
         while not self.stopping.is_set():
             try:
@@ -317,7 +316,7 @@ class Poller:
                     self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
 
     def watch(self) -> None:
-        """End the process when its beats have stopped: a supervisor starts it afresh."""
+        """Exit when beats have stopped, so that a supervisor restarts the process."""
         offset = self.wall() - time.monotonic()
         while not self.stopping.wait(1):
             offset = self._follow_the_clock(offset)
@@ -326,9 +325,9 @@ class Poller:
                 os._exit(STUCK)
 
     def _follow_the_clock(self, offset: float) -> float:
-        """Plan all jobs anew when this machine's clock was set: the scheduler plans by it, and would wait.
+        """Reschedule all jobs after a change of this machine's clock, because the scheduler plans by it.
 
-        `offset` is how far that clock was ahead of the monotonic one; returns how far it is now.
+        `offset` is the former difference to the monotonic clock; return the present one.
         """
         now = self.wall() - time.monotonic()
         if abs(now - offset) > CLOCK_STEP:
@@ -341,7 +340,7 @@ class Poller:
         """Work until `stopping` is set."""
         seconds = self.deployment.settings.poll_seconds
         now = datetime.now(UTC)
-        # Two: the one that lasts, and the one that waits for its turn with what became due meanwhile.
+        # Two: the running beat, and one that waits for its turn with whatever became due meanwhile.
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
         self.scheduler.add_job(self.refill, "interval", seconds=seconds, id="refill", next_run_time=now)
         often = CHORES_SECONDS
@@ -365,7 +364,7 @@ class Poller:
 def main(settings: Settings) -> int:
     """Run until SIGINT or SIGTERM."""
     log_setup.configure(settings.log_format, settings.log_level)
-    # It tells of every tick, and warns of every ring that a waiting beat answers already.
+    # It logs every tick, and warns of every skipped one, which a waiting beat covers already.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     deployment = bootstrap.build(settings, application="climate-poller", pool_size=4)
     poller = Poller(deployment, celery_app.connect(settings.redis_url), celery_app.waiting(settings.redis_url))

@@ -130,7 +130,7 @@ def _state(system: Mapping[str, Any]) -> str:
 
 
 def _action(system: Mapping[str, Any], wanted: str, controller: Controller) -> tuple[str, str]:
-    """Return (path, type) of the reset action. Raise PowerRefused when this system allows none of the suitable types."""
+    """Return (path, type) of the reset action. Raise PowerRefused when this system allows no suitable type."""
     actions = system.get("Actions")
     action = actions.get(ACTION) if isinstance(actions, dict) else None
     path = action.get("target") if isinstance(action, dict) else None

@@ -1,4 +1,4 @@
-"""How servers are asked for: one by its id, or so many of a size."""
+"""Requests for servers: one by its id, or a number of one size."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def _number(says: str) -> Count:
 
 
 class InstanceSpec(Schema):
-    """Which server, and what becomes of it at the end; or how many of which size, and on what hosts."""
+    """A server and its action at the end, or a number of servers, their size and the requirements of their hosts."""
 
     resource_id = fields.UUID(metadata={"description": "Id of the server; then nothing of a size can be given."})
     vcpus = _number("Of each server.")

@@ -104,7 +104,7 @@ def counted(conn: Connection) -> Counted:
 
 
 def put(conn: Connection, supply: Supply, now: datetime) -> Supply:
-    """Store power settings of a host; except at the first time, forget its former state."""
+    """Store power settings of a host, and reset its former state except the time of creation."""
     row = {**_row(supply), "settings": dict(supply.settings), "token": next_token()}
     made = insert(host_power).values(row)
     renewed = {name: value for name, value in row.items() if name not in ("host", "created_at")}
