@@ -144,6 +144,6 @@ class StoragePool:
         """Do nothing: the volumes stay as they are until the end."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Delete the volumes, or leave them to their project; volumes that were never handed over are always deleted."""
+        """Delete the volumes, or leave them to their project; volumes never handed over are always deleted."""
         keep = lent.started and lent.reservation.spec["on_end"] == KEEP
         cloud.drop_volumes(str(lent.reservation.id), lent.token, keep=keep)

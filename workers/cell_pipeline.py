@@ -1,4 +1,4 @@
-"""In-memory pipeline of a cells process: sends, processes and confirms messages without further reads of the database."""
+"""In-memory pipeline of a cells process: sends, processes and confirms messages without more database reads."""
 
 import threading
 from collections import deque

@@ -11,7 +11,7 @@ from climate.domain.errors import Conflict
 
 @contextmanager
 def begin(engine: Engine, clash: str) -> Iterator[Connection]:
-    """Begin a transaction that raises Conflict with the text `clash` for a taken name or a row that was just deleted."""
+    """Begin a transaction that raises Conflict with the text `clash` for a taken name or a deleted row."""
     try:
         with engine.begin() as conn:
             yield conn

@@ -66,7 +66,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Statements over the hosts that match one requirement. Run them with `given` and the parameters that each names."""
+    """Statements over the hosts that match one requirement. Run them with `given` and their own parameters."""
 
     best: Select[int]
     """Free hosts, best first, `limit` of them out of a `sample`."""

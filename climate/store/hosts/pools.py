@@ -37,7 +37,7 @@ def counted(conn: Connection, now: datetime, soon: datetime) -> dict[Pool, Count
 
 
 def belonging(conn: Connection) -> int:
-    """Return the number of hosts that belong to the reservation pool, wherever they are now; failed hosts do not count."""
+    """Return the number of hosts belonging to the reservation pool, wherever they are now; failed ones do not count."""
     there = (hosts.c.removed_at.is_(None), hosts.c.home == Pool.RESERVATION, hosts.c.pool != Pool.FAILED)
     return conn.execute(select(func.count()).where(*there, hosts.c.reservable)).scalar_one()
 

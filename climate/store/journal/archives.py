@@ -89,7 +89,7 @@ def begin(conn: Connection, name: str, before: datetime, now: datetime) -> int:
 
 
 def finish(conn: Connection, number: int, written: Written) -> None:
-    """Record that a file is complete, with the position of each lease; from now on rows of these leases may be deleted."""
+    """Record that a file is complete, with the position of each lease; their rows may be deleted from now on."""
     known = [
         {"lease_id": one.lease_id, "archive": number, "place": one.place, "size": one.size, "version": one.version}
         for one in written.places

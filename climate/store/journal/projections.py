@@ -78,7 +78,7 @@ def of_fact(fact: object) -> "Projection":
 
 
 def claims_of(lease: Lease) -> list[tuple[Event, int, str | None]]:
-    """Return the claims of a lease: the event, the token, and the resource type of the share, None for the whole event."""
+    """Return the claims of a lease: the event, the token, and the share's resource type, None for the whole event."""
     running = [event for event in lease.events if event.status is EventStatus.IN_PROGRESS]
     return [claim for event in running for claim in _claims(lease, event)]
 

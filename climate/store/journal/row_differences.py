@@ -175,7 +175,7 @@ def _key(projected: Projected, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _statement(projected: Projected, owner_type: str) -> TextClause:
-    """Return the query for rows that differ between the table and the parameter `wanted`, of streams or of their keys."""
+    """Return the query for rows that differ between table and parameter `wanted`, of streams or of their keys."""
     names = [f'"{name}"' for name in projected.columns]
     record = ", ".join(f'"{name}" {sql_type}' for name, (sql_type, _) in projected.columns.items())
     stored = ", ".join(f'{stored} AS "{name}"' for name, (_, stored) in projected.columns.items())

@@ -137,7 +137,7 @@ def give_back(conn: Connection, messages: Sequence[Message], worker: str) -> int
 
 
 def settle(conn: Connection, ended: Sequence[Settled]) -> tuple[frozenset[UUID], datetime]:
-    """Release claims, and mark their last steps as done; return the events that were still the worker's, and the time."""
+    """Release claims, and mark their last steps as done; return the time and the events that the worker still had."""
     rows = [(one.event_id, one.due_at, step) for one in ended for step in one.steps]
     given = {
         "event_ids": [one.event_id for one in ended],

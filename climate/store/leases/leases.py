@@ -102,9 +102,7 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
     """Return a lease that is not deleted. Raise NotFound, also for a lease of another project."""
     wanted = [leases.c.id == lease_id, ~leases.c.gone]
     wanted += [] if project_id is None else [leases.c.project_id == project_id]
-    if (
-        lock
-    ):  # This waits for the row of the lease; only a later statement sees changes of its last holder in other tables.
+    if lock:  # waits for the row; only a later statement sees what its last holder wrote to other tables
         conn.execute(locks.ordered(select(leases.c.id).where(*wanted), leases.c.id))
     row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
@@ -113,7 +111,7 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
 
 
 def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
-    """Return those of the leases that are not deleted, in the order of their ids, with their rows locked as by `get`."""
+    """Return the leases that are not deleted, in the order of their ids, with their rows locked as by `get`."""
     found = get_many(conn, locks.lock_leases(conn, ids))
     return [found[lease_id] for lease_id in sorted(found)]
 
