@@ -154,7 +154,7 @@ def _leaving_pools(settings: Settings) -> frozenset[str]:
     words = frozenset(word.strip() for word in settings.migrate_from.split(",") if word.strip())
     if unknown := sorted(words - host_drain.POOLS):
         known = ", ".join(sorted(host_drain.POOLS))
-        raise SettingError(f"CLIMATE_MIGRATE_FROM: there is no such pool: {', '.join(unknown)}; there are {known}")
+        raise SettingError(f"CLIMATE_MIGRATE_FROM: unknown pool {', '.join(unknown)}; use {known}")
     return words
 
 
@@ -278,7 +278,7 @@ def _register(deployment: Deployment, admin: Caller, name: str) -> None:
     try:
         inventory.register(deployment.climate, admin, name, {"gpu_count": "4"})
     except Conflict as refusal:
-        log.warning("a host of the demo is not registered", host=name, reason=str(refusal))
+        log.warning("demo host not registered", host=name, reason=str(refusal))
 
 
 def _database(settings: Settings) -> str:

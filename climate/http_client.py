@@ -133,7 +133,7 @@ async def _public_address(url: httpx.URL) -> Address:
     found: Any = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=1)
     addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
     if not addresses or not all(is_public(address) for address in addresses):
-        raise CourierError("the address is a private one, which CLIMATE_NOTIFY_PRIVATE does not allow")
+        raise CourierError("the address is private; set CLIMATE_NOTIFY_PRIVATE=true to allow it")
     return addresses[0]
 
 
@@ -153,9 +153,9 @@ def _reason(error: BaseException) -> CourierError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return CourierError(f"the certificate is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return CourierError(f"TLS does not work: {cause.reason}")
+            return CourierError(f"TLS failed: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
-        return CourierError("the connection breaks off, or the other side does not speak HTTP")
+        return CourierError("the connection was closed, or the server does not speak HTTP")
     system = next(
         (cause.strerror for cause in exception_chain.of(error) if isinstance(cause, OSError) and cause.strerror), ""
     )

@@ -39,12 +39,12 @@ def is_cell(text: str) -> None:
 def grace_period() -> Count:
     return Count(
         validate=validate.Range(0, LONGEST_GRACE),
-        metadata={"description": "Seconds after the end for which servers go on, and nothing new is booted."},
+        metadata={"description": "Seconds after the end for which servers continue, without new boots."},
     )
 
 
 class Affinity(fields.Field[bool | None]):
-    """Whether servers are to be on one host (true), each on another one (false), or anywhere (null).
+    """Placement of servers: on one host (true), each on another host (false), or on any (null).
 
     Clients send "True", "False" and "None".
     """

@@ -28,7 +28,7 @@ def teller(engine: Engine) -> Tell:
             with engine.begin() as conn:
                 notifications.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])
         except (SQLAlchemyError, TypeError, ValueError) as reason:
-            log.warning("a notice of the scheduler could not be written", kind=kind, reason=str(reason))
+            log.warning("scheduler notification not written", kind=kind, reason=str(reason))
 
     return tell
 

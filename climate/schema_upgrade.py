@@ -56,7 +56,7 @@ def _run(conn: Connection, config: Config, tries_left: int) -> bool:
         conn.rollback()
         if tries_left <= 0 or not isinstance(error.orig, _IN_THE_WAY):
             raise
-        log.info("a migration gives way to others and is tried again", tries_left=tries_left, error=str(error.orig))
+        log.info("migration gave way to other statements; retrying", tries_left=tries_left, error=str(error.orig))
         return False
     return True
 
@@ -71,7 +71,7 @@ def _alone(conn: Connection) -> Iterator[None]:
     while not conn.exec_driver_sql(f"SELECT pg_try_advisory_lock({MIGRATION})").scalar_one():
         conn.commit()
         if not told:
-            log.info("another process migrates the database; waiting for its end")
+            log.info("another process migrates the database; waiting")
         told = True
         time.sleep(LOOK)
     conn.commit()

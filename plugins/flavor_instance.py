@@ -30,7 +30,7 @@ class FlavorSpec(Schema):
         validate=validate.Length(1, LONGEST_ID),
         metadata={"description": "Id or name of a flavor that the project may use."},
     )
-    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "How many servers."})
+    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "Number of servers."})
     affinity = Affinity(load_default=None)
     on_end = fields.String(validate=validate.OneOf([TERMINATE]))
     grace_period = grace_period()
@@ -64,7 +64,7 @@ class FlavorInstance:
         if flavor is None:
             raise NotFound(f"Object with {{'flavor_id': '{ask.spec['flavor_id']}'}} not found")
         if RESERVATION in flavor.extra_specs:
-            raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved itself")
+            raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved")
         described = _described(flavor)
         size = plugin_capacity.demand_of(json.loads(described)).size
         return {

@@ -35,27 +35,31 @@ MAX_BELOW_MIN = "Invalid values for min/max of hosts. Max must be equal to or la
 class HostSpec(Schema):
     """Number of hosts, and their requirements."""
 
-    min = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."})
-    max = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
+    min = Count(
+        required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Minimum number of hosts."}
+    )
+    max = Count(
+        required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Maximum number of hosts."}
+    )
     hypervisor_properties = fields.String(load_default="", validate=is_requirement)
     resource_properties = fields.String(load_default="", validate=is_requirement)
     zone = fields.String(
         validate=validate.Length(1, 255),
-        metadata={"description": "The zone that all of it has to lie in: this one or a child zone, by its name."},
+        metadata={"description": "Name of the zone of all hosts: this zone or a child zone."},
     )
     cell = fields.String(
         validate=is_cell,
-        metadata={"description": "The cell that all of it has to lie in: this one or one below it, by name or path."},
+        metadata={"description": "Name or path of the cell of all hosts: this cell or one below it."},
     )
     across = fields.Boolean(
         truthy={True},
         falsy={False},
-        metadata={"description": "Whether it may be spread over several zones or cells; else it lies in one."},
+        metadata={"description": "Allow hosts in several zones or cells; otherwise all are in one."},
     )
     before_end = fields.String(load_default="default", validate=validate.OneOf(BEFORE_END))
     on_end = fields.String(
         validate=validate.OneOf([str(policy) for policy in OnEnd]),
-        metadata={"description": "What becomes of servers at the end; when missing, as the reservation pool says."},
+        metadata={"description": "Action for servers at the end; defaults to the reservation pool's setting."},
     )
     grace_period = grace_period()
     recycle_deadline = fields.String(
@@ -159,7 +163,7 @@ class PhysicalHost:
             servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
             made = [_imaged(cloud, server, lent.token) for server in servers]
             if not all(made):  # the end must not overtake them, because it deletes the servers
-                raise NotYet("images are still being made")
+                raise NotYet("images are still being created")
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)

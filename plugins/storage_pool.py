@@ -35,8 +35,8 @@ def storage_class(**more: Any) -> fields.String:
 class StorageSpec(Schema):
     """Amount and class of storage, number of volumes, and the action for them at the end."""
 
-    size_gb = Count(required=True, validate=validate.Range(1, MOST_GB), metadata={"description": "In all, in GB."})
-    storage_class = storage_class(metadata={"description": "Class of the pools that it is taken from, such as ssd."})
+    size_gb = Count(required=True, validate=validate.Range(1, MOST_GB), metadata={"description": "Total size in GB."})
+    storage_class = storage_class(metadata={"description": "Class of storage, such as ssd."})
     volumes = Count(
         load_default=1,
         validate=validate.Range(1, MOST_VOLUMES),
@@ -45,7 +45,7 @@ class StorageSpec(Schema):
     on_end = fields.String(
         load_default=DELETE,
         validate=validate.OneOf([DELETE, KEEP]),
-        metadata={"description": "Whether the volumes are deleted at the end, or kept until somebody deletes them."},
+        metadata={"description": "Action for the volumes at the end: delete them, or keep them for the project."},
     )
     grace_period = grace_period()
 

@@ -40,14 +40,14 @@ class FloatingIpSpec(Schema):
     network_id = fields.String(
         required=True,
         validate=validate.Length(1, LONGEST_ID),
-        metadata={"description": "Id of the network outside, as addresses that can be reserved are listed with it."},
+        metadata={"description": "Id of the external network, as shown in the list of reservable addresses."},
     )
-    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "How many addresses."})
+    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "Number of addresses."})
     required_floatingips = fields.List(
         fields.String(validate=_is_ipv4, metadata={"format": "ipv4"}),
         load_default=list,
         validate=[validate.Length(max=MOST), _each_once],
-        metadata={"description": "IPv4 addresses that have to be among them; at most as many as amount."},
+        metadata={"description": "Required IPv4 addresses; at most as many as amount."},
     )
     grace_period = grace_period()
 

@@ -107,7 +107,7 @@ class CellsProcess:
         threads = [threading.Thread(target=one, daemon=True) for one in work]
         for thread in threads:
             thread.start()
-        log.info("cells process is at work", cell=self.deployment.compute.cells.name)
+        log.info("cells process started", cell=self.deployment.compute.cells.name)
         self.stopping.wait()
         self.to_report.set()
         self.pipeline.stop()
@@ -123,7 +123,7 @@ class CellsProcess:
             try:
                 self._consume(connection, queues)
             except (OSError, KombuError, *connection.connection_errors, *connection.channel_errors) as error:
-                log.warning("nothing is received: the broker is away", error=type(error).__name__)
+                log.warning("not receiving: broker unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
             finally:
                 connection.release()
@@ -178,7 +178,7 @@ class CellsProcess:
                     self.to_report.set()  # notifications in between were missed
                     self._hear(conn)
             except psycopg.Error as error:
-                log.warning("not listening: the database is away", error=type(error).__name__)
+                log.warning("not listening: database unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
 
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:

@@ -71,14 +71,14 @@ def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable
     for one in rounds:
         name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
         if not may_go_on():
-            log.warning("rounds stopped: their lock has expired", round=name)
+            log.warning("rounds stopped: lock expired", round=name)
             return
         try:
             one(climate)
         except (CloudError, Unavailable, *db_errors.ERRORS) as error:
-            log.warning("a round is put off", round=name, error=db_errors.reason(error), reason=str(error)[:200])
+            log.warning("round postponed", round=name, error=db_errors.reason(error), reason=str(error)[:200])
         except Exception:
-            log.exception("a round came to nothing", round=name)
+            log.exception("round failed", round=name)
 
 
 @dataclass
@@ -107,7 +107,7 @@ class RoundLock:
             with self.engine.begin() as conn:
                 self.token = round_locks.take(conn, self.name, _holder(), timedelta(seconds=self.life))
         except db_errors.ERRORS as error:
-            log.warning("no rounds: the database is away", error=type(error).__name__)
+            log.warning("rounds skipped: database unreachable", error=type(error).__name__)
         self._last = began
         if self.token is not None:
             Thread(target=self._keep, args=(self.token,), name="round lock", daemon=True).start()
@@ -120,7 +120,7 @@ class RoundLock:
                     # It may have been released while this thread waited for a connection.
                     kept = self._over.is_set() or self._renewed(conn, token)
             except db_errors.ERRORS as error:
-                log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
+                log.warning("round lock not renewed", lock=self.name, error=type(error).__name__)
                 continue
             if not kept:
                 self.token = None
@@ -138,7 +138,7 @@ class RoundLock:
                 with self.engine.begin() as conn:
                     round_locks.give_back(conn, self.name, self.token)
             except db_errors.ERRORS as error:
-                log.warning("the lock of the rounds expires by itself", lock=self.name, error=type(error).__name__)
+                log.warning("round lock not released; it will expire", lock=self.name, error=type(error).__name__)
 
 
 @contextmanager

@@ -260,7 +260,7 @@ class Poller:
             except (*DATABASE_IS_AWAY, CloudError, *BROKER_IS_AWAY) as error:
                 self._put_off("a chore is put off", error, chore=name)
             except Exception:
-                log.exception("a chore came to nothing", chore=name)
+                log.exception("housekeeping step failed", chore=name)
 
     def _sweep_builds(self) -> None:
         if time.monotonic() - self.swept >= SWEEP_SECONDS:
@@ -304,7 +304,7 @@ class Poller:
                     self.news.miss()
                     self._hear(conn)
             except psycopg.Error as error:
-                log.warning("not listening: the database is away", error=type(error).__name__)
+                log.warning("not listening: database unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
 
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
@@ -321,7 +321,7 @@ class Poller:
         while not self.stopping.wait(1):
             offset = self._follow_the_clock(offset)
             if time.monotonic() - self.last_beat > SILENT_SECONDS:
-                log.error("no beat for too long, ending", seconds=SILENT_SECONDS)
+                log.error("no finished beat; exiting", seconds=SILENT_SECONDS)
                 os._exit(STUCK)
 
     def _follow_the_clock(self, offset: float) -> float:
@@ -331,7 +331,7 @@ class Poller:
         """
         now = self.wall() - time.monotonic()
         if abs(now - offset) > CLOCK_STEP:
-            log.warning("the clock of this machine was set", seconds=round(now - offset, 1))
+            log.warning("machine clock changed; jobs rescheduled", seconds=round(now - offset, 1))
             for job in self.scheduler.get_jobs():
                 self._wake_in(timedelta(0), job.id)
         return now
@@ -356,7 +356,7 @@ class Poller:
         threads = [threading.Thread(target=target, daemon=True) for target in (self.listen, self.watch)]
         for thread in threads:
             thread.start()
-        log.info("poller is at work", name=self.name)
+        log.info("poller started", name=self.name)
         self.stopping.wait()
         self.scheduler.shutdown(wait=True)
 

@@ -67,7 +67,7 @@ class Life:
         try:
             self.show()
         except db_errors.ERRORS as error:
-            log.warning("no sign of life", error=db_errors.reason(error))
+            log.warning("heartbeat not recorded", error=db_errors.reason(error))
         self._last = self.now()
 
 

@@ -227,7 +227,7 @@ class BundledCloud:
         with _port():
             made = actions.snapshot(self.compute, server_id, image, once=actions.Once(token, occasion))
             if not actions.is_made(self.compute, made):
-                raise NotYet(f"server {server_id} is still being imaged")
+                raise NotYet(f"server {server_id} is still being saved as an image")
 
     def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         with _port(), suppress(errors.NotFound):

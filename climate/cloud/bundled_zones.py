@@ -60,7 +60,7 @@ class BundledZones:
         if zone is None:
             return NOT_REGISTERED
         if self.compute.zones.client is None:
-            return CloudError("this zone does not talk to others")
+            return CloudError("this zone has no client for child zones")
         headers = {ROLE_HEADER: request.role, **({"Idempotency-Key": request.key} if request.key else {})}
         call = ChildRequest(
             request.method, request.path, request.body, request.query, headers, request.service, self.chain

@@ -328,7 +328,7 @@ class FakeCloud(Pretence):
         with self._verb("move_server", server_id):
             others = [one for one in self._on({host}) if one.id != server_id and self._is_moving(one.id)]
             if alone and others:
-                raise NotYet(f"server {others[0].id} is on its way from {host}")
+                raise NotYet(f"server {others[0].id} is still migrating from {host}")
             self._leave(server_id, host, token, "move_server")
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:

@@ -91,15 +91,15 @@ def later(reason: str) -> dict[str, Any]:
 def read_answer(value: Any) -> Outcome:
     """Return the answer in the value of a message, or a CloudError if it is unreadable."""
     if not isinstance(value, dict):
-        return CloudError("the cell gave no answer that can be read")
+        return CloudError("the cell gave an unreadable answer")
     reason = str(value.get("reason") or "")[:LONGEST]
     if value.get("verdict") == LATER:
-        return CloudError(f"the cell cannot do it now ({reason})")
+        return CloudError(f"the cell cannot carry out the action now ({reason})")
     try:
         shown = value.get("lease")
         return PartAnswer(Verdict(str(value.get("verdict"))), None if shown is None else _read_lease(shown), reason)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return CloudError("the cell gave no answer that can be read")
+        return CloudError("the cell gave an unreadable answer")
 
 
 def _read_lease(shown: Mapping[str, Any]) -> PartLease:

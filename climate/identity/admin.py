@@ -178,7 +178,7 @@ def _checked(changes: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 def _check_default(conn: Connection, project_id: str | None) -> None:
     if project_id is not None and projects.find(conn, Who(id=project_id)) is None:
-        raise InvalidInput("default_project_id is no project")
+        raise InvalidInput("default_project_id is not the id of a project")
 
 
 def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) -> User:

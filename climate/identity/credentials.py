@@ -41,11 +41,11 @@ class NewCredential:
 def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredential) -> tuple[Credential, str]:
     """Return a new credential and its secret, which is shown only once."""
     if grant.restricted:
-        raise Forbidden("This application credential may not make others")
+        raise Forbidden("This application credential may not create others")
     if not grant.project_id:
-        raise Forbidden("An application credential is made in a project; ask for a token of one")
+        raise Forbidden("An application credential needs a project; use a token with a project scope")
     if set(new.roles) - implied(grant.roles):
-        raise InvalidInput(f"roles may only be yours: {', '.join(sorted(implied(grant.roles)))}")
+        raise InvalidInput(f"roles must be among those of the token: {', '.join(sorted(implied(grant.roles)))}")
     credential = Credential(
         id=uuid4().hex,
         name=check_name(new.name, LONGEST_NAME),

@@ -104,7 +104,7 @@ class KeyRing:
         try:
             self._write(self._folder / f"{self._name}-{number:06}.key")
         except OSError as error:
-            raise SettingError(f"no key can be written in {self._folder}: {told(error)}; {WRITABLE}") from error
+            raise SettingError(f"cannot write a key in {self._folder}: {told(error)}; {WRITABLE}") from error
 
     def _write(self, path: Path) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

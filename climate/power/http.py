@@ -84,7 +84,7 @@ class Talk:
         if 300 <= status < 400:
             raise PowerRefused(f"{self.controller} knows this system by another address or path (HTTP {status})")
         if status >= 400:
-            raise PowerError(f"{self.controller} could not do it (HTTP {status})")
+            raise PowerError(f"{self.controller} could not carry out the request (HTTP {status})")
 
 
 def talk(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
@@ -135,9 +135,9 @@ def _reason(controller: Controller, error: BaseException) -> PowerError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return PowerRefused(f"the certificate of {controller} is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return PowerError(f"{controller} cannot be talked to by TLS: {cause.reason}")
+            return PowerError(f"{controller} failed in TLS: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
-        return PowerError(f"{controller} breaks off, or does not speak HTTP")
+        return PowerError(f"{controller} closed the connection, or does not speak HTTP")
     system = next(
         (cause.strerror for cause in exception_chain.of(error) if isinstance(cause, OSError) and cause.strerror), ""
     )

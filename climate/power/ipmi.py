@@ -132,7 +132,7 @@ class Session:
         for line, state in STATES.items():
             if line in said:
                 return state
-        raise PowerError(f"{self} does not say whether the machine is on")
+        raise PowerError(f"{self} does not report the power state")
 
     def power(self, verb: str) -> str:
         """Return the output of ipmitool."""
@@ -142,7 +142,9 @@ class Session:
         for words, meaning in REFUSALS.items():
             if words in said.lower():
                 raise PowerRefused(f"{self} {meaning}")
-        raise PowerError(f"{self} cannot be reached, or could not do it (ipmitool ended with status {status})")
+        raise PowerError(
+            f"{self} cannot be reached, or could not carry out the request (ipmitool ended with status {status})"
+        )
 
     def _run(self, *words: str) -> tuple[int, str]:
         environment = {"IPMI_PASSWORD": self.password, "LC_ALL": "C"}

@@ -128,7 +128,7 @@ class MemoryDriver:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 yield
         except OSError as error:
-            raise PowerError(f"the folder of pretended machines cannot be used: {error.strerror}") from error
+            raise PowerError(f"the folder of simulated machines cannot be used: {error.strerror}") from error
 
     def _path(self, host: str) -> Path:
         return self.folder / f"{quote(host, safe='', errors='surrogatepass')}.json"
@@ -140,7 +140,7 @@ class MemoryDriver:
         except FileNotFoundError:
             return Machine()
         except (ValueError, TypeError):
-            raise PowerError(f"what is kept of the pretended machine {host} cannot be read") from None
+            raise PowerError(f"the state of the simulated machine {host} cannot be read") from None
 
     def _write(self, host: str, machine: Machine) -> None:
         with NamedTemporaryFile("w", dir=self.folder, prefix=".new-", delete=False) as file:

@@ -39,7 +39,7 @@ def _is_address(text: str) -> None:
     match = _ADDRESS.match(text)
     v6, name, port = match.groups() if match else (None, None, None)
     if not is_machine(v6 or name or "") or not 0 < int(port or 443) < 65536:
-        raise ValidationError("It must be like https://bmc.example or https://192.0.2.7:8443, and nothing more.")
+        raise ValidationError("It must be a URL without a path, such as https://bmc.example or https://192.0.2.7:8443.")
 
 
 class Verify(fields.Field[bool | str]):
@@ -48,7 +48,7 @@ class Verify(fields.Field[bool | str]):
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bool | str:
         if isinstance(value, bool) or (isinstance(value, str) and value.startswith("/") and value.isprintable()):
             return value
-        raise ValidationError("It must be true, false, or the path of a file with certificates, from / on.")
+        raise ValidationError("It must be true, false, or the absolute path of a file of certificates.")
 
 
 class RedfishSettings(PowerSettings):
@@ -136,7 +136,7 @@ def _action(system: Mapping[str, Any], wanted: str, controller: Controller) -> t
     path = action.get("target") if isinstance(action, dict) else None
     # Only a path is accepted, because the password goes to the resulting address.
     if not isinstance(action, dict) or not isinstance(path, str) or not _PATH.match(path):
-        raise PowerError(f"{controller} does not say by what path its system is reset")
+        raise PowerError(f"{controller} names no path for the reset of its system")
     allowed = action.get(ALLOWED)
     for kind in RESETS[wanted]:
         if not isinstance(allowed, list) or kind in allowed:

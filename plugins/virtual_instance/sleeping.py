@@ -58,7 +58,7 @@ class SleepingServer:
         if server is None and lent.reservation.spec.get(GIVEN_UP):
             return
         if server is None:
-            raise Refused(f"server {lent.reservation.resource_id} does not exist any more")
+            raise Refused(f"server {lent.reservation.resource_id} no longer exists")
         if server.status == RESERVED:
             cloud.wake(server.id, lent.token)
             server = cloud.server(server.id) or server
@@ -82,7 +82,7 @@ class SleepingServer:
         if server.status == RESERVED and not slept and "create_image" in wanted:
             # If shelved servers count as sleeping, this one was shelved by its user: wake it for the image.
             cloud.wake(server.id, lent.token)
-            raise NotYet(f"server {server.id} is being woken up to be imaged")
+            raise NotYet(f"server {server.id} is being woken for its image")
         if "create_image" in wanted and server.status in IMAGEABLE:
             cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
         if "suspend" in wanted and server.status in (ACTIVE, RESIZED):

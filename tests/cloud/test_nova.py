@@ -92,7 +92,7 @@ def test_a_host_that_gets_a_server_while_it_is_placed_is_not_kept(there: Nova, c
 def test_an_aggregate_of_an_administrator_is_no_pool_by_its_name(there: Nova, cloud: Cloud) -> None:
     there.put(MAINTENANCE, ("n2",), rack="7")
     assert cloud.pools() == {FREEPOOL: frozenset()}
-    with pytest.raises(Refused, match="the aggregate maintenance is another one's"):
+    with pytest.raises(Refused, match="the aggregate maintenance is not a pool of climate"):
         cloud.place(N1, MAINTENANCE, 1)
     assert there.of(MAINTENANCE)["hosts"] == ["n2"]
 

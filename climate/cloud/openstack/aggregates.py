@@ -78,7 +78,7 @@ def kept(remote: Remote, seen: Look, name: str) -> Pool:
     if name in seen.pools:
         return pool
     if not _is_pool(pool) and (pool.hosts or pool.metadata):
-        raise Refused(f"the aggregate {name} is another one's: give it another name, as that is the name of a pool")
+        raise Refused(f"the aggregate {name} is not a pool of climate, but has the name of one; rename the aggregate")
     set_metadata(remote, pool, {TENANT: NOBODY})
     return pool
 

@@ -74,13 +74,13 @@ def check_unused(remote: Remote, seen: Look, hosts: Sequence[str]) -> None:
     """Raise NotYet if servers are on hosts with shared capacity."""
     shared = sorted({host for host in hosts for pool in seen.grants.values() if host in pool.hosts})
     if shared and servers.on(remote, shared):
-        raise NotYet(f"servers of what is granted are still on {', '.join(shared)}")
+        raise NotYet(f"servers on shared capacity are still on {', '.join(shared)}")
 
 
 def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
     seen = aggregates.look(remote)
     if name in KEPT or name == BOOK:
-        raise Refused(f"the pool {name} is granted to nobody")
+        raise Refused(f"no capacity is granted for the pool {name}")
     fencing.check(seen.book, [fencing.of_pool(name)], token)
     return seen, seen.grants.get(name)
 
@@ -88,7 +88,7 @@ def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
 def _check_affinity(capacity: Capacity) -> None:
     alone = len(capacity.slots) <= 1 if capacity.affinity else sum(capacity.slots.values()) <= 1
     if capacity.affinity is not None and not alone:
-        raise Refused("this cloud cannot keep servers of a reservation apart, or together on one of several hosts")
+        raise Refused("this cloud supports neither anti-affinity of a reservation, nor affinity over several hosts")
 
 
 def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:

@@ -112,7 +112,7 @@ class OpenStackCloud:
         return None
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
-        raise Refused("volumes cannot be made with CLIMATE_CLOUD=openstack: this port does not speak to Cinder")
+        raise Refused("volumes cannot be created with CLIMATE_CLOUD=openstack: Cinder is not supported")
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
         """Do nothing: there never are volumes."""

@@ -18,7 +18,7 @@ def capabilities(remote: Remote, provider: str) -> dict[str, str]:
         traits = remote.get(f"{path}/traits", "placement")["traits"]
         inventories = remote.get(f"{path}/inventories", "placement")["inventories"]
     except CloudError as error:
-        log.warning("a host is registered without its traits", provider=provider, error=str(error))
+        log.warning("host registered without traits: Placement unavailable", provider=provider, error=str(error))
         return {}
     amounts = {name: each["total"] - each.get("reserved", 0) for name, each in inventories.items()}
     return provided(traits, {name: count for name, count in amounts.items() if not name.startswith(OWN)})

@@ -54,7 +54,7 @@ def snapshot(remote: Remote, server_id: str, image: str, token: int, occasion: s
         raise Refused(f"server {server_id} is {server['status']}")
     _confirm_resize(remote, server)
     _act(remote, server_id, "createImage", {"name": image, "metadata": marks})
-    raise NotYet(f"server {server_id} is still being imaged")
+    raise NotYet(f"server {server_id} is still being saved as an image")
 
 
 def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
@@ -70,7 +70,7 @@ def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool =
     if server["status"] not in MOVABLE:
         raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
     if alone and any(each.get(TASK) == "migrating" for each in servers.on(remote, [host])):
-        raise NotYet(f"another server is on its way from {host}")
+        raise NotYet(f"another server is still migrating from {host}")
     _act(remote, server_id, "os-migrateLive", {"host": None, "block_migration": "auto"})
 
 

@@ -129,7 +129,7 @@ def in_calendar(conn: Connection, marker: int | None = None, limit: int | None =
     query = shown.order_by(hosts.c.id).limit(limit)
     if marker is not None:
         if conn.scalar(shown.where(hosts.c.id == marker)) is None:
-            raise InvalidInput(f"marker {str(marker)!r} is no entry of this list")
+            raise InvalidInput(f"marker {str(marker)!r} is not an entry of this list")
         query = query.where(hosts.c.id > marker)
     return list(conn.scalars(query))
 
