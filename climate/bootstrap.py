@@ -121,7 +121,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         engine,
         home=settings.home,
         service_host=settings.service_host,
-        cast=lambda host, *servers: _ring(engine),
+        cast=lambda host, *servers: _wake_pollers(engine),
         driver=_driver(settings, _elsewhere(engine, settings)),
     )
     return replace(
@@ -130,7 +130,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         rules=rules,
         trust=scheduler.trust(settings),
         uuid_builds=settings.reservation_id_format == "uuid",
-        tell=_teller(settings),
+        tell=_notifier(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
         leaving_pools=_leaving_pools(settings),
@@ -158,11 +158,11 @@ def _leaving_pools(settings: Settings) -> frozenset[str]:
     return words
 
 
-def _teller(settings: Settings) -> Tell:
+def _notifier(settings: Settings) -> Tell:
     """Return the writer of scheduler notices; it has its own connections, so that no request waits for another."""
     if not settings.scheduler_notices:
         return silent
-    return scheduler_notices.teller(
+    return scheduler_notices.notifier(
         connect(_database(settings), pool_size=2, application="climate-notices", options=UNSYNCED)
     )
 
@@ -170,7 +170,9 @@ def _teller(settings: Settings) -> Tell:
 def _elsewhere(engine: Engine, settings: Settings) -> Find:
     """Return a function that finds the members of clusters behind other services."""
     home = settings.home.resolve()
-    return Elsewhere(engine, home, settings.service_host, lambda: _ring(engine), settings.service_down_seconds).find
+    return Elsewhere(
+        engine, home, settings.service_host, lambda: _wake_pollers(engine), settings.service_down_seconds
+    ).find
 
 
 def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver:
@@ -214,7 +216,7 @@ def _lender(settings: Settings, bundled: Compute) -> Cloud:
     return BundledCloud(bundled)
 
 
-def _ring(engine: Engine) -> None:
+def _wake_pollers(engine: Engine) -> None:
     """Wake the pollers, which also send the messages for servers. A web process never waits for the broker."""
     with engine.begin() as conn:
         conn.execute(select(func.pg_notify(CHANNEL, "")))

@@ -36,8 +36,8 @@ def reserve(
 
     `classes` are amounts of resource classes per server.
     """
-    spec = {"on_end": TERMINATE, **with_grace(ask), **_named(ask)}
-    without = _elsewhere(ask)
+    spec = {"on_end": TERMINATE, **with_grace(ask), **_client_fields(ask)}
+    without = _excluded(ask)
     order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
     present = ask.present.hosts if ask.present else ()
     wanted = Wanted(
@@ -107,14 +107,14 @@ def take_back(cloud: Cloud, lent: Lent) -> None:
     cloud.revoke(pool, lent.hosts, lent.token)
 
 
-def _named(ask: Ask) -> Mapping[str, Any]:
+def _client_fields(ask: Ask) -> Mapping[str, Any]:
     """Return the fields by which Blazar's clients find the capacity; hosts are in no aggregate of their own."""
     number = ask.reservation_id
     group = None if ask.spec["affinity"] is None else group_id(number)
     return {"flavor_id": str(number), "server_group_id": group, "aggregate_id": None}
 
 
-def _elsewhere(ask: Ask) -> tuple[int, ...]:
+def _excluded(ask: Ask) -> tuple[int, ...]:
     """Return the excluded hosts; those that the lease only shares are allowed."""
     shared = {hold.host for one in ask.beside for hold in one.holds if hold.slots}
     return tuple(host for host in ask.taken if host not in shared or host in ask.avoided)

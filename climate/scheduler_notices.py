@@ -15,7 +15,7 @@ from climate.store.engine import database_time
 log = structlog.get_logger(__name__)
 
 
-def teller(engine: Engine) -> Tell:
+def notifier(engine: Engine) -> Tell:
     """Return a function that writes a notification over `engine` in a transaction of its own.
 
     The transaction of the request may be rolled back when no node is found, and its connection is busy. `engine` must
@@ -23,14 +23,14 @@ def teller(engine: Engine) -> Tell:
     continues.
     """
 
-    def tell(kind: str, body: Mapping[str, Any]) -> None:
+    def notify(kind: str, body: Mapping[str, Any]) -> None:
         try:
             with engine.begin() as conn:
                 notifications.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])
         except (SQLAlchemyError, TypeError, ValueError) as reason:
             log.warning("scheduler notification not written", kind=kind, reason=str(reason))
 
-    return tell
+    return notify
 
 
 def _message(kind: str, body: Mapping[str, Any]) -> str:

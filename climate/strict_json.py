@@ -60,13 +60,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(text: str) -> NoReturn:
-    raise BadJson(f"has {text}, which is not a usable number")
+    raise BadJson(f"has {text}, which is not a number that can be used")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise BadJson(f"has {_short(text)}, which is not a usable number")
+        raise BadJson(f"has {_short(text)}, which is not a number that can be used")
     return number
 
 

@@ -84,7 +84,7 @@ def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return spec.get("hypervisor_properties"), spec.get("resource_properties")
 
 
-def _kept(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
+def _same_hosts(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
     """Return the same hosts, if the update changes neither their choice nor the period."""
     same = all(ask.spec.get(name) == present.spec.get(name) for name in CHOOSING)
     same = same and ask.spec != present.spec
@@ -101,7 +101,7 @@ def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
     return True
 
 
-def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
+def _deletion_error(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
     """Return the error of the cloud for the deletion of a server, so that others are still deleted."""
     try:
         cloud.delete_server(server.id, token)
@@ -110,7 +110,7 @@ def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None
     return None
 
 
-def _agreed(ask: Ask) -> Ask:
+def _with_terms(ask: Ask) -> Ask:
     """Return the request with all its terms.
 
     Raise InvalidInput for terms that the operator does not allow owners to set.
@@ -140,10 +140,10 @@ class PhysicalHost:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        ask = _agreed(ask)
+        ask = _with_terms(ask)
         if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
             raise InvalidInput(MAX_BELOW_MIN)
-        if ask.present and (kept := _kept(ask, ask.present)):
+        if ask.present and (kept := _same_hosts(ask, ask.present)):
             return Allocation(spec=dict(ask.spec), holds=kept)
         wanted = self._wanted(conn, ask)
         if ask.present and ask.active:
@@ -174,7 +174,7 @@ class PhysicalHost:
         servers = cloud.servers_in(pool) if lent.after in (Pool.RESERVATION, Pool.CLEANING) else ()
         if servers:
             cloud.close(pool, lent.token)
-            troubles = [error for server in servers if (error := _trouble(cloud, server, lent.token))]
+            troubles = [error for server in servers if (error := _deletion_error(cloud, server, lent.token))]
             if troubles:
                 raise troubles[0]
             if cloud.servers_in(pool):

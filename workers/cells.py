@@ -184,9 +184,9 @@ class CellsProcess:
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
-                self._told(heard.payload)
+                self._on_notify(heard.payload)
 
-    def _told(self, what: str) -> None:
+    def _on_notify(self, what: str) -> None:
         kind, _, which = what.partition(" ")
         if kind == changes.CHANGES:
             self.to_report.set()

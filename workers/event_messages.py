@@ -20,7 +20,7 @@ BROKER_IS_AWAY = (BrokerError, RedisError, OSError)
 
 
 @dataclass
-class Rings:
+class EventMessages:
     """Sends the messages of claims; one thread at a time."""
 
     climate: Climate
@@ -30,7 +30,7 @@ class Rings:
     is_cut_off: bool = False
     """True if the broker was away, so that earlier messages may be lost."""
 
-    def ring(self, alive: Callable[[], None] = lambda: None) -> None:
+    def send(self, alive: Callable[[], None] = lambda: None) -> None:
         """Send messages that are new or seem lost. Raise one of BROKER_IS_AWAY if the broker is away.
 
         Unsent messages are marked, and are sent when the broker is back, with all unbegun ones. `alive` is called after
@@ -45,7 +45,7 @@ class Rings:
             messages = self._missing(messages)
             while messages:
                 number = messages[0].number
-                self._send([message for message in messages if message.number == number])
+                self._send_one([message for message in messages if message.number == number])
                 messages = [message for message in messages if message.number != number]
                 alive()
         except BROKER_IS_AWAY:
@@ -53,7 +53,7 @@ class Rings:
             event_claims.take_back(self.climate, messages)
             raise
 
-    def _send(self, portion: Sequence[Message]) -> None:
+    def _send_one(self, portion: Sequence[Message]) -> None:
         args = [[str(message.event_id), message.token] for message in portion]
         if len(portion) == 1:
             celery_app.send(self.bell, celery_app.RUN_EVENT, args[0], portion[0].queue)

@@ -43,7 +43,7 @@ from climate.store.engine import line
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
 from workers import celery_app, zone_polls
-from workers.event_messages import BROKER_IS_AWAY, Rings
+from workers.event_messages import BROKER_IS_AWAY, EventMessages
 from workers.work_listener import News
 
 log = structlog.get_logger(__name__)
@@ -112,8 +112,8 @@ class Poller:
         return DiskWatch(self.deployment.settings.home)
 
     @cached_property
-    def rings(self) -> Rings:
-        return Rings(self.deployment.climate, self.bell, self.waiting)
+    def event_messages(self) -> EventMessages:
+        return EventMessages(self.deployment.climate, self.bell, self.waiting)
 
     def beat(self) -> None:
         """Process all that is due once. If the database or broker is away, the next beat tries again."""
@@ -121,37 +121,37 @@ class Poller:
             with self.turn:
                 self._look()
         except DATABASE_IS_AWAY as error:
-            self._put_off("no beat: the database is away", error)
+            self._log_postponed("no beat: the database is away", error)
         except BROKER_IS_AWAY as error:
             log.warning("broker unreachable; wake-up skipped", error=type(error).__name__)
             self._wake_in(BROKER_AGAIN)
-        self._live()
+        self._report_progress()
 
-    def _put_off(self, said: str, error: Exception, **more: str) -> None:
+    def _log_postponed(self, said: str, error: Exception, **more: str) -> None:
         """Log postponed work; a full disk has its own message, once a minute."""
         if db_errors.disk_full(error):
             self.disk.note("the disk of the database")
         else:
             log.warning(said, error=type(error).__name__, **more)
 
-    def _live(self) -> None:
+    def _report_progress(self) -> None:
         """Report progress to the watchdog."""
         self.last_beat = time.monotonic()
 
     def _look(self) -> None:
         climate, begun = self.deployment.climate, time.monotonic()
         rest = event_claims.rest(climate)
-        is_quiet = rest.is_quiet and not self.rings.is_cut_off
+        is_quiet = rest.is_quiet and not self.event_messages.is_cut_off
         if is_quiet:  # counts as an empty claim, for one statement instead of a dozen
             self.cursor.full = frozenset()
-            self._show_life(caught_up=True)
+            self._record_heartbeat(caught_up=True)
         else:
             self._claim_all()
         there = pending.look(self.deployment.compute)
         if there.servers:
-            self._ring_for_servers()
-        self._ring_for_networks(there)
-        self._ring_for_builds()
+            self._wake_for_servers()
+        self._wake_for_networks(there)
+        self._wake_for_builds()
         wait = rest.wait if is_quiet else event_claims.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
@@ -159,15 +159,15 @@ class Poller:
     def _claim_all(self) -> None:
         climate = self.deployment.climate
         while event_claims.rescue(climate, self.name):
-            self._live()
+            self._report_progress()
         in_vain = 0
         while in_vain < (FULL_PORTIONS if self.cursor.full else PORTIONS):
             ahead = climate.settings.claims_ahead
-            claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._live, ahead=ahead)
-            self._live()
+            claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._report_progress, ahead=ahead)
+            self._report_progress()
             # A full queue waits for workers. Record this before sending: an unreachable broker is another problem.
-            self._show_life(caught_up=not claimed.more or bool(claimed.full))
-            self.rings.ring(self._live)
+            self._record_heartbeat(caught_up=not claimed.more or bool(claimed.full))
+            self.event_messages.send(self._report_progress)
             if not claimed.more:
                 break
             in_vain = 0 if claimed.count else in_vain + 1
@@ -185,33 +185,33 @@ class Poller:
         try:
             is_due = event_claims.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
         except DATABASE_IS_AWAY as error:
-            self._put_off("queues are not filled: the database is away", error)
+            self._log_postponed("queues are not filled: the database is away", error)
             return
         if is_due:
             self.beat()
         else:
             self._refill_in(2 * self.refill_seconds)
 
-    def _show_life(self, *, caught_up: bool) -> None:
+    def _record_heartbeat(self, *, caught_up: bool) -> None:
         """Record a heartbeat after a successful claim, and after a complete read of what is due."""
         roles = (process_health.POLLER, process_health.CAUGHT_UP) if caught_up else (process_health.POLLER,)
         if time.monotonic() - self.shown_life[caught_up] >= LIFE_SECONDS:
             housekeeping.show_life(self.deployment.climate, self.name, *roles)
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
-    def _ring_for_servers(self) -> None:
+    def _wake_for_servers(self) -> None:
         while found := task_worker.unfinished(self.deployment.compute, wait=0):
             for service_host, server_id in found:
                 celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
-                self._live()
+                self._report_progress()
 
-    def _ring_for_networks(self, there: Pending) -> None:
+    def _wake_for_networks(self, there: Pending) -> None:
         for host in wakeups.to_ring(self.deployment.compute) if there.calls else ():
             celery_app.send(self.bell, celery_app.TEND_NETWORKS, [], celery_app.network_queue(host))
         for host in wakeups.to_tell(self.deployment.compute) if there.messages else ():
             celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
-    def _ring_for_builds(self) -> None:
+    def _wake_for_builds(self) -> None:
         """Wake a worker for each build over zones that nobody is working on."""
         with self.news.look(notifications.BUILDS) as look:
             if not look.is_due:
@@ -219,32 +219,32 @@ class Poller:
             while found := builds.to_ring(self.deployment.compute):
                 for build_id in found:
                     celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
-                    self._live()
+                    self._report_progress()
             look.again = builds.are_open(self.deployment.compute)
 
-    def ring_for_beats(self) -> None:
+    def wake_network_services(self) -> None:
         """Wake the network services for a heartbeat; each checks its whole host periodically."""
         compute = self.deployment.compute
         seconds = max(1.0, self.deployment.settings.network_seconds)
         try:
             for host, thorough, up in wakeups.to_beat(compute):
                 queue = celery_app.network_queue(host)
-                if self._is_heard(queue, up=up):
+                if self._reads_messages(queue, up=up):
                     celery_app.send(self.bell, celery_app.TEND_NETWORKS, [thorough], queue, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
-            self._put_off("network services are not rung for", error)
+            self._log_postponed("network services are not rung for", error)
 
-    def ring_for_services(self) -> None:
+    def wake_compute_services(self) -> None:
         """Wake the compute services for their own rounds, which include a heartbeat."""
         try:
             for service in services.listed(self.deployment.compute):
                 queue = celery_app.compute_queue(service.host)
-                if self._is_heard(queue, up=service.up):
+                if self._reads_messages(queue, up=service.up):
                     celery_app.send(self.bell, celery_app.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
-            self._put_off("compute services are not rung for", error)
+            self._log_postponed("compute services are not rung for", error)
 
-    def do_chores(self) -> None:
+    def do_housekeeping(self) -> None:
         """Run housekeeping and the deletion of orphans; an error in one does not stop the others."""
         climate, compute = self.deployment.climate, self.deployment.compute
         all_of_them: dict[str, Callable[[], object]] = {
@@ -258,7 +258,7 @@ class Poller:
             try:
                 chore()
             except (*DATABASE_IS_AWAY, CloudError, *BROKER_IS_AWAY) as error:
-                self._put_off("a chore is put off", error, chore=name)
+                self._log_postponed("a chore is put off", error, chore=name)
             except Exception:
                 log.exception("housekeeping step failed", chore=name)
 
@@ -267,11 +267,11 @@ class Poller:
             builds.sweep(self.deployment.compute)
             self.swept = time.monotonic()
 
-    def _is_heard(self, queue: str, *, up: bool) -> bool:
+    def _reads_messages(self, queue: str, *, up: bool) -> bool:
         """Return whether a service reads its messages; those for a service that is down may wait for ever."""
         return up or self.waiting(queue) < UNHEARD
 
-    def ring_for_rounds(self) -> None:
+    def wake_rounds(self) -> None:
         """Wake a worker for the rounds over hosts; the message expires when it is late."""
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
@@ -287,7 +287,7 @@ class Poller:
                 if look.is_due:
                     look.again = zone_polls.poll(self.deployment) > 0 or polling.has_children(self.deployment.compute)
         except DATABASE_IS_AWAY as error:
-            self._put_off("child zones not polled: the database is away", error)
+            self._log_postponed("child zones not polled: the database is away", error)
 
     def _wake_in(self, wait: timedelta, job: str = "beat") -> None:
         if self.scheduler.running and not self.stopping.is_set():
@@ -344,12 +344,12 @@ class Poller:
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
         self.scheduler.add_job(self.refill, "interval", seconds=seconds, id="refill", next_run_time=now)
         often = CHORES_SECONDS
-        self.scheduler.add_job(self.ring_for_services, "interval", seconds=often, id="services", next_run_time=now)
-        self.scheduler.add_job(self.do_chores, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
+        self.scheduler.add_job(self.wake_compute_services, "interval", seconds=often, id="services", next_run_time=now)
+        self.scheduler.add_job(self.do_housekeeping, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
         beats = self.deployment.settings.network_seconds
-        self.scheduler.add_job(self.ring_for_beats, "interval", seconds=beats, id="beats", next_run_time=now)
+        self.scheduler.add_job(self.wake_network_services, "interval", seconds=beats, id="beats", next_run_time=now)
         again = self.deployment.settings.pools_seconds
-        self.scheduler.add_job(self.ring_for_rounds, "interval", seconds=again, id="rounds", next_run_time=now)
+        self.scheduler.add_job(self.wake_rounds, "interval", seconds=again, id="rounds", next_run_time=now)
         period = zone_polls.interval(self.deployment.settings.zone_poll_seconds)
         self.scheduler.add_job(self.poll_zones, "interval", seconds=period, id="zones", next_run_time=now)
         self.scheduler.start()

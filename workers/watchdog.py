@@ -52,7 +52,7 @@ class Watch:
 
 
 @dataclass
-class Life:
+class Heartbeat:
     """Heartbeat of this worker, recorded while the broker answers it."""
 
     show: Callable[[], None]
@@ -71,7 +71,7 @@ class Life:
         self._last = self.now()
 
 
-def shown(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
+def recorder(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
     """Return a function that records in the database that this process reads these queues."""
     name, roles = f"worker:{socket.gethostname()}:{os.getpid()}", [f"{heartbeats.QUEUE}{queue}" for queue in queues]
     engine = connect(settings.database_url, pool_size=1, application="climate-worker-life")
@@ -87,11 +87,11 @@ def begin(settings: Settings, queues: Sequence[str]) -> None:
     """Start a thread that watches this process for its lifetime."""
     client = redis.Redis.from_url(settings.redis_url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
     watch = Watch(lambda: _waiting(client, queues), _taken)
-    words = (watch, Life(shown(settings, queues), lambda: _answers(client)))
+    words = (watch, Heartbeat(recorder(settings, queues), lambda: _answers(client)))
     threading.Thread(target=_go_on, args=words, name="watch", daemon=True).start()
 
 
-def _go_on(watch: Watch, life: Life) -> None:
+def _go_on(watch: Watch, life: Heartbeat) -> None:
     pause = threading.Event()
     while not watch.is_deaf():
         life.look()

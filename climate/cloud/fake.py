@@ -178,9 +178,11 @@ class FakeCloud(Pretence):
     def grant(self, capacity: Capacity, token: int) -> None:
         with self._verb("grant", capacity.pool):
             self._check_fences([capacity.pool, *capacity.slots], token)
-            astray = [name for name in capacity.slots if self._pool_of.get(name) != FREEPOOL]
-            if astray:
-                raise (NotYet if astray[0] in self.hosts else Refused)(f"{astray[0]} is not in the reservation pool")
+            misplaced = [name for name in capacity.slots if self._pool_of.get(name) != FREEPOOL]
+            if misplaced:
+                raise (NotYet if misplaced[0] in self.hosts else Refused)(
+                    f"{misplaced[0]} is not in the reservation pool"
+                )
             if self.granted.get(capacity.pool) != capacity:
                 self.effects["grant", capacity.pool, token] += 1
             self.granted[capacity.pool] = capacity

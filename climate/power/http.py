@@ -46,7 +46,7 @@ class Controller:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class Session:
     """A connection to a controller, for one call of a driver."""
 
     controller: Controller
@@ -87,7 +87,7 @@ class Talk:
             raise PowerError(f"{self.controller} could not carry out the request (HTTP {status})")
 
 
-def talk(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
+def run_session(controller: Controller, about: Callable[[Session], Awaitable[T]]) -> T:
     """Return the result of `about`. Raise PowerError on a time-out or a broken connection."""
     loop = asyncio.new_event_loop()
     try:
@@ -101,7 +101,7 @@ def talk(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
         loop.close()
 
 
-async def _in_time(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
+async def _in_time(controller: Controller, about: Callable[[Session], Awaitable[T]]) -> T:
     # The client's time-outs apply to each read, so a slow sender would never exceed them.
     async with (
         asyncio.timeout(controller.seconds),
@@ -112,7 +112,7 @@ async def _in_time(controller: Controller, about: Callable[[Talk], Awaitable[T]]
             headers={"Accept-Encoding": "identity"},
         ) as client,
     ):
-        return await about(Talk(controller, client))
+        return await about(Session(controller, client))
 
 
 def _trust(controller: Controller) -> ssl.SSLContext | bool:

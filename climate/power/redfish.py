@@ -12,7 +12,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
 from climate.power.driver_settings import PowerSettings, accepted, is_machine
-from climate.power.http import Controller, Talk, talk
+from climate.power.http import Controller, Session, run_session
 
 STATES = {"On": ON, "Off": OFF}
 """Known states; all others count as between them."""
@@ -91,10 +91,10 @@ class RedfishDriver:
     def state(self, target: Target) -> str:
         controller, path = _found(target)
 
-        async def look(talk: Talk) -> str:
-            return STATES.get(_state(await talk.get(path)), UNKNOWN)
+        async def look(session: Session) -> str:
+            return STATES.get(_state(await session.get(path)), UNKNOWN)
 
-        return talk(controller, look)
+        return run_session(controller, look)
 
     def on(self, target: Target) -> None:
         _reset(target, "on")
@@ -114,13 +114,13 @@ def _found(target: Target) -> tuple[Controller, str]:
 def _reset(target: Target, wanted: str) -> None:
     controller, path = _found(target)
 
-    async def ask(talk: Talk) -> None:
-        system = await talk.get(path)
+    async def ask(session: Session) -> None:
+        system = await session.get(path)
         if _state(system) not in NOTHING_TO_ASK[wanted]:
             where, kind = _action(system, wanted, controller)
-            await talk.post(where, {"ResetType": kind})
+            await session.post(where, {"ResetType": kind})
 
-    talk(controller, ask)
+    run_session(controller, ask)
 
 
 def _state(system: Mapping[str, Any]) -> str:

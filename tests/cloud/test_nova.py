@@ -260,7 +260,7 @@ def test_what_nova_does_not_evacuate_is_refused_or_waited_for(there: Nova, cloud
 def test_a_server_that_is_to_move_alone_waits_for_another_that_moves(there: Nova, cloud: Cloud) -> None:
     there.run("s1", N1)
     there.run("s2", N1, **{"OS-EXT-STS:task_state": "migrating"})
-    with pytest.raises(NotYet, match="another server is on its way"):
+    with pytest.raises(NotYet, match="another server is still migrating"):
         cloud.move_server("s1", N1, 1, alone=True)
     there.servers["s2"]["OS-EXT-STS:task_state"] = None
     cloud.move_server("s1", N1, 1, alone=True)

@@ -99,15 +99,15 @@ def _expiry(engine: Engine) -> datetime:
 HOLDER = """
 import sys
 from climate.store.engine import connect
-from workers import rounds
+from workers import periodic
 
 def made(climate):
     print("made a round", flush=True)
 
-with rounds.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
+with periodic.alone(connect(sys.argv[1], pool_size=2), life=float(sys.argv[2])) as mine:
     print("holds" if mine else "does not hold", flush=True)
     sys.stdin.readline()
-    rounds.make(None, [made, made], mine.__bool__)
+    periodic.make(None, [made, made], mine.__bool__)
 print("done", flush=True)
 """
 
@@ -164,13 +164,13 @@ class Rings(Poller):
     def _look(self) -> None:
         pass
 
-    def do_chores(self) -> None:
+    def do_housekeeping(self) -> None:
         pass
 
-    def ring_for_services(self) -> None:
+    def wake_compute_services(self) -> None:
         pass
 
-    def ring_for_rounds(self) -> None:
+    def wake_rounds(self) -> None:
         next(one for one in self.rung if not one.is_set()).set()
 
 
@@ -200,5 +200,5 @@ def test_a_transaction_can_ask_for_rounds_at_once(poller: Rings, engine: Engine)
 def test_a_broker_that_is_away_does_not_end_a_poller(database_url: str) -> None:
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1")
     made = Poller(bootstrap.build(settings, pool_size=1), celery_app.connect(settings.redis_url))
-    made.ring_for_rounds()
+    made.wake_rounds()
     made.deployment.climate.engine.dispose()

@@ -64,7 +64,7 @@ def used_by(remote: Remote, name: str) -> list[Body]:
     return [each for each in found if each["flavor"].get("original_name") == flavors.name_of(name)]
 
 
-def strangers(remote: Remote, seen: Look, host: str) -> list[Body]:
+def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:
     """Return the servers on a host, except those that use shared capacity there."""
     here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]

@@ -29,7 +29,7 @@ def fence_server(remote: Remote, seen: Look, server_id: str, token: int) -> None
     fencing.check(seen.book, wanted, token)
     changes = fencing.raising(seen.book, wanted, token)
     if changes:
-        _write(remote, seen, wanted, token, _outlived(remote, seen, token) | changes)
+        _write(remote, seen, wanted, token, _expired_servers(remote, seen, token) | changes)
 
 
 def fence_pool(remote: Remote, seen: Look, name: str, token: int) -> None:
@@ -59,7 +59,7 @@ def _write(remote: Remote, seen: Look, wanted: list[str], token: int, changes: C
     fencing.check(aggregates.set_metadata(remote, page, owner | changes), wanted, token)
 
 
-def _outlived(remote: Remote, seen: Look, token: int) -> Changes:
+def _expired_servers(remote: Remote, seen: Look, token: int) -> Changes:
     """Return the changes that forget deleted servers: of a few, others with each token."""
     known = fencing.servers(seen.book)
     start = token % len(known) if known else 0

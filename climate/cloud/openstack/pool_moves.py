@@ -83,13 +83,13 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
     pool = aggregates.ensure(remote, seen, name)
     _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None, **marks}, token)
     if marks:
-        _free_of_preemptibles(remote, seen, pool, hosts)
+        _evict_preemptibles(remote, seen, pool, hosts)
         pool = replace(pool, hosts=pool.hosts | set(hosts))
     for host in hosts:
-        _into(remote, seen, host, FREEPOOL, pool)
+        _complete_move(remote, seen, host, FREEPOOL, pool)
 
 
-def _free_of_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
+def _evict_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
     """Delete the preemptible servers of hosts that come from the reservation pool; raise NotYet while there are any.
 
     Such a host is added to the lease pool first: BlazarFilter admits no preemptible server to a host in two pools.
@@ -131,7 +131,7 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
     target = aggregates.kept(remote, seen, to) if to is not None else None
     for host in inside:
         if target is not None:
-            _into(remote, seen, host, name, target)
+            _complete_move(remote, seen, host, name, target)
         else:
             aggregates.leave(remote, seen.names, host, pool)
     aggregates.drop(remote, pool)
@@ -162,12 +162,12 @@ def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:
     if target is not None and host not in target.hosts:
         aggregates.join(remote, seen.names, host, target)
         if to == FREEPOOL:
-            _leave_again(remote, seen, host, target)
+            _undo_move(remote, seen, host, target)
     for source in sources:
         aggregates.leave(remote, seen.names, host, source)
 
 
-def _leave_again(remote: Remote, seen: Look, host: str, free: Pool) -> None:
+def _undo_move(remote: Remote, seen: Look, host: str, free: Pool) -> None:
     """Undo a move if servers arrived meanwhile; the host has not left its former pools yet."""
     try:
         _wait_for_servers(remote, seen, host)
@@ -177,7 +177,7 @@ def _leave_again(remote: Remote, seen: Look, host: str, free: Pool) -> None:
 
 
 def _wait_for_servers(remote: Remote, seen: Look, host: str) -> None:
-    if capacity.strangers(remote, seen, host):
+    if capacity.other_servers(remote, seen, host):
         raise NotYet(f"servers are still on {host}")
 
 
@@ -198,7 +198,7 @@ def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
         fencing.check(aggregates.set_metadata(remote, pool, changes), subject, token)
 
 
-def _into(remote: Remote, seen: Look, host: str, source: str, target: Pool) -> None:
+def _complete_move(remote: Remote, seen: Look, host: str, source: str, target: Pool) -> None:
     """Move a host, or complete an interrupted move."""
     if host not in target.hosts:
         aggregates.move(remote, seen.names, host, seen.pools[source], target)

@@ -17,22 +17,22 @@ MADE_OF, OCCASION = "climate_server", "climate_occasion"
 
 def wake(remote: Remote, server_id: str, token: int) -> None:
     """Unshelve a server, and remove the mark by which servers without a lease are deleted."""
-    server = _fit(remote, server_id, token)
+    server = _actionable(remote, server_id, token)
     if server["status"] == ACTIVE or server.get(TASK) in WAKING:
         return
-    _idle(server)
+    _check_idle(server)
     if servers.view(server).status != RESERVED:
         raise Refused(f"server {server_id} is {server['status']}")
     if SLEEPS in server["metadata"]:
-        _quietly_delete(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
+        _delete_if_present(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
     _act(remote, server_id, "unshelve", None)
 
 
 def suspend(remote: Remote, server_id: str, token: int) -> None:
-    server = _fit(remote, server_id, token)
+    server = _actionable(remote, server_id, token)
     if server["status"] == SUSPENDED or server.get(TASK) == "suspending":
         return
-    _idle(server)
+    _check_idle(server)
     _confirm_resize(remote, server)
     if server["status"] != ACTIVE:
         raise Refused(f"server {server_id} is {server['status']}")
@@ -45,11 +45,11 @@ def snapshot(remote: Remote, server_id: str, image: str, token: int, occasion: s
     The server is read before the image: if the image is missing although the server was idle before, its creation has
     failed.
     """
-    server = _fit(remote, server_id, token)
+    server = _actionable(remote, server_id, token)
     marks = {MADE_OF: server_id, OCCASION: occasion}
-    if _made(remote, image, marks):
+    if _image_exists(remote, image, marks):
         return
-    _idle(server)
+    _check_idle(server)
     if servers.view(server).status not in IMAGEABLE:
         raise Refused(f"server {server_id} is {server['status']}")
     _confirm_resize(remote, server)
@@ -66,7 +66,7 @@ def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool =
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", "migrating"):
         return
     fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
-    _idle(server)
+    _check_idle(server)
     if server["status"] not in MOVABLE:
         raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
     if alone and any(each.get(TASK) == "migrating" for each in servers.on(remote, [host])):
@@ -80,7 +80,7 @@ def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
         return
     fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
-    _idle(server)
+    _check_idle(server)
     _act(remote, server_id, "evacuate", {})
 
 
@@ -93,10 +93,10 @@ def delete(remote: Remote, server_id: str, token: int) -> None:
         return
     fence_store.fence_server(remote, seen, server_id, token)
     if server.get(TASK) != "deleting":
-        _quietly_delete(remote, f"/servers/{server_id}")
+        _delete_if_present(remote, f"/servers/{server_id}")
 
 
-def _fit(remote: Remote, server_id: str, token: int) -> Body:
+def _actionable(remote: Remote, server_id: str, token: int) -> Body:
     """Return a server that accepts actions under this token."""
     server = servers.look(remote, server_id)
     if server is None or server.get(TASK) == "deleting":
@@ -112,12 +112,12 @@ def _confirm_resize(remote: Remote, server: Body) -> None:
         raise NotYet(f"server {server['id']} keeps its new size")
 
 
-def _idle(server: Body) -> None:
+def _check_idle(server: Body) -> None:
     if server.get(TASK) is not None:
         raise NotYet(f"server {server['id']} is {server[TASK]}")
 
 
-def _made(remote: Remote, name: str, marks: Mapping[str, str]) -> bool:
+def _image_exists(remote: Remote, name: str, marks: Mapping[str, str]) -> bool:
     """Return whether the image with these properties exists."""
     query = {"name": name}
     while True:
@@ -141,7 +141,7 @@ def _act(remote: Remote, server_id: str, action: str, details: Any) -> None:
         raise NotYet(str(clash)) from clash
 
 
-def _quietly_delete(remote: Remote, path: str) -> None:
+def _delete_if_present(remote: Remote, path: str) -> None:
     try:
         remote.delete(path)
     except Missing:

@@ -79,9 +79,9 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> Mapping[int, int
 
 
 def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
-    found = _looked(conn, wanted, search(wanted.requirement).quick)
+    found = _read_rooms(conn, wanted, search(wanted.requirement).quick)
     locks.note_hosts(conn, (room.host for room in found))
-    chosen = capacity.choose(_again(conn, wanted, [room.host for room in found]), wanted.order) if found else None
+    chosen = capacity.choose(_recheck(conn, wanted, [room.host for room in found]), wanted.order) if found else None
     if chosen is None:
         raise TryPatiently()
     return chosen
@@ -93,18 +93,18 @@ def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
         # With resource classes, the number of hosts that suffice is not known from sizes alone.
         statements = search(wanted.requirement)
         look = statements.ranked if wanted.classes else statements.best
-        seen = capacity.choose(_looked(conn, wanted, look), wanted.order)
+        seen = capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
         if seen is None:
             raise Cramped(wanted)
         locks.lock_hosts(conn, seen)
-        chosen = capacity.choose(_again(conn, wanted, list(seen)), wanted.order)
+        chosen = capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
         if chosen is not None:
             return chosen
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _looked(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
-    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _given(wanted, numbers=None))])
+def _read_rooms(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
+    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _parameters(wanted, numbers=None))])
 
 
 def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
@@ -116,14 +116,14 @@ def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
     return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
 
 
-def _again(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
+def _recheck(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
     """Return the rooms of locked hosts, in the order given; their suitability is checked again."""
-    given = _given(wanted, numbers=sorted(numbers))
+    given = _parameters(wanted, numbers=sorted(numbers))
     found = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
     return _capped(conn, wanted, [Room(number, found[number]) for number in numbers if number in found])
 
 
-def _given(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
+def _parameters(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
     order, window = wanted.order, wanted.window
     return {
         "start": window.start,
@@ -174,7 +174,7 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     order, window, statements = wanted.order, wanted.window, search(wanted.requirement)
     until = window.end + HORIZON
-    given = {**_given(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
+    given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
     rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
     told = Shortage(len(capacities), capacity.fitting(order, rooms))

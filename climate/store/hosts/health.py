@@ -28,7 +28,7 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
     degraded. Leases with an event in progress are left out: they can only be healed after it has ended.
     """
     start, end = events.alias("s"), events.alias("e")
-    concerned = _lacking().union(_held_badly(now)).subquery("concerned")
+    concerned = _degraded().union(_with_unfit_hosts(now)).subquery("concerned")
     soon = leases.c.start_date <= start_by if start_by is not None else leases.c.start_date.is_not(None)
     query = (
         select(leases.c.id)
@@ -51,12 +51,12 @@ def in_progress() -> ColumnElement[bool]:
     return exists().where(running.c.lease_id == leases.c.id, has(running.c.status, "IN_PROGRESS")).correlate(leases)
 
 
-def _lacking() -> Select[Any]:
+def _degraded() -> Select[Any]:
     """Return the leases in force that are recorded as degraded."""
     return select(reservations.c.lease_id, null().cast(Boolean).label("later")).where(text(LACKING))
 
 
-def _held_badly(now: datetime) -> Select[Any]:
+def _with_unfit_hosts(now: datetime) -> Select[Any]:
     """Return leases with an unfit host; `later` means that maintenance may end before a future lease needs it.
 
     The query starts from unfit hosts and reads only their allocations in force, because most leases have ended.

@@ -45,12 +45,12 @@ def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[
                 raise
             moved = ", ".join(place.name for place in after)
             raise Conflict(f"Another request moved a host concurrently ({moved}); read it again") from error
-        if any(_comes_back(before, place) for (before, _), place in zip(changes, after, strict=True)):
+        if any(_becomes_usable(before, place) for (before, _), place in zip(changes, after, strict=True)):
             healing_waits.wake(conn)
     return after
 
 
-def _comes_back(before: HostPlace, after: HostPlace) -> bool:
+def _becomes_usable(before: HostPlace, after: HostPlace) -> bool:
     """Return whether leases can use the host after the change, but could not before."""
     is_usable = after.pool in (Pool.RESERVATION, Pool.LENT) and before.pool not in (after.pool, Pool.RESERVATION)
     return is_usable or (after.reservable and not before.reservable)

@@ -55,8 +55,8 @@ class Supply:
 
     def is_as(self, other: "Supply | None") -> bool:
         """Return whether requested state and settings are equal."""
-        told = ("driver", "settings", "secrets", "wanted", "wanted_at", "updated_at")
-        return other is not None and all(getattr(self, name) == getattr(other, name) for name in told)
+        columns = ("driver", "settings", "secrets", "wanted", "wanted_at", "updated_at")
+        return other is not None and all(getattr(self, name) == getattr(other, name) for name in columns)
 
 
 def managed(conn: Connection, numbers: Collection[int]) -> frozenset[int]:

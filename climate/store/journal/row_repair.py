@@ -92,7 +92,7 @@ def write(conn: Connection, projection: Projection, rows: Sequence[RowDifference
             if one.said is None or projected.table is allocations:
                 _insert(conn, one, now)
             else:
-                told = _told(one, {name: one.known[name] for name in one.columns})
+                told = _writable(one, {name: one.known[name] for name in one.columns})
                 if told:
                     conn.execute(update(projected.table).where(_is(one)).values(told))
 
@@ -106,7 +106,7 @@ def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:
     conn.execute(insert(one.projected.table).values(row))
 
 
-def _told(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
+def _writable(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that can be written; secrets are only cleared."""
     if one.projected.table is not host_power or "secrets" not in values:
         return values

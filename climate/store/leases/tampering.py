@@ -28,14 +28,14 @@ def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
         place = by_stream.pop(stream)
         refuse(f"host {place.name}", place, pools.fold(journal.of_host(found), stream))
     for place in by_stream.values():
-        raise Tampered(_told(f"host {place.name}", ["everything"]))
+        raise Tampered(_message(f"host {place.name}", ["everything"]))
 
 
 def refuse_values(what: str, rows: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Raise Tampered unless values by name match the facts."""
     if rows != known:
         names = sorted(name for name in {*rows, *known} if rows.get(name) != known.get(name))
-        raise Tampered(_told(what, names))
+        raise Tampered(_message(what, names))
 
 
 def differing(row: Any, known: Any) -> list[str]:
@@ -46,10 +46,10 @@ def differing(row: Any, known: Any) -> list[str]:
 def refuse(what: str, row: Any, known: Any) -> None:
     """Raise Tampered unless two values of one dataclass are equal."""
     if row != known:
-        raise Tampered(_told(what, differing(row, known)))
+        raise Tampered(_message(what, differing(row, known)))
 
 
-def _told(what: str, names: Sequence[str]) -> str:
+def _message(what: str, names: Sequence[str]) -> str:
     """Return the names only: unverified values are shown to operators alone."""
     return (
         f"The rows of {what} are not what its journal says ({', '.join(names)}): nothing was changed. "
