@@ -44,7 +44,7 @@ def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[
             if constraint(error) != "pk_journal":
                 raise
             moved = ", ".join(place.name for place in after)
-            raise Conflict(f"Another request moved a host concurrently ({moved}); read it again") from error
+            raise Conflict(f"Someone else moved a host at the same moment ({moved}); read it again") from error
         if any(_becomes_usable(before, place) for (before, _), place in zip(changes, after, strict=True)):
             healing_waits.wake(conn)
     return after

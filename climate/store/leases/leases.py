@@ -79,7 +79,7 @@ def record_many(
         except IntegrityError as error:
             if constraint(error) != "pk_journal":
                 raise
-            raise Conflict("Another request changed the lease concurrently; read it again") from error
+            raise Conflict("Someone else changed the lease at the same moment") from error
         if any(_in_force(before) - _in_force(lease) for before, lease in pairs if before):
             healing_waits.wake(conn)
     return [_with_pools(lease, made) for lease in after] if made else after
