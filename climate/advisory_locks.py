@@ -1,33 +1,33 @@
-"""The keys of all advisory locks in a database.
+"""Keys of all advisory locks in a database.
 
-Engine, identity, bundled cloud and migrations share one database, and with it
-the keys of its advisory locks.  Processes of two releases may run beside each
-other for a while, so a key never changes its value.
+Engine, identity, bundled cloud and migrations share one database and therefore one set of lock keys. Processes of two
+releases may run side by side, so the value of a key never changes.
 """
 
 import hashlib
 from enum import StrEnum
 
 HOSTS = 42
-"""Held by a booking that waits for rows of hosts: one at a time, in the order in which they come."""
+"""Held by an allocation that waits for rows of hosts, so that such allocations run one at a time, in order of arrival.
+"""
 
 MIGRATION = 4242
 FIRST_START = 0x1DE2717E
 
 SERVER_PLACEMENT = "hashtext('climate: placing servers')"
-"""SQL of the key that whoever places servers shares, or holds alone after losing too often."""
+"""SQL of the key that placements of servers share, and hold exclusively after too many lost races."""
 
 ARCHIVES = "hashtextextended('archives of leases', 0)"
-"""SQL of the key that whoever archives leases holds for the length of its connection."""
+"""SQL of the key that the process which archives leases holds for the length of its connection."""
 
 
 class Subject(StrEnum):
-    """Beginnings of the names under which things without a row are locked one by one."""
+    """Prefixes of the names under which objects without a row are locked one by one."""
 
     LIMITS = "limits of "
     JOURNAL = "journal "
     RESOURCE = ""
-    """The id of the resource is the name."""
+    """The name is the id of the resource."""
     KEYPAIRS = "keypairs of "
     CERTIFICATES = "vpn of "
     PROJECT_NETWORK = "climate network of "
@@ -39,7 +39,7 @@ class Subject(StrEnum):
     """The host name of the compute service is the name."""
 
     def named(self, thing: object) -> str:
-        """Return the name under which a thing is locked."""
+        """Return the name under which an object is locked."""
         return f"{self.value}{thing}"
 
     def lock(self, parameter: str) -> str:
@@ -52,5 +52,5 @@ class Subject(StrEnum):
 
 
 def idempotent_request(*words: str) -> int:
-    """Return the key of a request that must not be carried out twice: 64 bits of the hash of what tells it apart."""
+    """Return the lock key of an idempotent request: 64 bits of the hash of its identifying words."""
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:8], signed=True)

@@ -1,4 +1,4 @@
-"""The only place that builds things: settings in, everything else out."""
+"""Composition root: builds every object of a process from the settings."""
 
 from dataclasses import dataclass, replace
 
@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Deployment:
-    """All that one process works with."""
+    """All objects that one process works with."""
 
     settings: Settings
     climate: Climate
@@ -53,9 +53,9 @@ class Deployment:
 
 
 def build(settings: Settings, *, application: str = "climate", pool_size: int = 10) -> Deployment:
-    """A deployment over the stores of `settings`; opens no connection yet."""
+    """Build a deployment over the stores of `settings`; open no connection yet."""
     engine = connect(_database(settings), pool_size=pool_size, application=application)
-    # Not the keys of tokens: those are gone after a few rotations, and with them what they sealed.
+    # Token keys are not used here: they are deleted after a few rotations, with the secrets that they sealed.
     vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
     cloud = replace(_compute(engine, settings, vault), cells=cells.options(settings, vault))
     return Deployment(
@@ -76,13 +76,13 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
 
 
 def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
-    """The cloud over connections on which each statement is committed by itself, without waiting for the disk."""
+    """Return the cloud over autocommit connections whose commits do not wait for the disk."""
     engine = connect(_database(settings), pool_size=pool_size, application="climate-cells", options=UNSYNCED)
     return replace(cloud, engine=engine.execution_options(isolation_level="AUTOCOMMIT"))
 
 
 def check(settings: Settings) -> None:
-    """SettingError for settings that name what there is not; opens nothing."""
+    """Raise SettingError for settings that name something that does not exist; open nothing."""
     scheduler.chosen(settings)
     plugin.load(settings.resource_plugins)
     networks.check(settings)
@@ -98,10 +98,10 @@ def check(settings: Settings) -> None:
 
 
 def check_nodes(settings: Settings) -> None:
-    """SettingError when a worker is a compute service and nothing else, and none of its nodes can work here.
+    """Raise SettingError when a worker is only a compute service and none of its nodes can work on this machine.
 
-    One that has other work too starts all the same, and warns (cloud.md F.6).  A
-    file that cannot be understood may be mended while the worker waits for it.
+    A worker with other work starts all the same and logs a warning. An unreadable nodes file may be corrected while the
+    worker waits for it.
     """
     if [word.strip() for word in settings.worker_queues.split(",") if word.strip()] != ["compute"]:
         return
@@ -121,7 +121,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         engine,
         home=settings.home,
         service_host=settings.service_host,
-        cast=lambda host, *servers: _ring(engine),
+        cast=lambda host, *servers: _wake_pollers(engine),
         driver=_driver(settings, _elsewhere(engine, settings)),
     )
     return replace(
@@ -130,7 +130,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         rules=rules,
         trust=scheduler.trust(settings),
         uuid_builds=settings.reservation_id_format == "uuid",
-        tell=_teller(settings),
+        tell=_notifier(settings),
         defaults=_node_defaults(settings),
         down_seconds=settings.service_down_seconds,
         leaving_pools=_leaving_pools(settings),
@@ -150,27 +150,29 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
 
 
 def _leaving_pools(settings: Settings) -> frozenset[str]:
-    """Return the pools whose hosts move their servers away.  SettingError for a word that is none of them."""
+    """Return the pools whose hosts migrate their servers away. Raise SettingError for an unknown pool."""
     words = frozenset(word.strip() for word in settings.migrate_from.split(",") if word.strip())
     if unknown := sorted(words - host_drain.POOLS):
         known = ", ".join(sorted(host_drain.POOLS))
-        raise SettingError(f"CLIMATE_MIGRATE_FROM: there is no such pool: {', '.join(unknown)}; there are {known}")
+        raise SettingError(f"CLIMATE_MIGRATE_FROM: unknown pool {', '.join(unknown)}; use {known}")
     return words
 
 
-def _teller(settings: Settings) -> Tell:
-    """Return what is told of selections; its connections are its own, so that no request waits for another."""
+def _notifier(settings: Settings) -> Tell:
+    """Return the writer of scheduler notices; it has its own connections, so that no request waits for another."""
     if not settings.scheduler_notices:
         return silent
-    return scheduler_notices.teller(
+    return scheduler_notices.notifier(
         connect(_database(settings), pool_size=2, application="climate-notices", options=UNSYNCED)
     )
 
 
 def _elsewhere(engine: Engine, settings: Settings) -> Find:
-    """Return what finds the members of clusters behind other services."""
+    """Return a function that finds the members of clusters behind other services."""
     home = settings.home.resolve()
-    return Elsewhere(engine, home, settings.service_host, lambda: _ring(engine), settings.service_down_seconds).find
+    return Elsewhere(
+        engine, home, settings.service_host, lambda: _wake_pollers(engine), settings.service_down_seconds
+    ).find
 
 
 def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver:
@@ -186,7 +188,7 @@ def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver
 
 
 def _listening(settings: Settings) -> Listening | None:
-    """Return where running servers of other machines are taken; None: nowhere.  SettingError."""
+    """Return the address that accepts live migrations from other machines, or None. Raise SettingError."""
     if not settings.migration_address:
         return None
     try:
@@ -206,7 +208,7 @@ def _node_defaults(settings: Settings) -> NodeDefaults:
 
 
 def _lender(settings: Settings, bundled: Compute) -> Cloud:
-    """The cloud whose hosts are lent."""
+    """Return the cloud whose hosts are reserved."""
     if settings.cloud == "openstack":
         return openstack.of(
             settings.openstack_cloud, settings.openstack_config, blazar_filter=settings.openstack_blazar_filter
@@ -214,14 +216,14 @@ def _lender(settings: Settings, bundled: Compute) -> Cloud:
     return BundledCloud(bundled)
 
 
-def _ring(engine: Engine) -> None:
-    """Wake the pollers, which ring for servers too: a web process never waits for the broker."""
+def _wake_pollers(engine: Engine) -> None:
+    """Wake the pollers, which also send the messages for servers. A web process never waits for the broker."""
     with engine.begin() as conn:
         conn.execute(select(func.pg_notify(CHANNEL, "")))
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the database's tables up to this release; any number of processes may ask for it at once."""
+    """Upgrade the database schema to this release; any number of processes may call this at once."""
     engine = connect(_database(settings), pool_size=1, application="climate-migrate")
     try:
         with engine.connect() as conn:
@@ -229,16 +231,16 @@ def migrate(settings: Settings) -> None:
             conn.commit()
             schema_upgrade.upgrade(conn)
             if not settings.cells_enable and changes.is_tracked(conn):
-                changes.untrack(conn)  # it was a cell once
+                changes.untrack(conn)  # it was a cell before
                 conn.commit()
     finally:
         engine.dispose()
 
 
 def prepare(settings: Settings, *, demo: bool = False) -> None:
-    """What a first start needs: the administrator, clouds.yaml, flavors, an image, a network.
+    """Create the objects of a first start: the administrator, clouds.yaml, flavors, an image, a network.
 
-    With `demo` also nodes, and four of them registered as hosts that can be reserved.
+    With `demo` also create nodes, and register four of them as reservable hosts.
     """
     deployment = build(settings, application="climate-prepare", pool_size=2)
     try:
@@ -254,7 +256,7 @@ DEMO_HOST_PREFIX = "gpu-"
 
 
 def make_demo(deployment: Deployment) -> None:
-    """A small cloud to play with; what is there already is left alone."""
+    """Create a small demonstration cloud; keep whatever exists already."""
     home, file = deployment.settings.home, deployment.settings.nodes_file
     try:
         present = nodes_file.read(home, file)
@@ -263,7 +265,7 @@ def make_demo(deployment: Deployment) -> None:
     if not present:
         nodes_file.write(home, nodes_file.demo_nodes(), file)
     services.refresh(deployment.compute)
-    if deployment.settings.cloud != "bundled":  # another cloud's hosts are nobody's toys
+    if deployment.settings.cloud != "bundled":  # hosts of an external cloud are not registered for the demo
         return
     admin = Caller("climate:prepare", "", frozenset({ADMIN}))
     known = {host.name for host in inventory.listed(deployment.climate, admin)}
@@ -274,11 +276,11 @@ def make_demo(deployment: Deployment) -> None:
 
 
 def _register(deployment: Deployment, admin: Caller, name: str) -> None:
-    """Let a host of the demo be reserved; one that somebody has put to another use stays in that."""
+    """Register a host of the demo as reservable, unless it is already used for something else."""
     try:
         inventory.register(deployment.climate, admin, name, {"gpu_count": "4"})
     except Conflict as refusal:
-        log.warning("a host of the demo is not registered", host=name, reason=str(refusal))
+        log.warning("demo host not registered", host=name, reason=str(refusal))
 
 
 def _database(settings: Settings) -> str:
@@ -288,5 +290,5 @@ def _database(settings: Settings) -> str:
 
 
 def plain_url(database_url: str) -> str:
-    """The URL as libpq reads it, without the name of a driver."""
+    """Return the URL as libpq reads it, without the name of a driver."""
     return database_url.replace("postgresql+psycopg://", "postgresql://", 1)

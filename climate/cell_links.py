@@ -1,4 +1,4 @@
-"""Neighbours of a cell, stored without its API: a child cell need not run the web process."""
+"""Storage of the neighbours of a cell without the API, since a child cell need not run the web process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from climate.settings import Settings
 
 
 class LinkRefused(Exception):
-    """The neighbour cannot be stored; the text says why."""
+    """The neighbour cannot be stored; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A neighbour, and how its broker is reached: the fields of `climate.compute.cells.cell.Broker`."""
+    """A neighbour and the address of its broker: the fields of `climate.compute.cells.cell.Broker`."""
 
     name: str
     is_parent: bool
@@ -28,9 +28,9 @@ class Link:
 
 
 def store(settings: Settings, link: Link, *, replace: bool = False) -> None:
-    """Store a neighbour in the database of `settings`; `replace`: one of this name is changed.
+    """Store a neighbour in the database of `settings`; with `replace`, update an existing one of this name.
 
-    Raises LinkRefused.
+    Raise LinkRefused.
     """
     if not settings.cells_enable:
         raise LinkRefused("this deployment is not a cell; set CLIMATE_CELLS_ENABLE=true")

@@ -1,4 +1,4 @@
-"""Connections for reads, and what goes along with the statements of others."""
+"""Autocommit connections, and statements that run as parts of other statements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,24 +7,23 @@ from sqlalchemy import Connection, Engine
 
 
 def reading(engine: Engine) -> Connection:
-    """Return a connection on which each statement stands alone, as reads that need no common snapshot may.
+    """Return an autocommit connection, for reads that need no common snapshot.
 
-    A transaction goes to Postgres and back twice more, for its begin and its
-    end.  Where it is rolled back, which `Engine.connect` does at its end,
-    psycopg also forgets all statements that were prepared on the connection.
+    A transaction costs two more round trips, for its begin and its end. When `Engine.connect` rolls it back, psycopg
+    also deallocates all prepared statements of the connection.
     """
     return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
 
 def alone(engine: Engine) -> Connection:
-    """Return a connection on which each statement is a transaction of its own: for a change of one statement."""
+    """Return an autocommit connection for a change of one statement."""
     return reading(engine)
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """An INSERT that is run as a part of the statement of another room, and hence in its transaction."""
+    """An INSERT that runs as a part of another component's statement, and hence in its transaction."""
 
     sql: str
-    """With RETURNING for what the other one needs to know."""
+    """SQL with RETURNING for the values that the other statement needs."""
     parameters: Mapping[str, str]

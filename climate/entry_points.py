@@ -1,6 +1,6 @@
-"""Entry points of the installed packages by group, read once in a process.
+"""Entry points of the installed packages by group, read once per process.
 
-`importlib.metadata` reads the files of every installed package at each look, and a start looks a dozen times.
+`importlib.metadata` reads the files of every installed package at each call, and a start needs a dozen calls.
 """
 
 import sys

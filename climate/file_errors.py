@@ -1,13 +1,13 @@
-"""Errors of files that an operator wrote, each told in one sentence."""
+"""One-line texts for errors in files that an operator wrote."""
 
 import yaml
 
 UNREADABLE = (OSError, ValueError, RecursionError, yaml.YAMLError)
-"""Whatever reading a file as text, YAML or JSON may raise; a date that there is not is a ValueError."""
+"""Errors that reading a file as text, YAML or JSON may raise; an invalid date is a ValueError."""
 
 
 def told(error: Exception) -> str:
-    """Why a file cannot be read, in one line: the place in the file where there is one, never what else is in it."""
+    """Return in one line why a file cannot be read: the position in the file if known, never other content of it."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     if isinstance(error, UnicodeDecodeError):

@@ -1,7 +1,6 @@
-"""Posts JSON to servers that are not trusted: every talk ends in time, reads little and follows no redirect.
+"""HTTP client that posts JSON to untrusted servers, with a total time-out, a size limit and no redirects.
 
-What such a server answers is never repeated in an error of ours: it may say
-anything, what it was sent included.
+Errors never repeat the answer of such a server: it may contain anything, including what was sent.
 """
 
 import asyncio
@@ -17,28 +16,28 @@ import httpx
 from climate import exception_chain
 
 MOST_BYTES = 64 * 1024
-"""Longest answer that is read."""
+"""Maximum size of an answer in bytes."""
 
 NOT_PUBLIC = tuple(
     ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96", "fec0::/10")
 )
-"""IPv6 addresses with an IPv4 address inside, which may be a private one; and those of a site."""
+"""IPv6 ranges that embed an IPv4 address, which may be private, and site-local ranges."""
 
 LAST_PORT = 65535
 
 NO_WAITING = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-"""Nobody waits for another's connection, and none is used twice."""
+"""Connections are not pooled: none is waited for, and none is used twice."""
 
 Address = IPv4Address | IPv6Address
 
 
 class CourierError(Exception):
-    """The other side could not be talked to, or talked nonsense."""
+    """The server could not be reached, or its answer is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What is posted where.  `private`: the address may be one of this machine or of a private network."""
+    """A request body and its URL. With `private` the address may be this machine or a private network."""
 
     url: str = field(repr=False)
     body: bytes = field(repr=False)
@@ -49,14 +48,14 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was answered."""
+    """The status and body of an answer."""
 
     status: int
     body: bytes = field(repr=False)
 
 
 def usable(url: str) -> bool:
-    """Whether something can be posted to this URL: http or https, with a host, and no password for all to see."""
+    """Return whether a URL accepts posts: http or https, with a host, and without a password in clear text."""
     try:
         read = httpx.URL(url)
         plain = not read.userinfo and not read.fragment and (read.port or 1) <= LAST_PORT
@@ -67,7 +66,7 @@ def usable(url: str) -> bool:
 
 
 def post(parcel: Parcel) -> Receipt:
-    """Post one; CourierError when that is not over in time or breaks off."""
+    """Post one request. Raise CourierError when it times out or the connection breaks."""
     (result,) = post_all([parcel])
     if isinstance(result, CourierError):
         raise result
@@ -75,12 +74,12 @@ def post(parcel: Parcel) -> Receipt:
 
 
 def post_all(parcels: Sequence[Parcel]) -> list[Receipt | CourierError]:
-    """Post all at the same time; one's trouble is not another's."""
+    """Post all requests concurrently; an error of one does not affect the others."""
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(_together(parcels))
     finally:
-        # Unlike asyncio.run, this does not wait for a name that is still being looked up.
+        # Unlike asyncio.run, this does not wait for a pending name resolution.
         loop.close()
 
 
@@ -94,13 +93,13 @@ async def _together(parcels: Sequence[Parcel]) -> list[Receipt | CourierError]:
 
 @cache
 def _authorities() -> ssl.SSLContext:
-    """Read once: it takes longer than a talk."""
+    """Load the certificate authorities once, because this takes longer than a request."""
     return httpx.create_ssl_context()
 
 
 async def _posted(client: httpx.AsyncClient, parcel: Parcel) -> Receipt | CourierError:
     try:
-        # The time-outs of the client are for each read: who drips would never be late.
+        # The client's time-outs apply to each read, so a slow sender would never exceed them.
         async with asyncio.timeout(parcel.seconds):
             return await _talk(client, parcel)
     except TimeoutError:
@@ -115,7 +114,7 @@ async def _talk(client: httpx.AsyncClient, parcel: Parcel) -> Receipt:
     url, more = httpx.URL(parcel.url), {}
     headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", **parcel.headers}
     if not parcel.private:
-        # Connects to the very address that was looked at: the name may be another one's a moment later.
+        # Connect to the address that was checked: the name may resolve to another one a moment later.
         address = await _public_address(url)
         headers["Host"] = url.netloc.decode("ascii")
         more = {"sni_hostname": url.host}
@@ -134,12 +133,12 @@ async def _public_address(url: httpx.URL) -> Address:
     found: Any = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=1)
     addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
     if not addresses or not all(is_public(address) for address in addresses):
-        raise CourierError("the address is a private one, which CLIMATE_NOTIFY_PRIVATE does not allow")
+        raise CourierError("the address is private; set CLIMATE_NOTIFY_PRIVATE=true to allow it")
     return addresses[0]
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the internet, and does not carry another one inside."""
+    """Return whether an address is public, and embeds no other address."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped:
             return is_public(address.ipv4_mapped)
@@ -149,14 +148,14 @@ def is_public(address: Address) -> bool:
 
 
 def _reason(error: BaseException) -> CourierError:
-    """What went wrong, in words that are ours or the system's."""
+    """Return the cause of a failure, in the words of this module or of the system."""
     for cause in exception_chain.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return CourierError(f"the certificate is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return CourierError(f"TLS does not work: {cause.reason}")
+            return CourierError(f"TLS failed: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
-        return CourierError("the connection breaks off, or the other side does not speak HTTP")
+        return CourierError("the connection was closed, or the server does not speak HTTP")
     system = next(
         (cause.strerror for cause in exception_chain.of(error) if isinstance(cause, OSError) and cause.strerror), ""
     )

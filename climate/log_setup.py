@@ -1,4 +1,4 @@
-"""Structured logs on which no secret ever stands."""
+"""Structured logs without secrets."""
 
 import logging
 import re
@@ -22,15 +22,15 @@ SECRET_PAIR = re.compile(
 )
 FERNET = re.compile(r"gAAAAA[\w=-]{20,}")
 TALKERS = ("httpx", "httpcore")
-"""They log every request with its whole address and, at DEBUG, its headers, which no pattern finds."""
+"""Libraries that log whole request addresses and, at DEBUG, headers, which no pattern can redact."""
 CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), 11, 12, *range(14, 32), 127)} | {10: "\\n", 13: "\\r"}
 
 
 def configure(log_format: str = "console", level: str = "INFO", stream: TextIO | None = None) -> None:
     """Send all logs of this process, also those of libraries, through one chain to `stream` (standard error).
 
-    `log_format` is console or json; values bound by `structlog.contextvars`
-    (request id, lease id, user) stand on every line.
+    `log_format` is console or json. Values bound by `structlog.contextvars` (request id, lease id, user) appear on
+    every line.
     """
     chain: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -65,7 +65,7 @@ def _last(log_format: str) -> Callable[[WrappedLogger, str, EventDict], Any]:
 
 
 def redact(_logger: WrappedLogger, _method: str, entry: EventDict) -> EventDict:
-    """Hide what a key or a pattern gives away as secret, and keep each value on its line."""
+    """Redact values that a key or a pattern marks as secret, and keep each value on one line."""
     return {key: _clean(key, value, 0) for key, value in entry.items()}
 
 
@@ -90,7 +90,7 @@ def _names_a_secret(key: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """`text` with passwords in URLs, tokens and `password=…` pairs hidden."""
+    """Return `text` with passwords in URLs, tokens and `password=…` pairs redacted."""
     if "gAAAAA" in text:
         text = FERNET.sub(HIDDEN, text)
     if ":" not in text and "=" not in text:

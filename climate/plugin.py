@@ -1,11 +1,9 @@
-"""What a resource plugin is, and how one is found.
+"""Interface of resource plugins, and their discovery.
 
-A plugin knows one resource type.  Its database half (`reserve`) runs inside
-the request's transaction and gets no cloud; its cloud half (`on_start`,
-`on_event`, `before_end`, `close`, `on_end`) runs in a worker with no transaction open and gets no
-connection.  The cloud half may be run again at any time after a crash: each
-hook must end in the same place however often it is called, and raises NotYet
-instead of waiting.
+A plugin handles one resource type. Its database half (`reserve`) runs inside the request's transaction and gets no
+cloud. Its cloud half (`on_start`, `on_event`, `before_end`, `close`, `on_end`) runs in a worker without an open
+transaction and gets no connection. The cloud half may be repeated at any time after a crash: each hook must be
+idempotent, and raises NotYet instead of waiting.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +31,7 @@ from climate.time_ordered_ids import time_ordered_id
 GROUP = "climate.resource_plugins"
 
 TERMS = ("on_end", "grace_period", "recycle_deadline")
-"""What can be agreed about the end of a host reservation, and else is as the reservation pool says."""
+"""Settings for the end of a host reservation; those not set default to the reservation pool's."""
 
 CLOUD_POOLS: Mapping[Pool, str | None] = {
     Pool.MULTI_TENANT: None,
@@ -44,49 +42,49 @@ CLOUD_POOLS: Mapping[Pool, str | None] = {
     Pool.MAINTENANCE: MAINTENANCE,
     Pool.FAILED: FAILED,
 }
-"""What the cloud calls the pools; None: the host is in none.  A lent host is in the pool named by its reservation."""
+"""Names of the pools in the cloud; None means no pool. A lent host is in the pool named by its reservation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request for resources over a period, new or for a reservation that is there already."""
+    """A request for resources over a period, for a new or an existing reservation."""
 
     spec: Mapping[str, Any]
     period: Period
     caller: Caller
     settings: Settings
     present: Reservation | None = None
-    """The reservation as it is, on update."""
+    """Present state of the reservation, on update."""
     active: bool = False
-    """Whether that reservation has started: it may then only grow."""
+    """True if that reservation has started; it may then only grow."""
     patient: bool = False
-    """Wait for the rows of hosts that others are booking, instead of passing them over."""
+    """Wait for the rows of hosts that other requests hold, instead of skipping them."""
     taken: tuple[int, ...] = ()
-    """Hosts that were chosen a moment ago for other reservations of the same lease, or are not to be chosen."""
+    """Hosts that this request has just allocated to other reservations of the lease, or that are excluded."""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    """What is agreed where the spec does not say: on_end, grace_period, recycle_deadline of the reservation pool."""
+    """Defaults for terms that the spec leaves open: on_end, grace_period, recycle_deadline of the reservation pool."""
     grace_of_lease: timedelta = timedelta(0)
-    """The longest grace among the reservations of the lease, which ends as a whole."""
+    """Longest grace period among the reservations of the lease, which ends as a whole."""
     beside: tuple[Reservation, ...] = ()
-    """Other reservations of the same lease as they will be; in the database they are as before, or not yet."""
+    """Other reservations of the same lease as they will be; the database has their former state, or none."""
     liked: tuple[int, ...] = ()
-    """Hosts to choose before others, where they are free: those that somebody has agreed to."""
+    """Hosts to prefer if they are free, because they were agreed to."""
     soon: bool = False
-    """Whether it starts so soon that a host which is switched off may not be up in time."""
+    """True if the start is so soon that a host that is off may not be up in time."""
     taken_addresses: tuple[int, ...] = ()
-    """Floating addresses that were chosen a moment ago for other reservations of the same lease, by number."""
+    """Numbers of floating IPs that this request has just allocated to other reservations of the lease."""
     taken_amounts: tuple[AmountHold, ...] = ()
-    """What was chosen a moment ago of countable resources for other reservations of the same lease."""
+    """Countable resources that this request has just allocated to other reservations of the lease."""
     avoided: frozenset[int] = frozenset()
-    """Those of `taken` that are not to be chosen even where other reservations of the lease share them."""
+    """Hosts among `taken` that are excluded even if other reservations of the lease share them."""
     new_id: UUID = field(default_factory=time_ordered_id)
-    """The id that a new reservation will have."""
+    """Id of a new reservation."""
     project_id: str = ""
-    """Of the lease that is changed: an administrator may change one of another project."""
+    """Project of the lease, since an administrator may update a lease of another project."""
 
     @property
     def owner(self) -> str:
-        """The project that the lease is of, or will be."""
+        """Return the project of the lease."""
         return self.project_id or self.caller.project_id
 
     @property
@@ -95,27 +93,27 @@ class Ask:
 
     @property
     def grace(self) -> timedelta:
-        """How long the servers go on after the period."""
+        """Return the time for which servers continue after the period."""
         return timedelta(seconds=int(self.spec.get("grace_period") or 0))
 
     @property
     def margin(self) -> timedelta:
-        """Grace and cleaning time, for which hosts are kept after the period."""
+        """Return grace and cleaning time, for which hosts are kept after the period."""
         return max(self.grace, self.grace_of_lease) + timedelta(seconds=self.settings.cleaning_time)
 
     @property
     def window(self) -> Period:
-        """The time for which hosts have to be free."""
+        """Return the time for which hosts have to be free."""
         return self.period.longer(self.margin)
 
     @property
     def shared_window(self) -> Period:
-        """The time for which slots of shared hosts have to be free: such hosts are not cleaned."""
+        """Return the time for which slots of shared hosts have to be free; such hosts are not cleaned."""
         return self.period.longer(max(self.grace, self.grace_of_lease))
 
 
 def with_grace(ask: Ask) -> dict[str, Any]:
-    """The spec with the grace that is agreed; InvalidInput for one that the operator does not leave to owners."""
+    """Return the spec with its grace period. Raise InvalidInput for one that the operator does not allow."""
     before = ask.present.spec.get("grace_period") if ask.present else None
     wanted, longest = int(ask.spec.get("grace_period") or 0), ask.settings.max_grace_period
     if wanted > longest and wanted != before and not ask.caller.is_admin:
@@ -125,7 +123,7 @@ def with_grace(ask: Ask) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What to hold.  `spec` is kept with the reservation and shown to its owner."""
+    """Resources to hold. `spec` is stored with the reservation and shown to its owner."""
 
     spec: Mapping[str, Any]
     holds: tuple[Hold, ...] = ()
@@ -137,7 +135,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """A reservation as a worker sees it.  `hosts` are names; `token` goes with every change asked of the cloud."""
+    """A reservation as a worker sees it. `hosts` are names; `token` accompanies every change in the cloud."""
 
     lease_id: UUID
     project_id: str
@@ -146,69 +144,70 @@ class Lent:
     hosts: tuple[str, ...]
     token: int
     started: bool = False
-    """Its start was carried out: what was reserved has been handed over."""
+    """True once its start has run, and the resources were handed over."""
     after: Pool = Pool.RESERVATION
     """The pool to which its hosts go at the end (`climate.domain.hosts.pools.after`)."""
     slots: Mapping[str, int] = field(default_factory=dict)
-    """Of hosts that are shared: how many servers of the reservation each has room for, by the host's name."""
+    """Number of slots of the reservation on each shared host, by host name."""
     backends: Mapping[int, str] = field(default_factory=dict)
-    """What the cloud calls the places of its amounts, by the number of their inventory."""
+    """Names of the cloud's backends of its amounts, by the number of their inventory."""
     promised: tuple[str, ...] = ()
-    """Hosts lent to it on which another lease counts: where others are released at the end, they are recycled."""
+    """Hosts of the reservation that another lease needs next: they are recycled where others are released at the end.
+    """
 
 
 class ResourcePlugin(Protocol):
     resource_type: str
     spec_schema: type[Schema]
-    """Validates the plugin's part of a reservation; appears in the API's document."""
+    """Validates the plugin's part of a reservation; appears in the OpenAPI document."""
 
     def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
-        """Before any transaction: refuse what the cloud knows to be impossible.
+        """Refuse, before any transaction, what the cloud knows to be impossible.
 
-        Answers what is to be added to the spec of a new reservation, if anything.
+        Return additions to the spec of a new reservation, if any.
         """
 
     def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
-        """Describe what is wanted, for the pool that exists from the promise on.
+        """Return the requirements as metadata of the pool that exists from the allocation on.
 
         A plugin whose reservations have no pool of their own lacks this hook.
         """
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        """Choose what to hold; NotEnoughHosts where that much is not free.  Writes nothing."""
+        """Choose resources to hold, without writing. Raise NotEnoughHosts if that many are not free."""
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
-        """Hand over what was reserved."""
+        """Hand over the reserved resources."""
 
     def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
-        """Hand over what several leases reserved, and say how each went; a plugin may lack this hook.
+        """Hand over the resources of several leases, and return the outcome of each; optional hook.
 
         It asks the cloud for everything at once, by `lend_together` only, and returns what that does.  It is not
         called for reservations with hosts that are not ready, nor where a subclass overrides `on_start` alone.
         """
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Do what was asked to be done ahead of the end."""
+        """Carry out the actions that were requested ahead of the end."""
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
-        """Begin the grace period: let nothing new be made of it; what there is goes on until the end."""
+        """Begin the grace period: refuse new servers; existing ones continue until the end."""
 
     def on_event(self, cloud: Cloud, lent: Lent, event: AdditionalEvent) -> None:
-        """Act on an event that the client named for a moment of the lease; a plugin may lack this hook."""
+        """Handle an event that the client has added to the lease; optional hook."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Take everything back, whether or not the start ever succeeded."""
+        """Take all resources back, even if the start never succeeded."""
 
 
 class Plugins(dict[str, ResourcePlugin]):
-    """Plugins by resource type; Conflict for a type whose plugin is not loaded, of which there are leases still."""
+    """Plugins by resource type. Raise Conflict for a type whose plugin is not loaded although leases of it exist."""
 
     def __missing__(self, resource_type: str) -> ResourcePlugin:
         raise Conflict(not_loaded(resource_type))
 
 
 def not_loaded(resource_type: str) -> str:
-    """Say that a plugin is needed, and how to get it."""
+    """Return an error text that names the missing plugin and the setting that loads it."""
     return (
         f"The plugin of resource type {resource_type} is not loaded: an operator has to install it, "
         "or to add the type to CLIMATE_RESOURCE_PLUGINS"
@@ -216,10 +215,10 @@ def not_loaded(resource_type: str) -> str:
 
 
 def load(chosen: str = "") -> Plugins:
-    """Return the installed plugins by resource type; ours are found in no other way than a stranger's.
+    """Return the installed plugins by resource type; built-in ones are loaded through the same entry points as others.
 
-    `chosen` names resource types, separated by commas; empty: all that are installed.
-    SettingError for a type that is not installed, and for a plugin that cannot be imported.
+    `chosen` names resource types, separated by commas; empty means all that are installed. Raise SettingError for a
+    type that is not installed, and for a plugin that cannot be imported.
     """
     installed = {entry.name: entry for entry in entry_points_of(GROUP)}
     names = [name for word in chosen.split(",") if (name := word.strip())] or list(installed)
@@ -233,7 +232,7 @@ def load(chosen: str = "") -> Plugins:
 
 
 def loaded(entry: EntryPoint) -> ResourcePlugin:
-    """Return the plugin of an entry point; SettingError when it cannot be imported, or has another resource type."""
+    """Return the plugin of an entry point. Raise SettingError if it cannot be imported or has another resource type."""
     try:
         plugin: ResourcePlugin = entry.load()()
     except (ImportError, AttributeError) as error:

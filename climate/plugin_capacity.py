@@ -1,4 +1,4 @@
-"""What plugins share that promise room for servers: choosing slots, handing them over, taking them back."""
+"""Shared functions of plugins that allocate capacity for servers: choose slots, hand them over, take them back."""
 
 import json
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ from climate.store.allocation.resource_classes import Taken
 from climate.store.hosts.hosts import FLAVOR_TYPE
 
 MOST = 2**31 - 1
-"""Of each number in a request."""
+"""Maximum of each number in a request."""
 
 TERMINATE = "terminate"
-"""All that can become of servers at the end: their hosts are shared and cannot go along with them."""
+"""Only action for servers at the end, because their hosts are shared and cannot move along with them."""
 
 NO_CLASSES: Mapping[str, int] = {}
 
@@ -32,12 +32,12 @@ NO_CLASSES: Mapping[str, int] = {}
 def reserve(
     conn: Connection, ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
 ) -> Allocation:
-    """Slots for `amount` servers of the spec's size; Cramped where there is no room for them.
+    """Allocate slots for `amount` servers of the spec's size. Raise Cramped if there is no room for them.
 
-    `classes` are amounts of resource classes for each server.
+    `classes` are amounts of resource classes per server.
     """
-    spec = {"on_end": TERMINATE, **with_grace(ask), **_named(ask)}
-    without = _elsewhere(ask)
+    spec = {"on_end": TERMINATE, **with_grace(ask), **_client_fields(ask)}
+    without = _excluded(ask)
     order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
     present = ask.present.hosts if ask.present else ()
     wanted = Wanted(
@@ -64,7 +64,7 @@ def size_of(spec: Mapping[str, Any]) -> Size:
 
 
 def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
-    """Conflict names the first thing that is asked to be other than it is; `but` these may be."""
+    """Raise Conflict that names the first field with a change, except the fields in `but`."""
     if ask.present:
         before = ask.present.spec
         for name in sorted(set(ask.spec) - but):
@@ -73,7 +73,7 @@ def refuse_changes(ask: Ask, but: frozenset[str] = frozenset()) -> None:
 
 
 def demand_of(flavor: Mapping[str, Any]) -> Demand:
-    """Return what a server of a flavor takes, which is as `resource_properties` of its reservation describes it."""
+    """Return the resources of a server of a flavor, as `resource_properties` of its reservation describes it."""
     return flavor_demand.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
 
 
@@ -95,7 +95,7 @@ def hand_over(cloud: Cloud, lent: Lent, size: Size, extra_specs: Mapping[str, st
 
 
 def take_back(cloud: Cloud, lent: Lent) -> None:
-    """Delete the servers, wherever they are by now, and then what they were booted through."""
+    """Delete the servers, wherever they are by now, and then the shared capacity."""
     pool = str(lent.reservation.id)
     servers = cloud.servers_in(pool)
     if servers:
@@ -107,33 +107,33 @@ def take_back(cloud: Cloud, lent: Lent) -> None:
     cloud.revoke(pool, lent.hosts, lent.token)
 
 
-def _named(ask: Ask) -> Mapping[str, Any]:
-    """By which its owner knows what it is used through, in the peer's words; hosts are in no aggregate of its own."""
+def _client_fields(ask: Ask) -> Mapping[str, Any]:
+    """Return the fields by which Blazar's clients find the capacity; hosts are in no aggregate of their own."""
     number = ask.reservation_id
     group = None if ask.spec["affinity"] is None else group_id(number)
     return {"flavor_id": str(number), "server_group_id": group, "aggregate_id": None}
 
 
-def _elsewhere(ask: Ask) -> tuple[int, ...]:
-    """Hosts that are not to be chosen; those which the lease only shares can be."""
+def _excluded(ask: Ask) -> tuple[int, ...]:
+    """Return the excluded hosts; those that the lease only shares are allowed."""
     shared = {hold.host for one in ask.beside for hold in one.holds if hold.slots}
     return tuple(host for host in ask.taken if host not in shared or host in ask.avoided)
 
 
 def _in_use(ask: Ask, without: tuple[int, ...]) -> Mapping[int, int]:
-    """Slots that a running reservation keeps: servers may be there already."""
+    """Return the slots that a running reservation keeps, since servers may use them already."""
     held = ask.present.holds if ask.present and ask.active else ()
     return {hold.host: hold.slots for hold in held if hold.host not in without}
 
 
 def _uses(one: Reservation) -> list[Use]:
-    """What a reservation of the same lease takes of each host."""
+    """Return the resources that a reservation of the same lease takes of each host."""
     shared = [hold for hold in one.holds if hold.slots]
     return [Use(hold.host, hold.during, size_of(one.spec).times(hold.slots)) for hold in shared]
 
 
 def _classes_taken(one: Reservation) -> list[Taken]:
-    """What a reservation of the same lease takes of resource classes."""
+    """Return the resource classes that a reservation of the same lease takes."""
     if one.resource_type != FLAVOR_TYPE:
         return []
     classes = demand_of(json.loads(one.spec["resource_properties"])).classes

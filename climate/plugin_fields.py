@@ -1,4 +1,4 @@
-"""Fields that several plugins' parts of a reservation have."""
+"""Field types of reservations that several plugins use."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate
 from climate.domain.hosts import requirements
 
 GIVEN_UP = "given_up"
-"""In a reservation of a server by its id: its user has deleted the server before the lease woke it."""
+"""Marks a reservation of a server whose user deleted it before the lease woke it."""
 
 LONGEST_GRACE = 30 * 86400
 LONGEST_PATH = 1000
@@ -16,7 +16,7 @@ CELL_PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(![A-Za-z0-9_-]{1,64})*")
 
 
 class Count(fields.Integer):
-    """A whole number, also as digits in a text, which is how some clients send it; never a part of one."""
+    """Whole number, also as digits in a text, which some clients send; never a fraction."""
 
     def _validated(self, value: Any) -> int:
         digits = isinstance(value, str) and re.fullmatch(r"[0-9]{1,10}", value, re.ASCII)
@@ -26,12 +26,12 @@ class Count(fields.Integer):
 
 
 def is_requirement(text: str) -> None:
-    """InvalidRequirements, in words that are the peer's own, for what is none."""
+    """Raise InvalidRequirements, with the text that Blazar uses, for an invalid requirement."""
     requirements.parse(text)
 
 
 def is_cell(text: str) -> None:
-    """ValidationError for what is neither the name of a cell nor a path of names joined by '!'."""
+    """Raise ValidationError for a value that is neither a cell name nor a path of names joined by '!'."""
     if len(text) > LONGEST_PATH or not CELL_PATH.fullmatch(text):
         raise ValidationError(f"Must be a name of a cell or a path like top!left, got {text[:80]!r}.")
 
@@ -39,12 +39,12 @@ def is_cell(text: str) -> None:
 def grace_period() -> Count:
     return Count(
         validate=validate.Range(0, LONGEST_GRACE),
-        metadata={"description": "Seconds after the end for which servers go on, and nothing new is booted."},
+        metadata={"description": "Seconds after the end for which servers continue, without new boots."},
     )
 
 
 class Affinity(fields.Field[bool | None]):
-    """Whether servers are to be on one host (true), each on another one (false), or anywhere (null).
+    """Placement of servers: on one host (true), each on another host (false), or on any (null).
 
     Clients send "True", "False" and "None".
     """

@@ -1,9 +1,9 @@
-"""The supervisor of one command: it ends all that the command has started when the caller or the command's time ends.
+"""Supervisor of one command: ends all of its processes when the caller or the time limit ends.
 
-Run as a file, hence with the standard library only: `python -I process_supervisor.py RUN_ID SECONDS COMMAND...`.
-The environment has that id of the run in CLIMATE_RUN_ID, and every process that the command starts inherits it.
-stdin is a pipe: a line lets the command start, and the end of the pipe is the end of the caller.
-stdout gets one line when nothing of the run is left: `ended STATUS`, `timeout`, `abandoned` or `failed REASON`.
+Run as a file, hence with the standard library only: `python -I process_supervisor.py RUN_ID SECONDS COMMAND...`. The
+environment has that id of the run in CLIMATE_RUN_ID, and every process that the command starts inherits it. stdin is a
+pipe: a line starts the command, and the end of the pipe is the end of the caller. stdout gets one line when no process
+of the run is left: `ended STATUS`, `timeout`, `abandoned` or `failed REASON`.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 RUN_ID = "CLIMATE_RUN_ID"
-"""The variable that all processes of a run have in their environment."""
+"""Environment variable that all processes of a run have."""
 
 _PROC = Path("/proc")
 _PR_SET_CHILD_SUBREAPER = 36
@@ -27,9 +27,9 @@ _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
 
 def started_at(pid: int) -> str:
-    """Return when a living process began, in clock ticks since boot; empty when it has ended.
+    """Return the start time of a living process in clock ticks since boot; empty when it has ended.
 
-    Numbers of processes are used again; a number with this time is not.
+    Process ids are reused; an id with this time is unique.
     """
     fields = _fields(pid)
     return fields[19] if fields and fields[0] not in "ZX" else ""
@@ -53,7 +53,7 @@ def _kill_until_none(living: Callable[[], Iterable[int]], deadline: float) -> bo
     pause = _SHORTEST_PAUSE
     while left := set(living()):
         for pid in left:
-            # Another user's process, such as one behind sudo, cannot be killed: it is waited for.
+            # Another user's process, such as one behind sudo, cannot be killed, so the supervisor waits for it.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
@@ -64,10 +64,10 @@ def _kill_until_none(living: Callable[[], Iterable[int]], deadline: float) -> bo
 
 
 def supervise(run_id: str, command: list[str], seconds: float) -> str:
-    """Run a command to its end, or to that of its time or of the caller; return the outcome when nothing is left."""
+    """Run a command until it, its time limit or its caller ends; return the outcome when no process is left."""
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
-    for number in _IGNORED:  # by a handler: a command would inherit signals that are ignored
+    for number in _IGNORED:  # through a handler: a command would inherit ignored signals
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(wake_write)
     with contextlib.suppress(OSError, AttributeError):  # only Linux has it
@@ -104,7 +104,7 @@ def _outcome(child: "subprocess.Popen[bytes]", wake: int, deadline: float) -> st
 
 
 def _left(run_id: str) -> set[int]:
-    """Return the living processes of the run, but for the supervisor: descendants, and those with its environment."""
+    """Return the living processes of the run except the supervisor: descendants, and those with its environment."""
     _reap()
     own = os.getpid()
     fields = {pid: found for pid in _pids() if (found := _fields(pid)) and found[0] not in "ZX"}
@@ -115,7 +115,7 @@ def _left(run_id: str) -> set[int]:
 
 
 def _reap() -> None:
-    """Remove what is left of children that have ended, adopted ones included."""
+    """Reap children that have ended, including adopted ones."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -126,7 +126,7 @@ def _pids() -> list[int]:
 
 
 def _fields(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the state on; the name before them may hold anything."""
+    """Return the fields of /proc/PID/stat from the state on; the name before them may hold any character."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

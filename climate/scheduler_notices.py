@@ -1,4 +1,4 @@
-"""Notices to administrators at the start and the end of each selection of nodes."""
+"""Notifications to administrators at the start and the end of each node selection."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,22 +15,22 @@ from climate.store.engine import database_time
 log = structlog.get_logger(__name__)
 
 
-def teller(engine: Engine) -> Tell:
-    """Return a function that writes a notice over `engine` in a transaction of its own.
+def notifier(engine: Engine) -> Tell:
+    """Return a function that writes a notification over `engine` in a transaction of its own.
 
-    The transaction of the request may be rolled back when no node is found, and
-    its connection is busy.  `engine` must have connections that no request
-    holds.  A notice that cannot be written is logged: the selection goes on.
+    The transaction of the request may be rolled back when no node is found, and its connection is busy. `engine` must
+    have connections that no request holds. A notification that cannot be written is logged, and the selection
+    continues.
     """
 
-    def tell(kind: str, body: Mapping[str, Any]) -> None:
+    def notify(kind: str, body: Mapping[str, Any]) -> None:
         try:
             with engine.begin() as conn:
                 notifications.add(conn, database_time(conn), [Notice(kind, _message(kind, body), body=body)])
         except (SQLAlchemyError, TypeError, ValueError) as reason:
-            log.warning("a notice of the scheduler could not be written", kind=kind, reason=str(reason))
+            log.warning("scheduler notification not written", kind=kind, reason=str(reason))
 
-    return tell
+    return notify
 
 
 def _message(kind: str, body: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""The upgrade of the database's schema, beside processes that go on working.
+"""Upgrade of the database schema while other processes keep working.
 
-Each migration is a transaction of its own.  A statement that does not get its lock
-soon gives way to those that queue behind it, and its migration is tried again.
+Each migration is a transaction of its own. A statement that waits too long for its lock gives way to the statements
+queued behind it, and its migration is retried.
 """
 
 import time
@@ -22,12 +22,12 @@ from climate.advisory_locks import MIGRATION
 log = structlog.get_logger(__name__)
 
 LOCK_TIMEOUT = "1s"
-"""Shorter than the lock_timeout of all others: who queues behind a migration goes on before its own time is over."""
+"""Lock time-out, shorter than that of all other processes, which then continue before their own time-out."""
 TRIES = 60
 PAUSE = 1.0
-"""Seconds between two tries, in which those go on that queued behind the first one."""
+"""Seconds between two tries, in which the statements queued behind the first one continue."""
 LOOK = 0.2
-"""Seconds between two looks at whether another process still migrates."""
+"""Seconds between two checks for another process that migrates."""
 
 _IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected)
 
@@ -38,7 +38,7 @@ def scripts() -> Path:
 
 
 def upgrade(conn: Connection, *, tries: int = TRIES, pause: float = PAUSE) -> None:
-    """Run the migrations that are missing over an open connection that is in no transaction."""
+    """Run the missing migrations over an open connection that is in no transaction."""
     config = Config()
     config.set_main_option("script_location", str(scripts()))
     config.attributes["connection"] = conn
@@ -48,7 +48,7 @@ def upgrade(conn: Connection, *, tries: int = TRIES, pause: float = PAUSE) -> No
 
 
 def _run(conn: Connection, config: Config, tries_left: int) -> bool:
-    """Run the migrations that are missing; return whether all were done, false where another try may help."""
+    """Run the missing migrations; return False if a retry may help."""
     try:
         command.upgrade(config, "head")
         conn.commit()
@@ -56,23 +56,22 @@ def _run(conn: Connection, config: Config, tries_left: int) -> bool:
         conn.rollback()
         if tries_left <= 0 or not isinstance(error.orig, _IN_THE_WAY):
             raise
-        log.info("a migration gives way to others and is tried again", tries_left=tries_left, error=str(error.orig))
+        log.info("migration gave way to other statements; retrying", tries_left=tries_left, error=str(error.orig))
         return False
     return True
 
 
 @contextmanager
 def _alone(conn: Connection) -> Iterator[None]:
-    """Let one process migrate at a time: the lock is the session's, through all migrations.
+    """Hold the session lock under which one process migrates at a time, through all migrations.
 
-    Nobody waits for the lock within a statement: the building of an index waits for
-    all statements that are under way, and the two would wait for each other.
+    No statement waits for the lock: building an index waits for all statements under way, and the two would deadlock.
     """
     told = False
     while not conn.exec_driver_sql(f"SELECT pg_try_advisory_lock({MIGRATION})").scalar_one():
         conn.commit()
         if not told:
-            log.info("another process migrates the database; waiting for its end")
+            log.info("another process migrates the database; waiting")
         told = True
         time.sleep(LOOK)
     conn.commit()

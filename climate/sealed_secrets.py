@@ -1,4 +1,4 @@
-"""Secrets that have to be used again: sealed before they are stored, opened only where they are needed."""
+"""Secrets that have to be read again: sealed before they are stored, opened only where they are used."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,13 +17,13 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Vault:
-    """`fernet` gives the keys of the moment: the newest seals, all open."""
+    """Seals and opens secrets; `fernet` returns the present keys, of which the newest encrypts and all decrypt."""
 
     fernet: Callable[[], MultiFernet] = field(repr=False)
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """One whose key nobody else knows, and that is forgotten with the process: for tests."""
+        """Return a vault with a random key that ends with the process, for tests."""
         keys = MultiFernet([Fernet(Fernet.generate_key())])
         return cls(lambda: keys)
 
@@ -31,7 +31,7 @@ class Vault:
         return self.fernet().encrypt(json.dumps(dict(secrets)).encode()).decode()
 
     def open(self, sealed: str) -> dict[str, Any]:
-        """What was sealed; Unreadable where its key is gone."""
+        """Return the secrets. Raise Unreadable if their key was deleted."""
         try:
             opened: dict[str, Any] = json.loads(self.fernet().decrypt(sealed.encode()))
         except InvalidToken:

@@ -1,4 +1,4 @@
-"""All that can be set from outside.  Nothing else reads the environment."""
+"""All settings. No other module reads the environment."""
 
 import os
 import socket
@@ -9,26 +9,26 @@ from typing import Any, Self
 
 
 class SettingError(Exception):
-    """A setting has a value that cannot be used."""
+    """A setting has an unusable value."""
 
 
 FLAG = ("true", "false")
 
 
 def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, words: tuple[str, ...] = ()) -> Any:
-    """A setting; numbers lie between `least` and `most`, texts are one of `words` where there are any."""
+    """Define a setting; numbers lie between `least` and `most`, texts are one of `words` if there are any."""
     words = FLAG if isinstance(default, bool) else words
     return field(default=default, metadata={"says": says, "least": least, "most": most, "words": words})
 
 
 def _secret(says: str) -> Any:
-    """A setting that is not shown with the others."""
+    """Define a setting that is never shown."""
     return field(default="", repr=False, metadata={"says": says, "least": 0, "most": 0, "words": ()})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One field per setting; the variable is CLIMATE_ and the field's name in capitals."""
+    """One field per setting; its environment variable is CLIMATE_ and the field's name in capitals."""
 
     home: Path = _setting(Path("var"), "Where everything that changes is kept: stores, servers, logs, clouds.yaml.")
     host: str = _setting("127.0.0.1", "Address the web process listens on.")
@@ -63,52 +63,59 @@ class Settings:
     recycle_lead: int = _setting(
         120, "Seconds before its next lease at which servers on a recycling host are deleted or moved away."
     )
-    pool_target: int = _setting(0, "Hosts that the reservation pool is topped up to after a release; 0: it is not.")
+    pool_target: int = _setting(0, "Target size of the reservation pool, filled after a release; 0: no target.")
     pool_horizon: int = _setting(
-        0, "Seconds ahead for which the reservation pool follows what is promised of it; 0: it does not.", 0, 31622400
+        0, "Seconds ahead for which the pool target follows allocations; 0: it does not.", 0, 31622400
     )
-    pool_spare: int = _setting(2, "Least hosts that it has then beyond what is promised.", 0, 100_000)
-    pool_margin: int = _setting(25, "The same in percent of what is promised; the greater of the two holds.", 0, 1000)
-    pool_slack: int = _setting(2, "Hosts that it may have beyond that before any is given back.", 0, 100_000)
-    pool_dwell: int = _setting(3600, "Seconds that a host is idle in it before it is given back.", 0, 31622400)
-    pool_drain: bool = _setting(True, "Whether hosts with servers are drained for it where too few are empty.")
-    pool_move_servers: bool = _setting(False, "Whether servers on draining hosts are moved away, not waited for.")
+    pool_spare: int = _setting(2, "Minimum spare hosts of a pool that follows allocations.", 0, 100_000)
+    pool_margin: int = _setting(
+        25, "Spare hosts in percent of allocated ones; the greater of this and CLIMATE_POOL_SPARE applies.", 0, 1000
+    )
+    pool_slack: int = _setting(
+        2, "Hosts that the reservation pool may exceed its target by before any is released.", 0, 100_000
+    )
+    pool_dwell: int = _setting(
+        3600, "Seconds that a host is idle in the reservation pool before it is released.", 0, 31622400
+    )
+    pool_drain: bool = _setting(True, "Drain hosts with servers for the reservation pool if too few are empty.")
+    pool_move_servers: bool = _setting(
+        False, "Migrate servers away from draining hosts instead of waiting for them to end."
+    )
     idle_off_after: int = _setting(
-        0, "Seconds after which idle hosts of the reservation pool are switched off; 0: they never are."
+        0, "Seconds after which idle hosts of the reservation pool are switched off; 0: never."
     )
     power_on_lead: int = _setting(
-        900, "Seconds before its lease at which a host is switched on; beyond CLIMATE_POWER_TIMEOUT, time to heal it."
+        900,
+        "Seconds before its lease at which a host is switched on; more than CLIMATE_POWER_TIMEOUT leaves time to heal.",
     )
     warm_hosts: int = _setting(1, "Idle hosts that are kept on for leases that start at once.")
-    least_on: int = _setting(600, "Least seconds that a host stays on.")
-    least_off: int = _setting(900, "Least seconds that a host stays off.")
-    power_timeout: int = _setting(600, "Seconds in which a host must be up, or it has failed.", 1)
+    least_on: int = _setting(600, "Minimum seconds that a host stays on.")
+    least_off: int = _setting(900, "Minimum seconds that a host stays off.")
+    power_timeout: int = _setting(600, "Seconds after which a host that does not come up has failed.", 1)
     healing_seconds: int = _setting(
-        3600, "Leases that start within so many seconds get another host when theirs fails; 0: all leases."
+        3600, "Seconds before its start from which a lease gets a replacement for a failed host; 0: at any time."
     )
     failed_after: int = _setting(
-        60, "Seconds for which a host must be unwell before it has failed, and well before it is used again."
+        60, "Seconds for which a host is unhealthy before it has failed, and healthy before it is used again."
     )
-    evacuate_failed_hosts: bool = _setting(
-        False, "Whether failed hosts are switched off, and their servers made anew on other hosts."
-    )
-    evacuate_after: int = _setting(300, "Seconds for which a host has failed before that.")
+    evacuate_failed_hosts: bool = _setting(False, "Switch failed hosts off and evacuate their servers to other hosts.")
+    evacuate_after: int = _setting(300, "Seconds after the failure of a host at which its servers are evacuated.")
     limit_period_days: int = _setting(30, "Days over which the host-hours of a project are summed up.", 1, 3650)
-    notify_url: str = _setting("", "Where notices are posted to, as Standard Webhooks; when empty, nowhere.")
-    notify_secret: str = _secret("What they are signed with: whsec_ and 24 to 64 bytes in base64.")
-    notify_private: bool = _setting(False, "Whether that may be this machine or a private network.")
-    notify_seconds: float = _setting(10.0, "Longest time that posting one may take, in seconds.", 0.1, 30)
-    notify_tries: int = _setting(15, "How often posting one is tried, over some hours.", 1, 100)
-    notice_days: int = _setting(90, "Days for which notices are kept.", 1, 3650)
+    notify_url: str = _setting("", "URL that receives notifications as Standard Webhooks; when empty, none.")
+    notify_secret: str = _secret("Secret that signs notifications: whsec_ and 24 to 64 bytes in base64.")
+    notify_private: bool = _setting(False, "Allow CLIMATE_NOTIFY_URL to be this machine or in a private network.")
+    notify_seconds: float = _setting(10.0, "Time-out of the delivery of a notification, in seconds.", 0.1, 30)
+    notify_tries: int = _setting(15, "Maximum tries of the delivery of a notification, over some hours.", 1, 100)
+    notice_days: int = _setting(90, "Days for which notifications are kept.", 1, 3650)
     archive_dir: str = _setting(
         "", "Folder of the archives of leases, one for all machines; when empty, `archives` below CLIMATE_HOME."
     )
     enforcement_url: str = _setting(
-        "", "Service that is asked before a lease is made or changed, and told of its end; when empty, none."
+        "", "URL of the approval service for creating and updating leases, also notified of ends; when empty, none."
     )
-    enforcement_token: str = _secret("Sent to it as X-Auth-Token.")
+    enforcement_token: str = _secret("X-Auth-Token for the approval service.")
     enforcement_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
-    enforcement_open: bool = _setting(False, "Whether leases are granted when it gives no usable answer.")
+    enforcement_open: bool = _setting(False, "Approve leases when the approval service gives no usable answer.")
     minutes_before_end: int = _setting(
         60, "Default distance of before_end_lease from the end, in minutes; 0: no event."
     )
@@ -121,30 +128,28 @@ class Settings:
     )
     holds_per_project: int = _setting(
         10,
-        "Leases that a project may hold at once, where its limits do not say; -1: any number. Admins are free of it.",
+        "Default limit of held leases of a project; -1: any number. It does not apply to administrators.",
         -1,
     )
     on_end: str = _setting("create_image, delete", "Default actions at the end of a virtual:instance reservation.")
     poll_seconds: float = _setting(1.0, "Longest sleep of the poller, in seconds.", 0.05, 60)
     pools_seconds: float = _setting(
         5.0,
-        "Longest time between two rounds after hosts that recycle, are cleaned or failed, in seconds.",
+        "Longest time between two rounds over recycling, cleaning and failed hosts, in seconds.",
         0.05,
         60,
     )
     claims_ahead: int = _setting(
-        100, "Events that are claimed and not begun, for each queue of the workers; the others wait for their turns.", 2
+        100, "Maximum claimed and unbegun events of each worker queue; others wait for their turns.", 2
     )
-    claim_seconds: float = _setting(
-        15.0, "A worker that has not been heard of for so long has lost its event, in seconds.", 1
-    )
+    claim_seconds: float = _setting(15.0, "Seconds without a heartbeat after which a worker loses its event.", 1)
     step_seconds: float = _setting(300.0, "Longest time that one run of an event may take, in seconds.", 1)
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
     policy_file: str = _setting(
-        "", "File of rules of who may do what, in YAML or JSON; a path below CLIMATE_HOME, or from /; when empty, none."
+        "", "Policy file in YAML or JSON; a path below CLIMATE_HOME, or an absolute one; when empty, none."
     )
-    token_seconds: int = _setting(3600, "Life of a token, in seconds.", 1)
-    compute_host: str = _setting("", "Name of the compute service that this worker is; when empty, the machine's name.")
+    token_seconds: int = _setting(3600, "Lifetime of a token, in seconds.", 1)
+    compute_host: str = _setting("", "Name of the compute service of this worker; when empty, the machine's name.")
     scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
     multi_schedulers: str = _setting(
         "",
@@ -154,7 +159,7 @@ class Settings:
         "", "Filters in the order in which they run, by commas; when empty, the default ones."
     )
     scheduler_core_filter: bool = _setting(
-        False, "Add CoreFilter to the default filters: CLIMATE_CPU_ALLOCATION_RATIO is held then."
+        False, "Add CoreFilter to the default filters, which enforces CLIMATE_CPU_ALLOCATION_RATIO."
     )
     scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
     reservation_id_format: str = _setting(
@@ -162,41 +167,41 @@ class Settings:
         "Ids of requests for servers: short, r- and eight letters or digits, or uuid.",
         words=("short", "uuid"),
     )
-    scheduler_notices: bool = _setting(
-        False, "Give administrators a notice at the start and the end of each selection of nodes."
-    )
-    scheduler_host_subset_size: int = _setting(1, "A server goes to one of so many best nodes, by chance.", 1)
-    scheduler_max_attempts: int = _setting(3, "Nodes on which making a server is tried.", 1, 100)
-    ram_allocation_ratio: float = _setting(1.5, "How often a node's memory may be promised.", 0.01, 1000)
-    cpu_allocation_ratio: float = _setting(16.0, "How often a node's CPUs may be promised.", 0.01, 1000)
-    disk_allocation_ratio: float = _setting(1.0, "How often a node's disk may be promised.", 0.01, 1000)
-    reserved_host_memory_mb: int = _setting(512, "Memory that a node keeps for itself, in MB.")
-    reserved_host_disk_mb: int = _setting(0, "Disk that a node keeps for itself, in MB.")
+    scheduler_notices: bool = _setting(False, "Notify administrators at the start and the end of each node selection.")
+    scheduler_host_subset_size: int = _setting(1, "Number of best nodes from which one is chosen at random.", 1)
+    scheduler_max_attempts: int = _setting(3, "Maximum nodes on which the creation of a server is tried.", 1, 100)
+    ram_allocation_ratio: float = _setting(1.5, "Overcommit ratio of memory.", 0.01, 1000)
+    cpu_allocation_ratio: float = _setting(16.0, "Overcommit ratio of CPUs.", 0.01, 1000)
+    disk_allocation_ratio: float = _setting(1.0, "Overcommit ratio of disk.", 0.01, 1000)
+    reserved_host_memory_mb: int = _setting(512, "Memory of a node that is reserved for the machine, in MB.")
+    reserved_host_disk_mb: int = _setting(0, "Disk of a node that is reserved for the machine, in MB.")
     ram_weight_multiplier: float = _setting(
-        1.0, "Above zero spreads servers by memory, below it stacks them.", -(10**6)
+        1.0, "Weight of free memory; above zero spreads servers, below zero stacks them.", -(10**6)
     )
-    io_ops_weight_multiplier: float = _setting(-1.0, "Below zero prefers nodes that are not at work.", -(10**6))
+    io_ops_weight_multiplier: float = _setting(
+        -1.0, "Weight of running builds and moves; below zero prefers idle nodes.", -(10**6)
+    )
     metrics_weight_multiplier: float = _setting(1.0, "Weight of the metrics.", -(10**6))
     soft_affinity_weight_multiplier: float = _setting(
         10.0, "Weight of the servers of a soft-affinity group that are on a node already.", -(10**6)
     )
     soft_anti_affinity_weight_multiplier: float = _setting(
-        10.0, "Weight of their absence, for a soft-anti-affinity group.", -(10**6)
+        10.0, "Weight of the absence of servers of a soft-anti-affinity group.", -(10**6)
     )
     metrics_weight_setting: str = _setting("", "name=ratio of the metrics that count, by commas.")
-    metrics_required: bool = _setting(True, "Whether a node without one of these metrics is an error.")
+    metrics_required: bool = _setting(True, "Raise an error for a node without one of the weighed metrics.")
     metrics_weight_of_unavailable: float = _setting(-10000.0, "Weight of a node that lacks a metric.", -(10**9))
     max_io_ops_per_host: int = _setting(8, "IoOpsFilter: servers being built or moved on one node.", 1)
     max_instances_per_host: int = _setting(50, "NumInstancesFilter: servers on one node.", 1)
     isolated_images: str = _setting("", "IsolatedHostsFilter: ids of images, by commas.")
     isolated_hosts: str = _setting("", "IsolatedHostsFilter: service hosts, by commas.")
-    restrict_isolated_hosts_to_isolated_images: bool = _setting(
-        True, "Whether isolated hosts take isolated images only."
-    )
+    restrict_isolated_hosts_to_isolated_images: bool = _setting(True, "Restrict isolated hosts to isolated images.")
     aggregate_image_properties_isolation_namespace: str = _setting(
         "", "AggregateImagePropertiesIsolation: only keys of aggregates with this prefix count; when empty, all."
     )
-    aggregate_image_properties_isolation_separator: str = _setting(".", "What stands between that prefix and the key.")
+    aggregate_image_properties_isolation_separator: str = _setting(
+        ".", "Separator between the prefix of AggregateImagePropertiesIsolation and the key."
+    )
     default_availability_zone: str = _setting("nova", "Zone of the nodes that name none.")
     default_schedule_zone: str = _setting("", "Zone of new servers that are asked for without one; when empty, any.")
     scheduler_host_filters: str = _setting(
@@ -209,14 +214,14 @@ class Settings:
     attestation_url: str = _setting(
         "", "Attestation service of TrustedFilter, which is asked by POST to its PollHosts; when empty, none."
     )
-    attestation_auth_blob: str = _secret("Sent to it as x-auth-blob.")
-    attestation_auth_timeout: int = _setting(60, "Seconds for which what it says of a host is kept.", 1)
+    attestation_auth_blob: str = _secret("x-auth-blob for the attestation service.")
+    attestation_auth_timeout: int = _setting(60, "Seconds for which the attestation of a host is cached.", 1)
     attestation_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
     pci_aliases: str = _setting(
         "", "alias=vendor:product of the PCI devices that flavors can ask for, by commas: gpu=10de:20b0."
     )
     simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
-    service_down_seconds: int = _setting(60, "A compute service that was not heard of for so long is down.", 1)
+    service_down_seconds: int = _setting(60, "Seconds without a heartbeat after which a compute service is down.", 1)
     migrate_from: str = _setting(
         "", "Pools, by commas, whose hosts move their servers away: draining, recycling, maintenance. Empty: they wait."
     )
@@ -226,25 +231,27 @@ class Settings:
     nodes_file: str = _setting("nodes.yaml", "Nodes of this compute service; a path below CLIMATE_HOME, or from /.")
     qemu_accel: str = _setting(
         "auto",
-        "What runs virtual machines: kvm, tcg, or auto: kvm where the CPU offers it.",
+        "Accelerator of virtual machines: kvm, tcg, or auto (kvm if the CPU supports it).",
         words=("auto", "kvm", "tcg"),
     )
     migration_address: str = _setting(
-        "", "IP address at which this compute service takes running servers of other machines; empty: it takes none."
+        "", "IP address at which this compute service accepts live migrations; when empty, it accepts none."
     )
-    migration_ports: str = _setting("49152-49215", "TCP ports for that; each server that arrives takes two of them.")
-    migration_seconds: int = _setting(800, "Seconds after which a live migration is given up.", 1)
+    migration_ports: str = _setting(
+        "49152-49215", "TCP ports for live migrations; each incoming server takes two of them."
+    )
+    migration_seconds: int = _setting(800, "Time-out of a live migration, in seconds.", 1)
     cloud: str = _setting(
-        "bundled", "The cloud whose hosts are lent: bundled or openstack.", words=("bundled", "openstack")
+        "bundled", "Cloud whose hosts are reserved: bundled or openstack.", words=("bundled", "openstack")
     )
     openstack_cloud: str = _setting("", "Entry of clouds.yaml for CLIMATE_CLOUD=openstack.")
-    openstack_config: str = _setting("", "Path of that clouds.yaml.")
+    openstack_config: str = _setting("", "Path of the clouds.yaml for CLIMATE_CLOUD=openstack.")
     openstack_blazar_filter: bool = _setting(
-        False, "Whether that cloud has blazar-nova's BlazarFilter: lent pools get the zone and the keys that it reads."
+        False, "Write the availability zone and keys that blazar-nova's BlazarFilter reads to lease pools."
     )
     network_manager: str = _setting(
         "flat",
-        "Of new networks: flat keeps books only, flat_dhcp serves one bridge, vlan one for each project.",
+        "Manager of new networks: flat only allocates addresses, flat_dhcp serves one bridge, vlan one per project.",
         words=("flat", "flat_dhcp", "vlan"),
     )
     network_driver: str = _setting(
@@ -252,8 +259,8 @@ class Settings:
         "recording: networks are written down only; linux: they are made on this machine.",
         words=("recording", "linux"),
     )
-    network_host: str = _setting("", "Name of the network service that this worker is; when empty, as compute.")
-    network_netns: str = _setting("", "Network namespace in which that one serves; when empty, the machine's own.")
+    network_host: str = _setting("", "Name of the network service of this worker; when empty, CLIMATE_COMPUTE_HOST.")
+    network_netns: str = _setting("", "Network namespace of the network service; when empty, the machine's own.")
     network_seconds: float = _setting(3.0, "Time between two beats of the network services, in seconds.", 0.1, 60)
     network_placement: str = _setting(
         "scheduler",
@@ -276,50 +283,56 @@ class Settings:
     network_call_seconds: float = _setting(
         10.0, "Longest time that a request for addresses waits for a network host, in seconds.", 0.5, 120
     )
-    network_down_seconds: int = _setting(60, "Networks of a host not heard of for so long are claimed by others.", 1)
+    network_down_seconds: int = _setting(
+        60, "Seconds without a heartbeat after which other hosts claim the networks of a host.", 1
+    )
     network_segments: str = _setting(
         "auto",
-        "How VLANs are carried between hosts; auto: by what the kernel can do. All hosts must agree.",
+        "Transport of VLANs between hosts; auto: as the kernel supports. All hosts must agree.",
         words=("auto", "dot1q", "bpf", "vxlan"),
     )
-    network_nat: str = _setting("nft", "What translates addresses.", words=("nft", "iptables"))
-    network_size: int = _setting(256, "Addresses of a network, where several are made at once.", 8, 65536)
+    network_nat: str = _setting("nft", "Program that translates addresses.", words=("nft", "iptables"))
+    network_size: int = _setting(256, "Addresses per network, when several are created at once.", 8, 65536)
     network_mtu: int = _setting(1500, "Largest packet in networks, in bytes.", 576, 9000)
-    flat_network_bridge: str = _setting("br100", "Bridge of flat networks that name none.")
-    flat_interface: str = _setting("", "Interface that this bridge is attached to; when empty, none.")
-    flat_network_dns: str = _setting("8.8.4.4", "Name servers of flat networks that name none, by commas.")
-    flat_injected: bool = _setting(True, "Whether guests of flat networks are injected theirs.")
-    vlan_interface: str = _setting("", "Interface on which the VLANs are.")
-    vlan_start: int = _setting(100, "First VLAN of networks that name none.", 1, 4094)
+    flat_network_bridge: str = _setting("br100", "Default bridge of flat networks.")
+    flat_interface: str = _setting(
+        "", "Interface that the default bridge of flat networks is attached to; when empty, none."
+    )
+    flat_network_dns: str = _setting("8.8.4.4", "Default name servers of flat networks, by commas.")
+    flat_injected: bool = _setting(True, "Inject the network configuration into guests of flat networks.")
+    vlan_interface: str = _setting("", "Interface that carries the VLANs.")
+    vlan_start: int = _setting(100, "First VLAN that is allocated to networks without one.", 1, 4094)
     vpn_ip: str = _setting("", "Address at which the cloudpipes of this host's networks are reached; when empty, none.")
-    vpn_start: int = _setting(1000, "First port of theirs, for networks that name none.", 1, 65535)
-    vpn_clients: int = _setting(0, "Addresses at the end of each network that are kept for VPN clients.", 0, 65536)
+    vpn_start: int = _setting(1000, "First VPN port that is allocated to networks without one.", 1, 65535)
+    vpn_clients: int = _setting(0, "Addresses at the end of each network that are reserved for VPN clients.", 0, 65536)
     vpn_image_id: str = _setting("", "Image of cloudpipe servers, which have an address of their own.")
     vpn_flavor: str = _setting("m1.tiny", "Flavor of cloudpipe servers, by name or id.")
-    fixed_range: str = _setting("10.0.0.0/8", "All fixed addresses; what leaves it is translated.")
-    dmz_cidr: str = _setting("", "Where servers are seen with their fixed addresses; when empty, nowhere.")
-    public_interface: str = _setting("", "Interface that leads outside; when empty, nothing does.")
-    routing_source_ip: str = _setting("", "What servers look like from outside; when empty, that interface's address.")
-    metadata_address: str = _setting("", "ADDRESS:PORT to which 169.254.169.254:80 leads; when empty, nowhere.")
-    dhcp_domain: str = _setting("novalocal", "Domain of servers' names.")
-    dhcp_lease_time: int = _setting(120, "Life of a DHCP lease, in seconds.", 120)
-    dns_server: str = _setting("", "Name servers asked about other names, by commas; when empty, none.")
-    fixed_ip_timeout: int = _setting(600, "Seconds after which an address that was given up and not released is free.")
-    force_dhcp_release: bool = _setting(True, "Whether leases of servers that are gone are released for them.")
-    use_ipv6: bool = _setting(False, "Whether new networks have IPv6 prefixes.")
-    fixed_range_v6: str = _setting("fd00::/48", "Of which they are.")
-    ipv6_backend: str = _setting("rfc2462", "How addresses follow from MACs.", words=("rfc2462", "account_identifier"))
-    floating_range: str = _setting("", "Floating addresses that a fresh cloud is furnished with; when empty, none.")
-    floating_cidr: str = _setting("", "Network that they are of; when empty, the same.")
-    floating_pool: str = _setting("public", "Pool that they are in, and that is taken where none is named.")
-    auto_assign_floating_ip: bool = _setting(False, "Whether each server gets a floating address at its boot.")
-    route_between_projects: bool = _setting(
-        False, "Whether network hosts route between networks of different projects."
+    fixed_range: str = _setting("10.0.0.0/8", "Range of all fixed addresses; traffic that leaves it is translated.")
+    dmz_cidr: str = _setting("", "Destinations for which fixed addresses are not translated; when empty, none.")
+    public_interface: str = _setting("", "Interface to external networks; when empty, none.")
+    routing_source_ip: str = _setting(
+        "", "Source address of translated traffic; when empty, that of CLIMATE_PUBLIC_INTERFACE."
     )
+    metadata_address: str = _setting("", "ADDRESS:PORT that receives requests to 169.254.169.254:80; when empty, none.")
+    dhcp_domain: str = _setting("novalocal", "Domain of servers' names.")
+    dhcp_lease_time: int = _setting(120, "Lifetime of a DHCP lease, in seconds.", 120)
+    dns_server: str = _setting("", "Upstream name servers, by commas; when empty, none.")
+    fixed_ip_timeout: int = _setting(600, "Seconds after which a disassociated address without a DHCP release is free.")
+    force_dhcp_release: bool = _setting(True, "Release the DHCP leases of deleted servers.")
+    use_ipv6: bool = _setting(False, "Allocate IPv6 prefixes to new networks.")
+    fixed_range_v6: str = _setting("fd00::/48", "IPv6 range from which prefixes of networks are allocated.")
+    ipv6_backend: str = _setting(
+        "rfc2462", "Derivation of IPv6 addresses from MACs.", words=("rfc2462", "account_identifier")
+    )
+    floating_range: str = _setting("", "Floating IPs that are created in a new cloud; when empty, none.")
+    floating_cidr: str = _setting("", "Network of the floating IPs; when empty, CLIMATE_FLOATING_RANGE.")
+    floating_pool: str = _setting("public", "Default pool of floating IPs.")
+    auto_assign_floating_ip: bool = _setting(False, "Allocate a floating IP to each server at its boot.")
+    route_between_projects: bool = _setting(False, "Route between networks of different projects.")
     zone_name: str = _setting("nova", "Name that this deployment reports as a zone.")
     zone_capabilities: str = _setting(
         "hypervisor=process;container;qemu, os=linux",
-        "Static capabilities that it reports, as key=value;value, key=value.",
+        "Static capabilities that this zone reports, as key=value;value, key=value.",
     )
     allow_admin_api: bool = _setting(True, "Serve the /zones API for administrators; when false, it is not found.")
     enable_zone_routing: bool = _setting(True, "Look for servers that are not found here in the child zones.")
@@ -329,9 +342,9 @@ class Settings:
     )
     zone_failures_to_offline: int = _setting(3, "Failed polls in a row after which a child zone is inactive.", 1, 1000)
     build_plan_encryption_key: str = _secret(
-        "Keys of this zone's build plans, by commas: the first seals, all open; when empty, it makes no estimates."
+        "Keys of build plans, by commas: the first encrypts, all decrypt; when empty, the zone makes no offers."
     )
-    blob_seconds: float = _setting(600.0, "Life of an offer that was made to a parent zone, in seconds.", 1, 86400)
+    blob_seconds: float = _setting(600.0, "Lifetime of an offer to a parent zone, in seconds.", 1, 86400)
     cells_enable: bool = _setting(False, "Make this deployment a cell in a tree of several; needs `climate cells`.")
     cell_name: str = _setting("nova", "Short name of this cell: letters, digits, '-' and '_'.")
     cell_type: str = _setting(
@@ -352,55 +365,59 @@ class Settings:
         "broker", "How messages reach other cells: broker, or an entry point of the group climate.cell_transports."
     )
     cells_call_timeout: float = _setting(60.0, "Seconds that a call to another cell waits for its response.", 0.1, 3600)
-    cells_max_hop_count: int = _setting(10, "Cells that a message may pass through.", 1, 100)
+    cells_max_hop_count: int = _setting(10, "Maximum cells that a message may pass through.", 1, 100)
     cells_scheduler_retries: int = _setting(10, "Further attempts of a build for which there is no cell.", 0, 1000)
-    cells_scheduler_retry_delay: float = _setting(2.0, "Seconds between two of these attempts; at least 1.", 0, 3600)
+    cells_scheduler_retry_delay: float = _setting(
+        2.0, "Seconds between two attempts of a build without a cell; at least 1.", 0, 3600
+    )
     cells_reserve_percent: float = _setting(
         10.0, "Percent of each node that are not counted as free when capacities of cells are reported.", 0, 100
     )
     cells_instance_updated_at_threshold: float = _setting(
         3600.0,
-        "Servers that changed within so many seconds are reported to the top cell again now and then; 0: all.",
+        "Age in seconds of changes that are reported to the top cell again periodically; 0: any age.",
     )
     cells_instance_update_num_instances: int = _setting(
         1, "Servers that are reported again each minute, in case a report was lost.", 1, 1000
     )
     cells_mute_child_interval: float = _setting(300.0, "Seconds after which a cell that does not report is mute.", 1)
     cells_ram_weight_multiplier: float = _setting(
-        10.0, "Above zero prefers cells with room for more servers, below it fuller ones.", -(10**6)
+        10.0, "Weight of free capacity; above zero prefers emptier cells, below zero fuller ones.", -(10**6)
     )
     cells_offset_weight_multiplier: float = _setting(1.0, "Weight of the weight_offset of cells.", -(10**6))
     cells_mute_weight_multiplier: float = _setting(-10.0, "Weight of mute cells; below zero they come last.", -(10**6))
-    cells_mute_weight_value: float = _setting(1000.0, "Value of a mute cell, which that weight is multiplied with.")
+    cells_mute_weight_value: float = _setting(
+        1000.0, "Value of a mute cell, which CLIMATE_CELLS_MUTE_WEIGHT_MULTIPLIER multiplies."
+    )
     max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
     images_per_project: int = _setting(500, "Images that a project may have; -1: any number.", -1)
     image_mb_per_project: int = _setting(102400, "MB of images that a project may have; -1: any number.", -1)
     image_disk_free_mb: int = _setting(1024, "MB that images leave free on their disk.", 0)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
-    web_threads: int = _setting(8, "Threads of each of them.", 1, 1000)
+    web_threads: int = _setting(8, "Threads of each process of the web server.", 1, 1000)
     ready_needs: str = _setting(
         "database, migrations, clock, broker, poller, events, workers, cells, disk",
-        "Checks of /readyz without which it answers 503, by commas; the others are only told.",
+        "Checks whose failure makes /readyz answer 503, by commas; the others are only reported.",
     )
     trusted_proxies: int = _setting(
         0,
-        "Reverse proxies before the web process, each of which adds to X-Forwarded-For; 0: it is not believed.",
+        "Reverse proxies before the web process, each of which adds to X-Forwarded-For; 0: ignore the header.",
         0,
         10,
     )
     requests_per_second: float = _setting(
-        200.0, "Requests that a user who is no admin may make in a second of each web process; 0: any number."
+        200.0, "Maximum requests per second of a user without admin role in each web process; 0: any number."
     )
     worker_processes: int = _setting(3, "Processes of the worker; two may be busy with the rounds of hosts.", 1, 1000)
     worker_queues: str = _setting(
-        "", "What this worker does, of events, compute and the resource types, by commas; when empty, everything."
+        "", "Work of this worker by commas: events, compute and resource types; when empty, all."
     )
     log_format: str = _setting("console", "console or json.", words=("console", "json"))
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.", words=("DEBUG", "INFO", "WARNING", "ERROR"))
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Settings from CLIMATE_* variables; SettingError names the first that cannot be used."""
+        """Return the settings from CLIMATE_* variables. Raise SettingError that names the first unusable one."""
         given = {
             f: environ[f"CLIMATE_{f.name.upper()}"] for f in fields(cls) if environ.get(f"CLIMATE_{f.name.upper()}")
         }
@@ -436,5 +453,5 @@ def _read(setting: "Field[Any]", text: str) -> Any:
 
 
 def environment() -> Mapping[str, str]:
-    """The environment of the process, for its entry point to hand on."""
+    """Return the environment of the process, for its entry point to pass on."""
     return dict(os.environ)

@@ -1,25 +1,25 @@
-"""A strict reader of JSON from outside: whatever it returns can be stored, computed with and written again."""
+"""Strict parser of JSON from clients: whatever it returns can be stored, computed with and encoded again."""
 
 import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 DEEPEST = 32
-"""Objects and lists inside each other."""
+"""Maximum nesting of objects and lists."""
 
 DIGITS = 18
-"""Digits of a whole number: such a number fits into 64 bits whatever its digits are."""
+"""Maximum digits of an integer: such a number fits into 64 bits whatever its digits are."""
 
 
 class BadJson(ValueError):
-    """The text is not JSON, or has a value that cannot be used; the message says which."""
+    """The text is not JSON, or has an unusable value; the message says which."""
 
 
 def parse(data: bytes | str, deepest: int = DEEPEST) -> Any:
-    """Return the one JSON value in `data` (bytes: UTF-8); BadJson says what is wrong and where.
+    """Return the one JSON value in `data` (bytes: UTF-8). Raise BadJson that gives the error and its position.
 
-    Refuses NaN, infinities, longer numbers than DIGITS, U+0000, halves of
-    surrogate pairs, repeated keys, and more than `deepest` levels.
+    Refuses NaN, infinities, integers with more than DIGITS digits, U+0000, surrogate halves, repeated keys, and more
+    than `deepest` levels.
     """
     try:
         value = json.loads(
@@ -41,9 +41,9 @@ def parse(data: bytes | str, deepest: int = DEEPEST) -> Any:
 
 
 def _may_be_refused(data: bytes | str, deepest: int) -> bool:
-    """Return whether JSON may have a bad text or too many levels; False for most, without a look at each value.
+    """Return whether JSON may contain a bad text or too many levels; False for most, without a check of each value.
 
-    Bytes are UTF-8 by now, and control characters are not JSON: a bad character can only be written as an escape.
+    Bytes are valid UTF-8 here, and control characters are not JSON, so a bad character can only be an escape.
     """
     if isinstance(data, str):
         return True
@@ -77,7 +77,7 @@ def _integer(text: str) -> int:
 
 
 def _texts(value: Any, deepest: int) -> Iterator[str]:
-    """Yield every text and key in `value`, level by level; BadJson when there are too many levels."""
+    """Yield every text and key in `value`, level by level. Raise BadJson when there are too many levels."""
     level = [value]
     for _ in range(deepest + 1):
         inner: list[Any] = []

@@ -1,9 +1,8 @@
-"""Ids of rows in the order in which they are made (UUID version 7, RFC 9562).
+"""Time-ordered ids of rows (UUID version 7, RFC 9562).
 
-Rows that are written one after the other then lie side by side in the index
-of their ids.  An id of chance alone costs a page of its own in each index that
-has it: read from disk where there are many rows, and written whole to the WAL
-after each checkpoint.
+Rows that are written one after the other then lie side by side in the index of their ids. A random id costs a page of
+its own in each index that has it: read from disk if there are many rows, and written whole to the WAL after each
+checkpoint.
 """
 
 import secrets
@@ -17,7 +16,7 @@ _LOW_BITS = 62
 
 
 def time_ordered_id() -> UUID:
-    """Return a new id: milliseconds since 1970 by this machine's clock, then 74 bits that nobody can guess."""
+    """Return a new id: milliseconds since 1970 by this machine's clock, then 74 random bits."""
     milliseconds = time.time_ns() // 1_000_000
     high, low = divmod(secrets.randbits(_CHANCE_BITS), 1 << _LOW_BITS)
     return UUID(int=milliseconds << 80 | _VERSION | high << 64 | _VARIANT | low)

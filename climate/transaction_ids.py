@@ -1,4 +1,4 @@
-"""The number of the transaction that has last written a row: readers look only at what has changed since."""
+"""Id of the transaction that has last written a row, so that readers read only what has changed since."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from sqlalchemy.types import UserDefinedType
 
 
 class Xid8(UserDefinedType[int]):
-    """The number of a transaction, which never comes again."""
+    """Id of a transaction, which is never reused."""
 
     cache_ok = True
 
@@ -16,5 +16,5 @@ class Xid8(UserDefinedType[int]):
 
 
 def changed() -> Column[int]:
-    """The transaction that has last written the row: what a snapshot is brought up to date by."""
+    """Return the column with the last transaction of the row, which readers compare with their snapshot."""
     return Column("changed", Xid8(), nullable=False, index=True, server_default=func.pg_current_xact_id())

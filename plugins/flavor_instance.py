@@ -1,4 +1,4 @@
-"""flavor:instance: room for servers of a flavor that exists, on hosts of the reservation pool."""
+"""flavor:instance: capacity for servers of an existing flavor, on hosts of the reservation pool."""
 
 import json
 from collections.abc import Mapping
@@ -19,25 +19,25 @@ from climate.store.hosts import hosts
 
 LONGEST_ID = 255
 RESERVATION = "aggregate_instance_extra_specs:reservation"
-"""What only those flavors say through which reserved room is used."""
+"""Extra spec of the private flavors that give access to reserved capacity."""
 
 
 class FlavorSpec(Schema):
-    """How many servers of which flavor."""
+    """Number of servers and their flavor."""
 
     flavor_id = fields.String(
         required=True,
         validate=validate.Length(1, LONGEST_ID),
         metadata={"description": "Id or name of a flavor that the project may use."},
     )
-    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "How many servers."})
+    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "Number of servers."})
     affinity = Affinity(load_default=None)
     on_end = fields.String(validate=validate.OneOf([TERMINATE]))
     grace_period = grace_period()
 
 
 def _described(flavor: CloudFlavor) -> str:
-    """The flavor as it is now, for whatever becomes of it."""
+    """Return the present flavor, which later changes do not affect."""
     return json.dumps(
         {
             "id": flavor.id,
@@ -52,7 +52,7 @@ def _described(flavor: CloudFlavor) -> str:
 
 
 class FlavorInstance:
-    """Room for servers of a flavor, used through a copy of it."""
+    """Capacity for servers of a flavor, used through a copy of it."""
 
     resource_type = hosts.FLAVOR_TYPE
     spec_schema = FlavorSpec
@@ -64,7 +64,7 @@ class FlavorInstance:
         if flavor is None:
             raise NotFound(f"Object with {{'flavor_id': '{ask.spec['flavor_id']}'}} not found")
         if RESERVATION in flavor.extra_specs:
-            raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved itself")
+            raise Conflict(f"The flavor {flavor.name} belongs to a reservation: it cannot be reserved")
         described = _described(flavor)
         size = plugin_capacity.demand_of(json.loads(described)).size
         return {
@@ -82,12 +82,12 @@ class FlavorInstance:
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])
-        # The flavor is copied as it is, whatever its extra specs say is counted.
+        # The flavor is copied unchanged, including extra specs with resource classes.
         size = Size(flavor["vcpus"], flavor["ram"], flavor["disk"])
         plugin_capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: such reservations have no actions of their own before the end."""
+        """Do nothing: such reservations have no actions before the end."""
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)

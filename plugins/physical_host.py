@@ -24,38 +24,42 @@ from climate.store.hosts import hosts
 MOST_HOSTS = 10_000
 IMAGE_PREFIX = "reserved_"
 BEFORE_END = ("", "default", "email", "notify", "snapshot")
-"""What is done at before_end_lease; "email" is the peer's word for a notice, which is given in any case."""
+"""Actions at before_end_lease; "email" is Blazar's word for a notification, which is sent in any case."""
 
 CHOOSING = ("min", "max", "hypervisor_properties", "resource_properties")
-"""What hosts are chosen by; the rest is about how they are used."""
+"""Fields that choose the hosts; the others are about their use."""
 
 MAX_BELOW_MIN = "Invalid values for min/max of hosts. Max must be equal to or larger than min."
 
 
 class HostSpec(Schema):
-    """How many hosts, and what they must be like."""
+    """Number of hosts, and their requirements."""
 
-    min = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Least hosts."})
-    max = Count(required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Most hosts."})
+    min = Count(
+        required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Minimum number of hosts."}
+    )
+    max = Count(
+        required=True, validate=validate.Range(1, MOST_HOSTS), metadata={"description": "Maximum number of hosts."}
+    )
     hypervisor_properties = fields.String(load_default="", validate=is_requirement)
     resource_properties = fields.String(load_default="", validate=is_requirement)
     zone = fields.String(
         validate=validate.Length(1, 255),
-        metadata={"description": "The zone that all of it has to lie in: this one or a child zone, by its name."},
+        metadata={"description": "Name of the zone of all hosts: this zone or a child zone."},
     )
     cell = fields.String(
         validate=is_cell,
-        metadata={"description": "The cell that all of it has to lie in: this one or one below it, by name or path."},
+        metadata={"description": "Name or path of the cell of all hosts: this cell or one below it."},
     )
     across = fields.Boolean(
         truthy={True},
         falsy={False},
-        metadata={"description": "Whether it may be spread over several zones or cells; else it lies in one."},
+        metadata={"description": "Allow hosts in several zones or cells; otherwise all are in one."},
     )
     before_end = fields.String(load_default="default", validate=validate.OneOf(BEFORE_END))
     on_end = fields.String(
         validate=validate.OneOf([str(policy) for policy in OnEnd]),
-        metadata={"description": "What becomes of servers at the end; when missing, as the reservation pool says."},
+        metadata={"description": "Action for servers at the end; defaults to the reservation pool's setting."},
     )
     grace_period = grace_period()
     recycle_deadline = fields.String(
@@ -80,8 +84,8 @@ def _texts(spec: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return spec.get("hypervisor_properties"), spec.get("resource_properties")
 
 
-def _kept(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
-    """The same hosts, where the update changes other things only than which they are and for how long."""
+def _same_hosts(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
+    """Return the same hosts, if the update changes neither their choice nor the period."""
     same = all(ask.spec.get(name) == present.spec.get(name) for name in CHOOSING)
     same = same and ask.spec != present.spec
     inside = all(h.during.start <= ask.window.start and ask.window.end <= h.during.end for h in present.holds)
@@ -97,8 +101,8 @@ def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
     return True
 
 
-def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
-    """Why the cloud does not delete a server, which does not keep it from deleting the others."""
+def _deletion_error(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
+    """Return the error of the cloud for the deletion of a server, so that others are still deleted."""
     try:
         cloud.delete_server(server.id, token)
     except CloudError as error:
@@ -106,8 +110,11 @@ def _trouble(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None
     return None
 
 
-def _agreed(ask: Ask) -> Ask:
-    """The request with all its terms; InvalidInput for terms that the operator does not leave to owners."""
+def _with_terms(ask: Ask) -> Ask:
+    """Return the request with all its terms.
+
+    Raise InvalidInput for terms that the operator does not allow owners to set.
+    """
     before = ask.present.spec if ask.present else {}
     chosen = {name: ask.spec[name] for name in TERMS if name in ask.spec and ask.spec[name] != before.get(name)}
     usual = {"on_end": ask.settings.host_on_end, "grace_period": 0, **ask.terms}
@@ -127,16 +134,16 @@ class PhysicalHost:
     spec_schema = HostSpec
 
     def check(self, cloud: Cloud, ask: Ask) -> None:
-        """Nothing: the reservation pool is in the database."""
+        """Do nothing: the reservation pool is in the database."""
 
     def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        ask = _agreed(ask)
+        ask = _with_terms(ask)
         if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
             raise InvalidInput(MAX_BELOW_MIN)
-        if ask.present and (kept := _kept(ask, ask.present)):
+        if ask.present and (kept := _same_hosts(ask, ask.present)):
             return Allocation(spec=dict(ask.spec), holds=kept)
         wanted = self._wanted(conn, ask)
         if ask.present and ask.active:
@@ -155,19 +162,19 @@ class PhysicalHost:
             pool = str(lent.reservation.id)
             servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
             made = [_imaged(cloud, server, lent.token) for server in servers]
-            if not all(made):  # the end must not overtake them: it deletes the servers
-                raise NotYet("images are still being made")
+            if not all(made):  # the end must not overtake them, because it deletes the servers
+                raise NotYet("images are still being created")
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Servers are deleted, or go along with their hosts to where those are to be (`lent.after`)."""
+        """Delete the servers, or move them along with their hosts to the pool `lent.after`."""
         pool, to = str(lent.reservation.id), CLOUD_POOLS[lent.after]
         servers = cloud.servers_in(pool) if lent.after in (Pool.RESERVATION, Pool.CLEANING) else ()
         if servers:
             cloud.close(pool, lent.token)
-            troubles = [error for server in servers if (error := _trouble(cloud, server, lent.token))]
+            troubles = [error for server in servers if (error := _deletion_error(cloud, server, lent.token))]
             if troubles:
                 raise troubles[0]
             if cloud.servers_in(pool):
@@ -204,7 +211,7 @@ class PhysicalHost:
         return requirement
 
     def _refuse_to_shrink(self, conn: Connection, ask: Ask, wanted: Wanted) -> None:
-        """A lease that has started keeps its hosts (reservation.md 1.2 H12): all of them must be free for longer."""
+        """Raise an error if a started lease would lose hosts: as in Blazar, all of them must be free for longer."""
         present = wanted.must
         if ask.spec["max"] < len(present):
             raise Short(wanted)

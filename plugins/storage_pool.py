@@ -24,7 +24,7 @@ CHANGEABLE = frozenset({"size_gb", "volumes", "on_end", "grace_period"})
 
 
 def storage_class(**more: Any) -> fields.String:
-    """The name of a class of storage."""
+    """Return the field for the name of a class of storage."""
     return fields.String(
         required=True,
         validate=validate.Regexp(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z", error="Must be a name such as ssd."),
@@ -33,10 +33,10 @@ def storage_class(**more: Any) -> fields.String:
 
 
 class StorageSpec(Schema):
-    """How much storage of which class, in how many volumes, and what becomes of them at the end."""
+    """Amount and class of storage, number of volumes, and the action for them at the end."""
 
-    size_gb = Count(required=True, validate=validate.Range(1, MOST_GB), metadata={"description": "In all, in GB."})
-    storage_class = storage_class(metadata={"description": "Class of the pools that it is taken from, such as ssd."})
+    size_gb = Count(required=True, validate=validate.Range(1, MOST_GB), metadata={"description": "Total size in GB."})
+    storage_class = storage_class(metadata={"description": "Class of storage, such as ssd."})
     volumes = Count(
         load_default=1,
         validate=validate.Range(1, MOST_VOLUMES),
@@ -45,13 +45,13 @@ class StorageSpec(Schema):
     on_end = fields.String(
         load_default=DELETE,
         validate=validate.OneOf([DELETE, KEEP]),
-        metadata={"description": "Whether the volumes are deleted at the end, or kept until somebody deletes them."},
+        metadata={"description": "Action for the volumes at the end: delete them, or keep them for the project."},
     )
     grace_period = grace_period()
 
 
 def _volume_gb(spec: Mapping[str, Any]) -> int:
-    """The size of each volume in GB; InvalidInput where the volumes cannot be of equal size."""
+    """Return the size of each volume in GB. Raise InvalidInput if the volumes cannot be of equal size."""
     size, count = spec["size_gb"], spec["volumes"]
     if size % count:
         fitting = " or ".join(str(one) for one in (size - size % count, size - size % count + count) if one)
@@ -121,7 +121,7 @@ class StoragePool:
         return Allocation(spec=spec, amounts=holds)
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
-        """Make the volumes, or let them grow to their new size."""
+        """Create the volumes, or extend them to their new size."""
         spec, number = lent.reservation.spec, 0
         size = _volume_gb(spec)
         for hold in lent.reservation.amounts:
@@ -138,12 +138,12 @@ class StoragePool:
                 cloud.make_volume(order, lent.token)
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: such reservations have no actions of their own before the end."""
+        """Do nothing: such reservations have no actions before the end."""
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: the volumes stay as they are until the end."""
+        """Do nothing: the volumes stay as they are until the end."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Delete the volumes, or leave them to their project; what was never handed over is deleted in any case."""
+        """Delete the volumes, or leave them to their project; volumes never handed over are always deleted."""
         keep = lent.started and lent.reservation.spec["on_end"] == KEEP
         cloud.drop_volumes(str(lent.reservation.id), lent.token, keep=keep)

@@ -1,4 +1,4 @@
-"""virtual:floatingip: addresses of a network outside, which are the project's own for the time of the lease."""
+"""virtual:floatingip: addresses of an external network, which belong to the project for the time of the lease."""
 
 from collections.abc import Mapping
 from ipaddress import AddressValueError, IPv4Address
@@ -35,19 +35,19 @@ def _each_once(texts: list[str]) -> None:
 
 
 class FloatingIpSpec(Schema):
-    """How many addresses of which network, and which of them in any case."""
+    """Number of addresses, their network, and required addresses."""
 
     network_id = fields.String(
         required=True,
         validate=validate.Length(1, LONGEST_ID),
-        metadata={"description": "Id of the network outside, as addresses that can be reserved are listed with it."},
+        metadata={"description": "Id of the external network, as shown in the list of reservable addresses."},
     )
-    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "How many addresses."})
+    amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "Number of addresses."})
     required_floatingips = fields.List(
         fields.String(validate=_is_ipv4, metadata={"format": "ipv4"}),
         load_default=list,
         validate=[validate.Length(max=MOST), _each_once],
-        metadata={"description": "IPv4 addresses that have to be among them; at most as many as amount."},
+        metadata={"description": "Required IPv4 addresses; at most as many as amount."},
     )
     grace_period = grace_period()
 
@@ -64,7 +64,7 @@ def _check_required(spec: Mapping[str, Any]) -> None:
 
 
 def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
-    """What cannot be other than it was (reservation.md 1.5 P4)."""
+    """Raise an error for changes of fields that Blazar does not allow to change."""
     for name in sorted(set(ask.spec) - CHANGEABLE):
         if name not in before or ask.spec[name] != before[name]:
             raise Conflict(f"{name} cannot be updated")
@@ -85,7 +85,7 @@ class FloatingIp:
     spec_schema = FloatingIpSpec
 
     def check(self, cloud: Cloud, ask: Ask) -> None:
-        """Nothing: the addresses that can be reserved are in the database."""
+        """Do nothing: the reservable addresses are in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         spec = with_grace(ask)
@@ -113,12 +113,12 @@ class FloatingIp:
             cloud.lend_address(str(lent.reservation.id), lent.project_id, network, hold.address, lent.token)
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: such reservations have no actions of their own before the end."""
+        """Do nothing: such reservations have no actions before the end."""
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: the addresses stay as they are until the end."""
+        """Do nothing: the addresses stay as they are until the end."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
-        # What was never handed over may be there for a reason of somebody else's.
+        # An address that was never handed over may exist for another purpose.
         addresses = [hold.address for hold in lent.reservation.addresses] if lent.started else []
         cloud.take_back_addresses(str(lent.reservation.id), addresses, lent.token)

@@ -122,7 +122,7 @@ def test_files_that_are_no_keys_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_of_keys_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("a file")
-    with pytest.raises(SettingError, match=r"no key can be written in .*keys: File exists; CLIMATE_HOME has to be"):
+    with pytest.raises(SettingError, match=r"cannot write a key in .*keys: File exists; CLIMATE_HOME has to be"):
         keys.KeyRing(tmp_path / "keys").fernet()
 
 

@@ -1,1 +1,1 @@
-"""The processes: what rings, what ticks, what works."""
+"""Processes: poller, workers and cells."""

@@ -1,7 +1,7 @@
-"""The queue as a doorbell: it says that there is work, Postgres says what.  Settings of reliability.md 2.4.
+"""Celery application for wake-ups: a message says that there is work, and PostgreSQL holds the work.
 
-A message that is lost, doubled, late or forged changes nothing: it carries
-ids only, and whoever answers it asks the database first.
+A lost, duplicate, late or forged message changes nothing. It carries ids only, and its receiver asks the database
+first.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,21 +23,21 @@ TEND_NETWORKS = "climate.tend_networks"
 NETWORK_REQUEST, NETWORK_MESSAGES = TASK, "climate.network_messages"
 BUILD = "climate.build"
 PREFIX = "climate:"
-"""What all keys in the broker begin with."""
+"""Prefix of all keys in the broker."""
 
 LONGEST_TASK = 330
-"""Seconds after which a task is killed; its event's claim has run out by then."""
+"""Seconds after which a task is killed; its event's claim has expired by then."""
 
 
 class Hosts(NamedTuple):
-    """The services that a worker is: their host names."""
+    """Host names of the services that a worker runs."""
 
     compute: str
     network: str
 
 
 def connect(redis_url: str) -> Celery:
-    """A Celery application for sending and receiving."""
+    """Return a Celery application for sending and receiving."""
     app = Celery("climate", broker=broker_url(redis_url), amqp=safe_transport.Amqp, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
@@ -74,15 +74,15 @@ def connect(redis_url: str) -> Celery:
 
 
 def broker_url(redis_url: str) -> str:
-    """The URL in the broker's spelling: a Unix socket is `redis+socket://`."""
+    """Return the URL in the broker's notation: a Unix socket is `redis+socket://`."""
     return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
 
 
 def queues(resource_types: Sequence[str], hosts: Hosts, wanted: str = "", *, has_nodes: bool = True) -> list[Queue]:
-    """What a worker listens on: each resource type has its own queue, and so has each compute and network service.
+    """Return the queues of a worker: one for each resource type, each compute service and each network service.
 
-    `wanted` names some of them by commas, so that a slow plugin can have workers of its own.
-    An API cell has no nodes, and no compute service.
+    `wanted` names some of them, separated by commas, so that a slow plugin can have workers of its own. An API cell has
+    no nodes, and no compute service.
     """
     names = {resource_type: queue_of(resource_type) for resource_type in resource_types}
     names |= {"events": QUEUE, "network": network_queue(hosts.network)}
@@ -101,7 +101,7 @@ def _queue(name: str) -> Queue:
 
 
 def key(queue: str) -> str:
-    """Under which key of the broker the messages of a queue are."""
+    """Return the key of the broker that holds the messages of a queue."""
     return f"{PREFIX}{queue}"
 
 
@@ -114,11 +114,11 @@ def network_queue(host: str) -> str:
 
 
 def send(app: Celery, task: str, args: Sequence[Any], queue: str, **options: Any) -> None:
-    """Ring once.  Raises kombu's OperationalError when the broker is away: the poller comes again."""
+    """Send a wake-up. Raise kombu's OperationalError when the broker is away; the poller sends it again."""
     app.send_task(task, args=list(args), queue=_queue(queue), **options)
 
 
 def waiting(redis_url: str, patience: float = 1.0) -> Callable[[str], int]:
-    """What says how many messages wait in a queue, within `patience` seconds or with a RedisError."""
+    """Return a function that counts the messages of a queue, within `patience` seconds or with a RedisError."""
     client = redis.Redis.from_url(redis_url, socket_timeout=patience, socket_connect_timeout=patience)
     return lambda queue: int(client.llen(key(queue)))

@@ -22,7 +22,9 @@ from climate.service.leases import server_boot as leased_boot
 
 
 def runner(climate: Climate) -> RunHere:
-    """Return the boot of this cell: on a lease by `reservation`, asleep until a lease by `reserved`, or at once."""
+    """Return the boot function of this cell: on a lease by `reservation`, asleep until a lease by `reserved`, or at
+    once.
+    """
 
     def run(compute: Compute, build: Build) -> Sequence[str]:
         try:
@@ -38,9 +40,9 @@ def runner(climate: Climate) -> RunHere:
 
 
 def _admit(climate: Climate, build: Build, reservation: str) -> None:
-    """Return when the build may use a reservation of this cell.
+    """Raise an error unless the build may use a reservation of this cell.
 
-    A lease of the top cell may start there a little earlier than its part here: NoCellsAvailable has the build wait.
+    A lease of the top cell may start slightly before its part here: NoCellsAvailable makes the build wait.
     """
     try:
         leased_boot.admit(climate, _caller(build), reservation)
@@ -52,7 +54,7 @@ def _admit(climate: Climate, build: Build, reservation: str) -> None:
 
 
 def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
-    """Store one server that sleeps, and its lease; once, however often the build comes."""
+    """Store one server that sleeps, and its lease; once, however often the build arrives."""
     (server_id,) = build.server_ids
     with reading(compute.engine) as conn:
         if messages.is_done(conn, build.build_id) or resources.known_servers(conn, build.server_ids):
@@ -69,6 +71,6 @@ def _reserve(climate: Climate, compute: Compute, build: Build) -> Sequence[str]:
 
 
 def _caller(build: Build) -> Caller:
-    """The user of the top cell, who has asked for the build there."""
+    """Return the user of the top cell that requested the build."""
     roles = frozenset({ADMIN}) if build.admin else frozenset({"member"})
     return Caller(build.user_id, build.project_id, roles, build.request_id)

@@ -1,4 +1,4 @@
-"""Parts of leases of other cells: what the cells above ask for, the engine of this cell does."""
+"""Parts of leases of other cells: requests of the cells above, carried out by the engine of this cell."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def handlers(climate: Climate) -> Handlers:
         try:
             return written_answer(part_requests.carry_out(climate, account, action))
         except CloudError as error:
-            log.info("an action of a parent has to wait", action=type(action).__name__, reason=str(error))
+            log.info("action of parent postponed", action=type(action).__name__, reason=str(error))
             return later(str(error))
 
     return Handlers(targeted={METHOD: lease_part})

@@ -1,4 +1,4 @@
-"""Messages in the hands of one cells process: sent, processed and confirmed without another look into the database."""
+"""In-memory pipeline of a cells process: sends, processes and confirms messages without more database reads."""
 
 import threading
 from collections import deque
@@ -19,22 +19,22 @@ from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
 
 GATHER = 0.25
-"""Seconds for which confirmations are gathered: a neighbour waits for them much longer."""
+"""Seconds for which confirmations are collected; a neighbour waits much longer for them."""
 
 Guarded = Callable[[str, Callable[[], Any]], Any]
-"""Runs (what it is, what to do), and survives its errors."""
+"""Runs (description, function) and logs its errors."""
 
 
 @dataclass(slots=True)
 class Station:
-    """The threads that process messages of one type."""
+    """Threads that process messages of one type."""
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     tasks: deque[Task] = field(default_factory=deque)
     idle: int = 0
-    """Threads that wait for a task."""
+    """Number of threads that wait for a task."""
     looks: bool = True
-    """True: messages may wait in the database."""
+    """True if messages may wait in the database."""
 
     def room(self) -> int:
         with self.changed:
@@ -46,13 +46,13 @@ class Station:
             self.changed.notify()
 
     def look(self) -> None:
-        """Have one thread look into the database."""
+        """Have one thread read the database."""
         with self.changed:
             self.looks = True
             self.changed.notify()
 
     def next(self, stopping: threading.Event) -> Task | None:
-        """Return the next task, or None to look into the database."""
+        """Return the next task, or None to read the database."""
         with self.changed:
             self.idle += 1
             try:
@@ -68,32 +68,32 @@ class Station:
 
 @dataclass
 class ProcessPipeline:
-    """The pipeline of one cells process."""
+    """Pipeline of one cells process."""
 
     compute: Compute
     quick: Compute
-    """With a database in which each statement is committed by itself, without waiting for the disk."""
+    """Engine with autocommit connections whose commits do not wait for the disk."""
     handlers: Handlers
     transport: CellTransport
     guarded: Guarded
     stopping: threading.Event
     stations: Mapping[str, Station]
-    """By the type of the messages."""
+    """Stations by type of message."""
     senders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=64))
-    """A neighbour that hangs keeps one thread of these, and delays no other."""
+    """Sender pool; a neighbour that hangs occupies one thread and delays no other."""
     sending: set[str] = field(default_factory=set)
-    """Neighbours that a thread sends to what waits in the database."""
+    """Neighbours to which a thread is sending messages from the database."""
     waiting: set[str] = field(default_factory=set)
-    """Those of them that more became due to meanwhile."""
+    """Those of them for which more became due meanwhile."""
     to_confirm: threading.Event = field(default_factory=threading.Event)
     confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
-    """Messages that are to be confirmed, by the name of the neighbour."""
+    """Messages to confirm, by the name of the neighbour."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     lazy: Compute = field(init=False)
     surroundings: Surroundings = field(init=False)
 
     def __post_init__(self) -> None:
-        # The same connections: their commits do not wait for the disk.
+        # The same connections, whose commits do not wait for the disk.
         engine = self.quick.engine.execution_options(isolation_level="READ COMMITTED")
         self.lazy, self.surroundings = replace(self.quick, engine=engine), Surroundings(self.quick)
 
@@ -130,7 +130,7 @@ class ProcessPipeline:
             station.look()
 
     def send_due(self, names: Sequence[str]) -> None:
-        """Send what waits for these neighbours."""
+        """Send the waiting messages of these neighbours."""
         for name in names:
             with self.lock:
                 if name in self.sending:
@@ -157,7 +157,7 @@ class ProcessPipeline:
         return outbox.send(self.quick, self.transport, name, self.here())
 
     def confirm_all(self) -> None:
-        """Confirm what has arrived, many messages at once, until `stopping` is set: one thread."""
+        """Confirm received messages in batches, until `stopping` is set: one thread."""
         while not self.stopping.is_set():
             self.to_confirm.wait()
             self.stopping.wait(GATHER)
@@ -165,7 +165,7 @@ class ProcessPipeline:
             self.guarded("confirming", self.confirm_once)
 
     def confirm_once(self) -> None:
-        """Confirm what has arrived until now, after it is on the disk."""
+        """Confirm the messages received so far, after they are on the disk."""
         with self.lock:
             found, self.confirmed = self.confirmed, {}
         if not found:
@@ -177,7 +177,7 @@ class ProcessPipeline:
             self.senders.submit(self.guarded, f"confirming to {cell.name}", act)
 
     def close(self) -> None:
-        """Confirm what has arrived, and let what is being sent come to an end."""
+        """Confirm received messages, and finish those being sent."""
         self.guarded("confirming", self.confirm_once)
         self.senders.shutdown()
         self.quick.engine.dispose()

@@ -14,14 +14,15 @@ from climate.compute.store.cells import changes
 from climate.connections import reading
 
 FOLLOW_SECONDS = 1.0
-"""Time in which a parent that was added or deleted is seen."""
+"""Seconds after which an added or deleted parent is noticed."""
 
 LOOK_AGAIN = 5.0
-"""Seconds after which changes are looked for although nothing was heard: another process may have died."""
+"""Seconds after which changes are read without a notification, because another process may have died."""
 
 GATHER, GATHER_EACH = 0.02, 0.002
-"""Seconds for which changes are gathered at most, and for each that came last: many that come together are one
-message, and one alone hardly waits."""
+"""Seconds for which changes are collected at most, and per recent change: a burst becomes one message, and a single
+change hardly waits.
+"""
 
 HEAL_SECONDS = 60.0
 """Time between two runs of healing, in seconds."""
@@ -39,10 +40,10 @@ class ServerReports:
     stopping: threading.Event
     changed: threading.Event = field(default_factory=threading.Event)
     due: dict[str, float] = field(default_factory=dict)
-    """When periodic work is due, by the monotonic clock."""
+    """Times of the next periodic work, by the monotonic clock."""
 
     def run(self, guarded: Callable[[str, Callable[[], Any]], Any]) -> None:
-        """Report until `stopping` is set; `guarded` survives the errors of what it is handed."""
+        """Report until `stopping` is set; `guarded` logs errors."""
         heard = True
         while not self.stopping.is_set():
             self.changed.clear()
@@ -50,17 +51,17 @@ class ServerReports:
             count = guarded("reporting servers", act)
             if count:
                 self.stopping.wait(min(GATHER, count * GATHER_EACH))
-            # After an error, what was heard is still to be reported; and after a full batch there may be more.
+            # After an error the notified changes are still to be reported, and after a full batch there may be more.
             heard = count is None or count >= sync.BATCH or self.changed.wait(FOLLOW_SECONDS)
 
     def report(self) -> int:
-        """Report what has changed, and what is to be healed; the number of changes."""
+        """Report changes and servers to heal; return the number of changes."""
         count = methods.report_changes(self.compute, self.pipeline)
         self.tend()
         return count
 
     def tend(self) -> int:
-        """Note changes when there is a parent, and report what is to be healed; 0 changes."""
+        """Record changes if there is a parent, and report servers to heal; return 0 changes."""
         if self._is_due("follow", FOLLOW_SECONDS):
             self._follow()
         if self._is_due("heal", HEAL_SECONDS):

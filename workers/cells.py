@@ -1,7 +1,7 @@
-"""The cells process: sends, receives and processes the messages of this cell.
+"""Cells process: sends, receives and processes the messages of this cell.
 
-Any number of these processes may run in a cell: each message is taken from the
-database by one of them, and is taken again if that one dies.
+Any number of these processes may run in a cell: one of them takes each message from the database, and another one takes
+it again if that one dies.
 """
 
 import os
@@ -46,19 +46,19 @@ from workers.cell_reports import ServerReports
 log = structlog.get_logger(__name__)
 
 WORKERS = (TARGETED, TARGETED, TARGETED, BROADCAST, RESPONSE)
-"""Type of the messages that each working thread processes."""
+"""Type of the messages of each working thread."""
 
 BATCH = 100
-"""Envelopes that are stored in one transaction at most."""
+"""Maximum envelopes that are stored in one transaction."""
 
 LOOK_AGAIN = 1.0
-"""Seconds after which the database is looked at although nothing was heard."""
+"""Seconds after which the database is read without a notification."""
 
 QUICK = 4
-"""Connections whose commits do not wait for the disk; each is used for a moment."""
+"""Options of connections whose commits do not wait for the disk; each is used briefly."""
 
 CROWDED = 0.001
-"""A message that arrives within these seconds has waited, and others may wait behind it."""
+"""Age in seconds of a received message from which others are assumed to wait behind it."""
 
 SWEEP_SECONDS = 60.0
 
@@ -78,7 +78,7 @@ def handlers(deployment: Deployment) -> Handlers:
 
 @dataclass
 class CellsProcess:
-    """One cells process: its threads, and what wakes them."""
+    """One cells process: its threads and their wake-ups."""
 
     deployment: Deployment
     handlers: Handlers
@@ -107,7 +107,7 @@ class CellsProcess:
         threads = [threading.Thread(target=one, daemon=True) for one in work]
         for thread in threads:
             thread.start()
-        log.info("cells process is at work", cell=self.deployment.compute.cells.name)
+        log.info("cells process started", cell=self.deployment.compute.cells.name)
         self.stopping.wait()
         self.to_report.set()
         self.pipeline.stop()
@@ -116,14 +116,14 @@ class CellsProcess:
         self.pipeline.close()
 
     def receive(self) -> None:
-        """Store what arrives in the broker of this cell."""
+        """Store messages that arrive in the broker of this cell."""
         queues = [Queue(name, routing_key=name) for name in QUEUES.values()]  # type: ignore[no-untyped-call]
         while not self.stopping.is_set():
             connection: Any = safe_transport.connect(self.broker_url, OPTIONS)
             try:
                 self._consume(connection, queues)
             except (OSError, KombuError, *connection.connection_errors, *connection.channel_errors) as error:
-                log.warning("nothing is received: the broker is away", error=type(error).__name__)
+                log.warning("not receiving: broker unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
             finally:
                 connection.release()
@@ -143,7 +143,7 @@ class CellsProcess:
                     found.clear()
 
     def _drain(self, connection: Any, found: list[object]) -> None:
-        """Wait for a message.  When one was there already, take those that are there besides."""
+        """Wait for a message. If one was there already, take the others that are there."""
         begun = time.monotonic()
         try:
             connection.drain_events(timeout=1.0)
@@ -154,7 +154,7 @@ class CellsProcess:
             return
 
     def look(self) -> None:
-        """Look now and then for what is due although nothing was heard: a pause is over, or a process has died."""
+        """Read due messages periodically without a notification: a pause may be over, or a process may have died."""
         while not self.stopping.is_set():
             self._guarded("looking for messages", self._look)
             self.stopping.wait(LOOK_AGAIN)
@@ -175,18 +175,18 @@ class CellsProcess:
                 with line(url, "climate-cells-listen") as conn:
                     conn.execute(f"LISTEN {messages.CHANNEL}")
                     self.pipeline.surroundings.forget()
-                    self.to_report.set()  # what was said meanwhile was not heard
+                    self.to_report.set()  # notifications in between were missed
                     self._hear(conn)
             except psycopg.Error as error:
-                log.warning("not listening: the database is away", error=type(error).__name__)
+                log.warning("not listening: database unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
 
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
         while not self.stopping.is_set():
             for heard in conn.notifies(timeout=1, stop_after=1):
-                self._told(heard.payload)
+                self._on_notify(heard.payload)
 
-    def _told(self, what: str) -> None:
+    def _on_notify(self, what: str) -> None:
         kind, _, which = what.partition(" ")
         if kind == changes.CHANGES:
             self.to_report.set()
@@ -198,7 +198,7 @@ class CellsProcess:
             self.pipeline.send_due([which])
 
     def report(self) -> None:
-        """Report to the parents now and then, and have the children report at the start."""
+        """Report to the parents periodically, and request reports of the children at the start."""
         self._guarded("asking the children", lambda: state.ask_children(self.deployment.compute))
         name = f"cells:{socket.gethostname()}:{os.getpid()}"
         while not self.stopping.is_set():
@@ -209,7 +209,7 @@ class CellsProcess:
             self.stopping.wait(state.REPORT_SECONDS)
 
     def report_servers(self) -> None:
-        """Report the servers of this cell that have changed."""
+        """Report the changed servers of this cell."""
         compute, settings = self.deployment.compute, self.deployment.settings
         healer = Healer(
             timedelta(seconds=settings.cells_instance_updated_at_threshold),
@@ -228,7 +228,7 @@ class CellsProcess:
             messages.sweep(conn, compute.now(conn), KEPT)
 
     def _guarded(self, what: str, act: Callable[[], Any]) -> Any:
-        """The result of `act`; None after an error, which is logged: a thread never ends by one."""
+        """Return the result of `act`, or None after an error, which is logged, so that the thread survives."""
         try:
             return act()
         except db_errors.ERRORS as error:

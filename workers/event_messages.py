@@ -1,4 +1,4 @@
-"""Ringing for claimed events: each message is sent once, and again only when it is missing from its queue."""
+"""Messages for claimed events: each is sent once, and again only when it is missing from its queue."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ BROKER_IS_AWAY = (BrokerError, RedisError, OSError)
 
 
 @dataclass
-class Rings:
-    """Sends what the claims say; one thread at a time."""
+class EventMessages:
+    """Sends the messages of claims; one thread at a time."""
 
     climate: Climate
     bell: Celery
     waiting: Callable[[str], int]
-    """How many messages wait in a queue."""
+    """Counts the messages in a queue."""
     is_cut_off: bool = False
-    """Whether the broker was away: messages that were sent before may be lost."""
+    """True if the broker was away, so that earlier messages may be lost."""
 
-    def ring(self, alive: Callable[[], None] = lambda: None) -> None:
-        """Send what is not sent yet or seems to be lost; raises one of BROKER_IS_AWAY where the broker is.
+    def send(self, alive: Callable[[], None] = lambda: None) -> None:
+        """Send messages that are new or seem lost. Raise one of BROKER_IS_AWAY if the broker is away.
 
-        What could not be sent is marked so, and is sent as soon as the broker is back, with all
-        that nobody has begun.  `alive` is called after each message.
+        Unsent messages are marked, and are sent when the broker is back, with all unbegun ones. `alive` is called after
+        each message.
         """
         if self.is_cut_off:
             self.waiting(QUEUE)
@@ -45,7 +45,7 @@ class Rings:
             messages = self._missing(messages)
             while messages:
                 number = messages[0].number
-                self._send([message for message in messages if message.number == number])
+                self._send_one([message for message in messages if message.number == number])
                 messages = [message for message in messages if message.number != number]
                 alive()
         except BROKER_IS_AWAY:
@@ -53,7 +53,7 @@ class Rings:
             event_claims.take_back(self.climate, messages)
             raise
 
-    def _send(self, portion: Sequence[Message]) -> None:
+    def _send_one(self, portion: Sequence[Message]) -> None:
         args = [[str(message.event_id), message.token] for message in portion]
         if len(portion) == 1:
             celery_app.send(self.bell, celery_app.RUN_EVENT, args[0], portion[0].queue)
@@ -61,7 +61,7 @@ class Rings:
             celery_app.send(self.bell, celery_app.RUN_EVENTS, [args], portion[0].queue)
 
     def _missing(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Those that were never sent, or are fewer in their queue than those for events that nobody has begun."""
+        """Return the messages that were never sent, or whose queue has fewer messages than unbegun events."""
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages

@@ -1,4 +1,4 @@
-"""The rounds in which hosts are looked after: one worker at a time, one trouble not keeping the others from theirs."""
+"""Rounds over hosts: one worker runs them at a time, and an error in one does not stop the others."""
 
 import os
 import socket
@@ -48,45 +48,45 @@ ROUNDS: Sequence[Round] = (
     pool_filling.tend,
     kept_volumes.release,
 )
-"""In the order in which they are made."""
+"""Rounds in the order in which they run."""
 
 OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
-"""By each worker, for what is on its own machine."""
+"""Rounds of each worker, for its own machine."""
 
 OUTSIDE_ROUNDS: Sequence[Round] = (controller.tend, evacuation.tend, delivery.deliver)
-"""By themselves: a power supply or a receiver that does not answer delays no host for which another round is made."""
+"""Rounds that run apart, so that an unresponsive power supply or receiver delays no other round."""
 
 ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"
-"""Names of the locks of whoever makes the rounds."""
+"""Names of the locks of the rounds."""
 
 LIFE = 30.0
-"""Seconds for which a lock lives without a heartbeat."""
+"""Lifetime of a lock in seconds without a heartbeat."""
 
 
 def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
-    """Make each round once, as long as the process may.
+    """Run each round once, while the process may.
 
-    What a round does not foresee is logged, and tried again by the next.
+    An unexpected error is logged, and the next round tries again.
     """
     for one in rounds:
         name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
         if not may_go_on():
-            log.warning("rounds stopped: their lock has expired", round=name)
+            log.warning("rounds stopped: lock expired", round=name)
             return
         try:
             one(climate)
         except (CloudError, Unavailable, *db_errors.ERRORS) as error:
-            log.warning("a round is put off", round=name, error=db_errors.reason(error), reason=str(error)[:200])
+            log.warning("round postponed", round=name, error=db_errors.reason(error), reason=str(error)[:200])
         except Exception:
-            log.exception("a round came to nothing", round=name)
+            log.exception("round failed", round=name)
 
 
 @dataclass
 class RoundLock:
-    """The lock of some rounds, as one process holds it; renewed from a thread of its own.
+    """Lock of some rounds in one process, renewed from a thread of its own.
 
-    Measures with the monotonic clock: without a heartbeat for two thirds of
-    its life, the process takes the lock for lost before anyone else does.
+    It uses the monotonic clock: without a heartbeat for two thirds of its lifetime, the process regards the lock as
+    lost, before any other can take it.
     """
 
     engine: Engine
@@ -101,13 +101,13 @@ class RoundLock:
         return self.token is not None and time.monotonic() - self._last < self.life * 2 / 3
 
     def take(self) -> None:
-        """Take the lock if it is free, and keep it."""
+        """Take the lock if it is free, and keep renewing it."""
         began = time.monotonic()
         try:
             with self.engine.begin() as conn:
                 self.token = round_locks.take(conn, self.name, _holder(), timedelta(seconds=self.life))
         except db_errors.ERRORS as error:
-            log.warning("no rounds: the database is away", error=type(error).__name__)
+            log.warning("rounds skipped: database unreachable", error=type(error).__name__)
         self._last = began
         if self.token is not None:
             Thread(target=self._keep, args=(self.token,), name="round lock", daemon=True).start()
@@ -117,10 +117,10 @@ class RoundLock:
             began = time.monotonic()
             try:
                 with self.engine.begin() as conn:
-                    # It may have been given back while this thread waited for a connection.
+                    # It may have been released while this thread waited for a connection.
                     kept = self._over.is_set() or self._renewed(conn, token)
             except db_errors.ERRORS as error:
-                log.warning("no heartbeat of the rounds", lock=self.name, error=type(error).__name__)
+                log.warning("round lock not renewed", lock=self.name, error=type(error).__name__)
                 continue
             if not kept:
                 self.token = None
@@ -131,21 +131,21 @@ class RoundLock:
         return round_locks.renew(conn, self.name, token, timedelta(seconds=self.life))
 
     def give_back(self) -> None:
-        """Let others have the lock, unless they have it already."""
+        """Release the lock, unless another process has it already."""
         self._over.set()
         if self.token is not None:
             try:
                 with self.engine.begin() as conn:
                     round_locks.give_back(conn, self.name, self.token)
             except db_errors.ERRORS as error:
-                log.warning("the lock of the rounds expires by itself", lock=self.name, error=type(error).__name__)
+                log.warning("round lock not released; it will expire", lock=self.name, error=type(error).__name__)
 
 
 @contextmanager
 def alone(engine: Engine, name: str = ROUNDS_LOCK, of: str = "", life: float = LIFE) -> Iterator[RoundLock]:
-    """Give the lock of these rounds (`of`: for this host), which is true as long as it is held.
+    """Yield the lock of these rounds (`of`: for this host), which is true while it is held.
 
-    It is a row and no transaction, so that none is open while the cloud works.
+    It is a row, not a transaction, so that none is open while the cloud works.
     """
     lock = RoundLock(engine, f"{name} of {of}" if of else name, life)
     lock.take()

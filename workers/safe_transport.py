@@ -1,7 +1,6 @@
-"""How the queues are read: what is no message of ours is dropped with a word in the log, and the worker goes on.
+"""Tolerant reader of the queues: drops and logs messages that are not climate's, and continues.
 
-By itself the library lets whatever it cannot read end the process, or have
-its connection made anew and the same message delivered again, without end.
+Without it, an unreadable message ends the process, or makes kombu reconnect and deliver the message again, endlessly.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 NO_TEXT = (ValueError, TypeError, RecursionError)
 NO_MESSAGE = (*NO_TEXT, LookupError, AttributeError)
-"""What is raised about a text that is JSON, and otherwise not what was expected."""
+"""Errors of a text that is JSON, but not the expected message."""
 
 
 class _Channel(redis.Channel):
@@ -39,7 +38,7 @@ class _Channel(redis.Channel):
 
 
 def _take(made: Callable[[Any], Any], raw: Any) -> None:
-    """Make a message of what was found in a queue, and have it read."""
+    """Decode an entry of a queue and deliver it."""
     try:
         made(raw)
     except NO_MESSAGE as error:
@@ -47,7 +46,7 @@ def _take(made: Callable[[Any], Any], raw: Any) -> None:
 
 
 def _read(callback: Callable[[Message], Any], message: Message) -> None:
-    """One that is given back counts as in hand no longer, and is not delivered again."""
+    """Acknowledge a rejected message, so that it is not delivered again."""
     try:
         callback(message)
     except NO_MESSAGE as error:
@@ -70,11 +69,11 @@ class _Connection(Connection):
 
 
 class Amqp(AMQP):  # type: ignore[misc]
-    """What an application is given to read by."""
+    """AMQP settings of the application with the tolerant reader."""
 
     Connection = _Connection
 
 
 def connect(url: str, options: Mapping[str, Any]) -> Any:
-    """Return a connection for whoever reads queues without an application."""
+    """Return a connection for readers of queues without an application."""
     return _Connection(url, transport_options=dict(options))  # type: ignore[no-untyped-call]

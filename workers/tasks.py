@@ -1,4 +1,4 @@
-"""The tasks: a few lines each, over the verbs of the engine and of the bundled cloud."""
+"""Celery tasks: a few lines each, over the operations of the engine and of the bundled cloud."""
 
 import os
 import socket
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class Desk:
-    """What one worker process works with: built where it is first needed, hence after the fork."""
+    """Objects of one worker process, built on first use, hence after the fork."""
 
     settings: Settings
 
@@ -84,11 +84,11 @@ class Desk:
             task_worker.carry_out(self.deployment.compute, str(UUID(server_id)))
 
     def build(self, build_id: str) -> None:
-        """Carry out a build over zones."""
+        """Continue a build over zones."""
         provisioning.run(self.deployment.compute, str(UUID(build_id)))
 
     def tend(self) -> None:
-        """Report the nodes of this compute service, and put right what happened to its servers."""
+        """Report the nodes of this compute service, and reconcile the states of its servers."""
         services.refresh(self.deployment.compute, self.reported)
         service_reports.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
@@ -103,7 +103,9 @@ class Desk:
         return periodic.alone(self.deployment.climate.engine, lock, of)
 
     def tend_networks(self, thorough: bool = False) -> None:
-        """Serve the networks of this network service, unless another process of it is at it: that one looks again."""
+        """Reconcile the networks of this network service, unless another process of it does; that one repeats its
+        check.
+        """
         with periodic.alone(
             self.deployment.climate.engine, periodic.NETWORKS_LOCK, self.deployment.compute.network_host
         ) as mine:
@@ -129,7 +131,7 @@ class Desk:
             self.replies.send(message.get("reply_to"), reply)
 
     def tell_network(self) -> None:
-        """Hand over what the allocator of this network service is told, unless another process of it is at it."""
+        """Process lease messages of this network service's allocator, unless another process of it does."""
         with periodic.alone(
             self.deployment.climate.engine, periodic.MESSAGES_LOCK, self.deployment.compute.network_host
         ) as mine:
@@ -137,21 +139,23 @@ class Desk:
                 host_answers.deliver(self.deployment.compute, self.allocator)
 
     def tend_pools(self) -> None:
-        """Look after the hosts of all pools, unless another worker is at it: there is a next time soon."""
+        """Run the rounds over the hosts of all pools, unless another worker does; the next ones follow soon."""
         periodic.make(self.deployment.climate, periodic.OWN_ROUNDS)
         with self._alone(periodic.ROUNDS_LOCK) as mine:
             if mine:
                 periodic.make(self.deployment.climate, may_go_on=mine.__bool__)
 
     def tend_outside(self) -> None:
-        """Talk to what is outside, power supplies and receivers of notices, unless another worker is at it."""
+        """Run the rounds over external systems (power supplies, receivers of notifications), unless another worker
+        does.
+        """
         with self._alone(periodic.OUTSIDE_LOCK) as mine:
             if mine:
                 periodic.make(self.deployment.climate, periodic.OUTSIDE_ROUNDS, mine.__bool__)
 
 
 def register(app: Celery, desk: Desk) -> None:
-    """Give the application its tasks.  Errors are logged only: the database knows what is still to be done."""
+    """Register the tasks with the application. Errors are only logged, because the database keeps the pending work."""
     tasks: dict[str, Callable[..., None]] = {
         RUN_EVENT: desk.run_event,
         RUN_EVENTS: desk.run_events,

@@ -1,8 +1,7 @@
-"""Ends a worker that has gone deaf, for its supervisor to start it afresh.
+"""Watchdog that stops a worker which no longer reads its queues, for its supervisor to restart it.
 
-After the broker was killed the library that reads the queues at times waits
-on for ever, on a connection that is no more.  What shows it from outside: the
-queues fill, nobody works, and nothing is taken.
+After a broker failure kombu can wait forever on a dead connection. The symptoms: messages accumulate, no work runs, and
+nothing is read.
 """
 
 import math
@@ -25,36 +24,36 @@ from workers import celery_app
 log = structlog.get_logger(__name__)
 
 DEAF = 70
-"""Exit status of a worker that ended itself."""
+"""Exit status of a worker that stopped itself."""
 
 LOOKS = 5
-"""How often in a row, a second apart, a worker has to look deaf: what can be taken is taken in milliseconds."""
+"""Number of successive checks, one second apart, that must fail; messages are normally read within milliseconds."""
 
 LIFE_SECONDS = 10.0
-"""Time between two signs of life."""
+"""Seconds between two heartbeats."""
 
 PATIENCE = 1.0
-"""Seconds that an answer of the broker may take."""
+"""Seconds to wait for an answer of the broker."""
 
 
 @dataclass
 class Watch:
-    """Looks at one worker.  `waiting` counts its messages in the queues, `taken` those it has in hand."""
+    """Checks one worker. `waiting` counts its messages in the queues, `taken` those it has in hand."""
 
     waiting: Callable[[], int]
     taken: Callable[[], int]
     _deaf: int = 0
 
     def is_deaf(self) -> bool:
-        """Whether now, and every time in the last few looks, there was work and nobody took it."""
+        """Return whether there was unread work in this check and in all recent ones."""
         silent = not self.taken() and self.waiting() > 0
         self._deaf = self._deaf + 1 if silent else 0
         return self._deaf >= LOOKS
 
 
 @dataclass
-class Life:
-    """Shows that this worker reads its queues, as long as the broker answers it."""
+class Heartbeat:
+    """Heartbeat of this worker, recorded while the broker answers it."""
 
     show: Callable[[], None]
     broker_answers: Callable[[], bool]
@@ -62,18 +61,18 @@ class Life:
     _last: float = -math.inf
 
     def look(self) -> None:
-        """Show it now and then; a database or a broker that is away is met again at the next look."""
+        """Record a heartbeat periodically; if the database or the broker is away, the next check tries again."""
         if self.now() - self._last < LIFE_SECONDS or not self.broker_answers():
             return
         try:
             self.show()
         except db_errors.ERRORS as error:
-            log.warning("no sign of life", error=db_errors.reason(error))
+            log.warning("heartbeat not recorded", error=db_errors.reason(error))
         self._last = self.now()
 
 
-def shown(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
-    """Return what notes in the database that this process reads these queues."""
+def recorder(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
+    """Return a function that records in the database that this process reads these queues."""
     name, roles = f"worker:{socket.gethostname()}:{os.getpid()}", [f"{heartbeats.QUEUE}{queue}" for queue in queues]
     engine = connect(settings.database_url, pool_size=1, application="climate-worker-life")
 
@@ -85,14 +84,14 @@ def shown(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
 
 
 def begin(settings: Settings, queues: Sequence[str]) -> None:
-    """Watch this process from a thread of its own, as long as it lives."""
+    """Start a thread that watches this process for its lifetime."""
     client = redis.Redis.from_url(settings.redis_url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
     watch = Watch(lambda: _waiting(client, queues), _taken)
-    words = (watch, Life(shown(settings, queues), lambda: _answers(client)))
+    words = (watch, Heartbeat(recorder(settings, queues), lambda: _answers(client)))
     threading.Thread(target=_go_on, args=words, name="watch", daemon=True).start()
 
 
-def _go_on(watch: Watch, life: Life) -> None:
+def _go_on(watch: Watch, life: Heartbeat) -> None:
     pause = threading.Event()
     while not watch.is_deaf():
         life.look()
@@ -102,7 +101,7 @@ def _go_on(watch: Watch, life: Life) -> None:
 
 
 def _waiting(client: "redis.Redis", queues: Sequence[str]) -> int:
-    """Messages that wait; none while the broker is away."""
+    """Return the number of waiting messages; 0 while the broker is away."""
     try:
         return sum(int(client.llen(celery_app.key(queue))) for queue in queues)
     except redis.RedisError:

@@ -1,4 +1,4 @@
-"""News by NOTIFY: kinds of work that there may be, so that nothing is looked for where there is none."""
+"""Notifications by NOTIFY: kinds of work that may exist, so that nothing is read where there is none."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,34 +10,34 @@ from climate.compute.store.zones.notifications import BUILDS, CHILDREN
 
 @dataclass
 class Look:
-    """One look at work of a kind."""
+    """Result of one check for work of a kind."""
 
     is_due: bool
-    """Whether there may be any."""
+    """True if there may be work."""
     again: bool
-    """Whether there will be more without further news."""
+    """True if there will be more without a further notification."""
 
 
 @dataclass
 class News:
-    """The kinds of work that there may be: at first, and whenever news may have been missed, all."""
+    """Kinds of work that may exist: all of them at first, and after notifications may have been missed."""
 
     _due: set[str] = field(default_factory=lambda: {BUILDS, CHILDREN})
     _lock: Lock = field(default_factory=Lock)
 
     def hear(self, kind: str) -> None:
-        """There is work of a kind."""
+        """Note that there is work of a kind."""
         with self._lock:
             self._due.add(kind)
 
     def miss(self) -> None:
-        """News may have been missed."""
+        """Note that notifications may have been missed."""
         with self._lock:
             self._due |= {BUILDS, CHILDREN}
 
     @contextmanager
     def look(self, kind: str) -> Iterator[Look]:
-        """Look once for work of a kind; news that come meanwhile, and a look that fails, lead to another."""
+        """Check once for work of a kind; notifications in between, and an error, lead to another check."""
         with self._lock:
             look = Look(kind in self._due, again=kind in self._due)
             self._due.discard(kind)

@@ -1,4 +1,4 @@
-"""The worker process: answers the doorbell."""
+"""Worker process: receives messages and runs tasks."""
 
 import logging
 import warnings
@@ -14,11 +14,11 @@ from workers.tasks import Desk, register
 
 
 def main(settings: Settings, desk: Desk | None = None) -> int:
-    """Run until told to stop; a warm stop lets tasks finish.  `desk` does the tasks; climate's own, if None."""
+    """Run until stopped; a warm shutdown lets tasks finish. `desk` runs the tasks; None means climate's own."""
     log_setup.configure(settings.log_format, settings.log_level)
-    for chatty in ("celery.worker.strategy", "celery.app.trace"):  # two lines for every task
+    for chatty in ("celery.worker.strategy", "celery.app.trace"):  # it logs two lines for every task
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    # Whether to run as root, as in a container, is the operator's business.
+    # Running as root, as in a container, is left to the operator.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = celery_app.connect(settings.redis_url)
     register(app, desk or Desk(settings))

@@ -1,4 +1,4 @@
-"""The poller's round over child zones, with notices to administrators when one is lost or comes back."""
+"""Polls of child zones by the poller, with notifications to administrators when one is lost or returns."""
 
 from datetime import datetime
 
@@ -13,11 +13,11 @@ from climate.service.notifications.delivery import Notice
 INACTIVE, ACTIVE = "zone.inactive", "zone.active"
 
 TICKS = 6
-"""A poller looks so many times in a period for children that are due."""
+"""Number of checks per period for children that are due."""
 
 
 def interval(poll_seconds: float) -> float:
-    """Seconds between two looks: short enough that a new child is polled within one period."""
+    """Return the seconds between two checks: short enough that a new child is polled within one period."""
     return poll_seconds / TICKS
 
 
@@ -27,7 +27,7 @@ def poll(deployment: Deployment) -> int:
 
 
 def tell(conn: Connection, now: datetime, zone: ChildZone) -> None:
-    """Write a notice to administrators that a child is inactive, or active again."""
+    """Write a notification to administrators that a child is inactive, or active again."""
     delivery.tell(conn, now, _notice(zone))
 
 

@@ -1,10 +1,8 @@
-"""The port: all that the engine may ask of a cloud.
+"""Interface between the engine and a cloud.
 
-Every verb that changes something is "make it so": asked twice, it ends in the
-same place.  It carries the token of the claim it is done under; the cloud
-remembers the highest token per host and per server, and refuses a lower one
-with Fenced, so that a worker which was thought dead cannot undo what its
-successor did (engine.md 2).
+Every method that changes something is idempotent: a repeated call ends in the same state. It carries the fencing token
+of the claim. The cloud stores the highest token per host and per server and refuses a lower one with Fenced. A worker
+that was presumed dead therefore cannot undo the work of its successor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,32 +18,32 @@ from climate.connections import Insert
 RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUTOFF", "SUSPENDED", "BUILD", "ERROR"
 PAUSED, SHELVED, RESIZED = "PAUSED", "SHELVED_OFFLOADED", "VERIFY_RESIZE"
 IMAGEABLE = frozenset({ACTIVE, SHUTOFF, SUSPENDED, PAUSED, SHELVED, RESIZED})
-"""Of servers in these statuses images can be made; the others never ran, or are broken."""
+"""Statuses of servers of which images can be created. Servers in other statuses never ran, or are broken."""
 
 
 class CloudError(Exception):
-    """The cloud could not do it now; it may later."""
+    """The cloud could not do this now; a retry may succeed."""
 
 
 class Refused(CloudError):
-    """The cloud will never do this; another try is no use."""
+    """The cloud will never do this; a retry is useless."""
 
 
 class Fenced(Exception):
-    """A later claim has already worked on this: whoever asks has lost its event."""
+    """A later claim has already worked on this object, so the caller has lost its event."""
 
 
 class NotYet(Exception):
-    """What was asked is under way in the cloud; look again later.  Spends no attempt."""
+    """The request is under way in the cloud; the caller asks again later. It counts as no attempt."""
 
 
 class InUse(Exception):
-    """What was asked together with other things could not be done without waiting for others: to be asked alone."""
+    """The request could not run together with others without waiting; the caller sends it alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudHost:
-    """A host as the cloud describes it.  Sizes: MB of memory, GB of disk."""
+    """A host as the cloud describes it. Sizes: MB of memory, GB of disk."""
 
     name: str
     service_name: str
@@ -57,18 +55,18 @@ class CloudHost:
     hypervisor_version: int
     availability_zone: str | None
     servers: int
-    """How many servers are on it."""
+    """Number of servers on the host."""
     ids: tuple[str, ...] = ()
-    """By which the cloud knows it besides its name: its hypervisor id, and its UUID where that is another one."""
+    """Other identifiers of the host in the cloud: its hypervisor id, and its UUID where that differs."""
     capabilities: Mapping[str, str] = field(default_factory=dict)
-    """Its traits and its resource classes, as `provided` spells them."""
+    """Traits and resource classes of the host, in the form that `provided` returns."""
 
 
 TRAIT, RESOURCES = "trait:", "resources:"
-"""Beginnings of the names of such capabilities."""
+"""Prefixes of the names of such capabilities."""
 
 COUNTED = frozenset({"VCPU", "PCPU", "MEMORY_MB", "DISK_GB"})
-"""Resource classes that a host has as sizes of its own."""
+"""Resource classes that a host already has as sizes (CPUs, memory, disk)."""
 
 LONGEST_CAPABILITY = 64
 
@@ -86,35 +84,35 @@ class CloudServer:
     name: str
     project_id: str
     status: str
-    """RESERVED, BUILD, ERROR, one of those that are IMAGEABLE, or another one of the cloud's own."""
+    """RESERVED, BUILD, ERROR, one of IMAGEABLE, or another status of the cloud."""
     host: str | None
     busy: bool = False
-    """Something that was asked of it is not finished."""
+    """An action on the server is not finished."""
     fault: str | None = None
     created_at: datetime | None = None
 
 
 FREEPOOL = "freepool"
-"""The pool of hosts kept for leases."""
+"""The pool of hosts that are kept for leases."""
 
 DRAINING, RECYCLING, CLEANING, MAINTENANCE, FAILED = "draining", "recycling", "cleaning", "maintenance", "failed"
 KEPT = frozenset({FREEPOOL, DRAINING, RECYCLING, CLEANING, MAINTENANCE, FAILED})
-"""Pools that are nobody's: no server is booted on their hosts."""
+"""Pools that belong to no project: no server is booted on their hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeasePool:
-    """The pool of one reservation, as the cloud has it."""
+    """The pool of one reservation in the cloud."""
 
     id: int
-    """Of its aggregate."""
+    """Id of its aggregate."""
     wanted: Mapping[str, str] | None
-    """What its hosts are to be like, while it is promised and empty; None once hosts were lent to it."""
+    """Requirements of its hosts while it is planned and empty; None once hosts were moved into it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudFlavor:
-    """A size of servers, as one project sees it.  MB of memory, GB of disk (root and ephemeral)."""
+    """A flavor, as one project sees it. MB of memory, GB of disk (root and ephemeral)."""
 
     id: str
     name: str
@@ -126,15 +124,14 @@ class CloudFlavor:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Room for servers of one size on hosts of the reservation pool, for one project.
+    """Capacity for servers of one size on hosts of the reservation pool, for one project.
 
-    `slots` is host name -> how many servers fit there.  With `affinity` True
-    all servers of `group_id` are on one host, with False each on another one;
-    None asks for no group.
+    `slots` maps the name of a host to the number of servers that fit there. With `affinity` True all servers of
+    `group_id` are on one host, with False each is on another host; None means no group.
     """
 
     pool: str
-    """Name of the pool, and id of the private flavor through which the room is used: the reservation's id."""
+    """Name of the pool and id of the private flavor that gives access to the capacity: the reservation's id."""
     project_id: str
     vcpus: int
     memory_mb: int
@@ -143,23 +140,23 @@ class Capacity:
     affinity: bool | None = None
     group_id: str | None = None
     extra_specs: Mapping[str, str] = field(default_factory=dict)
-    """More of the flavor, where it is the copy of another one."""
+    """Extra specs of the flavor, if it is the copy of another flavor."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalSubnet:
-    """A part of a network outside.  Addresses are IPv4, as they are spelled."""
+    """A subnet of an external network. Addresses are IPv4, as text."""
 
     id: str
     cidr: str
     gateway: str | None
     handed_out: tuple[tuple[str, str], ...] = ()
-    """First and last of each range of addresses that the cloud gives to projects by itself."""
+    """First and last address of each range that the cloud allocates to projects by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalNetwork:
-    """A network outside, of which floating addresses are."""
+    """An external network that provides floating IPs."""
 
     id: str
     name: str
@@ -167,191 +164,185 @@ class ExternalNetwork:
 
 
 class Cloud(Protocol):
-    """Hosts are named by their hypervisor host name, pools by the id of the reservation they are lent to."""
+    """Cloud interface of the engine. Hosts are named by hypervisor host name, pools by the id of their reservation."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
-        """The hosts of that name: none, one, or several when the name is ambiguous.
+        """Return the hosts of that name: none, one, or several when the name is ambiguous.
 
-        Where there is none, the host of which `name` is the hypervisor id or the UUID.
+        If there is none, return the host whose hypervisor id or UUID is `name`.
         """
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
-        """The hosts that ordinary boots use, by name: all that are in none of the pools, whoever made those."""
+        """Return the hosts that ordinary boots use, by name: all hosts that are in no pool, whoever created it."""
 
     def enrol(self, host: str, token: int) -> None:
-        """Put a host into the reservation pool; Refused when servers run on it or it is lent."""
+        """Add a host to the reservation pool. Raise Refused when servers run on it or a lease has it."""
 
     def withdraw(self, host: str, token: int) -> None:
-        """Give a host of the reservation pool back to the ordinary scheduler; Refused when it is lent.
+        """Remove a host from the reservation pool, back to the ordinary scheduler. Raise Refused when a lease has it.
 
-        Nothing to do where there is no such host.
+        Do nothing if there is no such host.
         """
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
-        """Make the empty pool of a reservation, with what is wanted as its metadata; the id of its aggregate.
+        """Create the empty pool of a reservation, with its requirements as metadata; return the id of its aggregate.
 
-        Asked again with other wishes it changes them.  Nothing is changed once hosts were lent to it.
+        Called again with other requirements, update them. Change nothing once hosts were moved into it.
         """
 
     def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
-        """Return the INSERT that promises new pools in a transaction of the engine, RETURNING name and id of each.
+        """Return the INSERT that creates new pools in a transaction of the engine, RETURNING name and id of each.
 
-        A pool that there is stays as it is.  None for a cloud whose tables are not in the engine's
-        database: `promise_pool` asks it.
+        An existing pool stays as it is. Return None for a cloud whose tables are not in the engine's database; the
+        engine then calls `promise_pool`.
         """
 
     def forget_pool(self, pool: str) -> None:
-        """Drop a pool that was promised and never lent; nothing to do where there is none."""
+        """Delete a pool that never had hosts; do nothing if there is none."""
 
     def lease_pools(self) -> Mapping[str, LeasePool]:
-        """The pools of reservations by name: promised ones, and those that are lent."""
+        """Return the pools of reservations by name: planned ones, and those that have hosts."""
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        """Make the pool for a project and move these hosts from the reservation pool into it.
+        """Create the pool for a project and move these hosts from the reservation pool into it.
 
-        A pool that was closed is open again.  NotYet while one of the hosts is
-        elsewhere, or servers of what is granted are on it; Refused where there
-        is none of that name.
+        A closed pool is opened again. Raise NotYet while a host is elsewhere, or while servers of shared capacity are
+        on it. Raise Refused for an unknown host.
         """
 
     def close(self, pool: str, token: int) -> None:
-        """Let nobody boot in the pool any more, whether it was lent or granted."""
+        """Refuse further boots in the pool, whether it has hosts of its own or shared capacity."""
 
     def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
-        """Move the pool's hosts to one of the KEPT pools, or with None to the ordinary scheduler, and drop the pool.
+        """Move the pool's hosts to a KEPT pool, or with None to the ordinary scheduler, and delete the pool.
 
-        Servers go along, but never into the reservation pool: NotYet while they
-        are on the hosts.  `hosts` were to be lent to it.  Also where that never
-        came about, none of them can be lent under a lower token any more.
+        Servers move along, but never into the reservation pool: raise NotYet while they are on the hosts. `hosts` are
+        those that the reservation holds. Afterwards none of them can be moved into the pool under a lower token, even
+        if that never happened before.
         """
 
     def place(self, host: str, to: str | None, token: int) -> None:
-        """Move one host, with its servers, to a KEPT pool, to a lease pool that there is, or to the ordinary scheduler.
+        """Move one host, with its servers, to a KEPT pool, to an existing lease pool, or to the ordinary scheduler.
 
-        NotYet into the reservation pool while servers are on it, but for those
-        that have a slot there; Refused where there is no such host or lease
-        pool.  A lease pool that it leaves stays.
+        Raise NotYet for the reservation pool while servers without a slot there are on the host. Raise Refused for an
+        unknown host or lease pool. The lease pool that the host leaves is not deleted.
         """
 
     def health(self) -> Mapping[str, str | None]:
-        """What is wrong with each host that the cloud knows of; None: nothing, it can run servers now."""
+        """Return the fault of each host that the cloud knows of; None if it can run servers now."""
 
     def silent_hosts(self) -> frozenset[str]:
-        """Hosts from which the cloud hears nothing; those that are merely disabled answer."""
+        """Return the hosts whose services are down; hosts that are only disabled are not among them."""
 
     def servers_on(self, host: str) -> Sequence[CloudServer]:
-        """The servers on a host."""
+        """Return the servers on a host."""
 
     def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
-        """The flavor of that id or name that a project may use, or None."""
+        """Return the flavor of that id or name that a project may use, or None."""
 
     def grant(self, capacity: Capacity, token: int) -> None:
-        """Let a project boot servers with the flavor named like the pool, as many on each host as there are slots.
+        """Let a project boot servers with the flavor named like the pool, up to the number of slots on each host.
 
-        The hosts stay in the reservation pool.  Asked again with other slots it
-        changes them.  A pool that was closed is open again.  The pool remembers
-        the token; hosts do not, for others have slots on them under claims of
-        their own, in any order.  A lower token than a host's own is refused.
+        The hosts stay in the reservation pool. Called again with other slots, update them. A closed pool is opened
+        again. The pool stores the token. Hosts do not, because other claims have slots on them, in any order. A token
+        lower than the host's own is refused.
         """
 
     def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
-        """Drop what was granted: flavor, group and pool; NotYet while servers are there, which `servers_in` tells.
+        """Delete shared capacity: flavor, group and pool. Raise NotYet while servers are there (see `servers_in`).
 
-        The pool cannot be granted under a lower token any more, also where that
-        never came about.  Tokens of `hosts`, which others share, do not matter.
+        Afterwards the pool cannot be granted under a lower token, even if it never was. Tokens of `hosts`, which others
+        share, do not matter.
         """
 
     def find_external(self, network: str) -> ExternalNetwork | None:
-        """The network outside of that id or name, or None."""
+        """Return the external network of that id or name, or None."""
 
     def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
-        """Make a floating address of a network outside, for a project; marked with `blazar` and `reservation:<pool>`.
+        """Create a floating IP of an external network for a project, tagged `blazar` and `reservation:<pool>`.
 
-        NotYet while the address is lent to another pool; Refused where the
-        cloud has it for something else, or has no such network.
+        Raise NotYet while another pool has the address. Raise Refused if the cloud uses it for something else, or has
+        no such network.
         """
 
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
-        """Take the addresses that are lent to a pool from the servers that have them, and drop them.
+        """Detach and delete the floating IPs of a pool.
 
-        `addresses` were handed over to its project, which may have taken the
-        marks from them.  Also where nothing was lent, nothing can be lent to
-        the pool under a lower token any more.
+        `addresses` were handed over to its project, which may have removed the tags. Afterwards no address can be
+        created for the pool under a lower token, even if there was none.
         """
 
     def find_storage(self, backend: str) -> CloudStorage | None:
-        """The place of that name in which volumes can be made, or None."""
+        """Return the storage backend of that name, or None."""
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
-        """Make a volume for a project, or let it grow where it is smaller than asked for.
+        """Create a volume for a project, or extend it if it is smaller than requested.
 
-        Refused where there is no such backend.
+        Raise Refused for an unknown backend.
         """
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
-        """Take all volumes of a pool from their servers and delete them; with `keep` leave them to their project.
+        """Detach and delete all volumes of a pool; with `keep`, leave them to their project.
 
-        Also where there are none, none can be made for the pool under a lower
-        token any more.  NotYet while servers still have them.
+        Afterwards no volume can be created for the pool under a lower token, even if there was none. Raise NotYet while
+        servers still use them.
         """
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
-        """The volumes that there are of these pools."""
+        """Return the existing volumes of these pools."""
 
     def pools(self) -> Mapping[str, frozenset[str]]:
-        """Names of hosts by pool: the reservation pool, those that are lent, other KEPT ones that have hosts.
+        """Return names of hosts by pool: the reservation pool, lease pools, and other KEPT pools that have hosts.
 
-        Without those that are only promised.
+        Planned pools without hosts are left out.
         """
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
-        """The servers on the hosts of a pool; of a granted one, those that use it."""
+        """Return the servers on the hosts of a pool; of shared capacity, the servers that use it."""
 
     def server(self, server_id: str) -> CloudServer | None:
-        """A server, or None when there is none (any more)."""
+        """Return a server, or None if it does not exist."""
 
     def sleeping(self) -> Sequence[CloudServer]:
-        """All servers that are RESERVED."""
+        """Return all servers that are RESERVED."""
 
     def wake(self, server_id: str, token: int) -> None:
-        """Spawn a RESERVED server; nothing to do when it is ACTIVE.  Refused when there is none."""
+        """Spawn a RESERVED server; do nothing when it is ACTIVE. Raise Refused when there is none."""
 
     def suspend(self, server_id: str, token: int) -> None:
         """Suspend an ACTIVE server.
 
-        One that is RESIZED keeps its new size, and is to be looked at anew: NotYet.
+        Raise NotYet for a RESIZED server, which keeps its new size and has to be read again.
         """
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
-        """Make an image of that name from an IMAGEABLE server; nothing to do when it was made for this occasion.
+        """Create an image of that name from an IMAGEABLE server; do nothing if this event has created it already.
 
-        NotYet until it is there: to be asked again, which is also how one that failed is made anew.
+        Raise NotYet until the image exists. A repeated call also replaces a failed image.
         """
 
     def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
-        """Have a server leave a host for any other that takes it, running where that can be done.
+        """Migrate a server to any other host that accepts it, live if possible.
 
-        Nothing to do while it moves, when it is on another host, and when there
-        is none.  Refused where it cannot move now, or no host has room for it.
-        NotYet while something else is under way, with `alone` also while another
-        server is on its way from the host.  It is seen on `host` until it has moved.
+        Do nothing while it migrates, when it is on another host, or when there is none. Raise Refused if it cannot
+        migrate now, or no host has capacity for it. Raise NotYet while another action is under way, and with `alone`
+        also while another server leaves the host. The server is seen on `host` until it has moved.
         """
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
-        """Make a server of a silent host anew on another one; whoever asks has seen that the host is off.
+        """Evacuate a server of a silent host; the caller has verified that the host is off.
 
-        Nothing to do when it is on another host already, or there is none.
-        Refused where the host answers, the server cannot be made anew, or no
-        other host takes it; NotYet while something is under way.
+        Do nothing when it is on another host already, or there is none. Raise Refused if the host answers, the server
+        cannot be rebuilt, or no other host accepts it. Raise NotYet while an action is under way.
         """
 
     def delete_server(self, server_id: str, token: int) -> None:
-        """Delete a server; nothing to do when there is none.  It may still be seen for a while."""
+        """Delete a server; do nothing when there is none. It may still be visible for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """What `Cloud.lend` is asked for."""
+    """Arguments of `Cloud.lend`."""
 
     pool: str
     project_id: str
@@ -360,16 +351,16 @@ class Loan:
 
 
 Trouble = CloudError | NotYet | Fenced | InUse
-"""Why one of several loans came to nothing."""
+"""Reason why one of several loans failed."""
 
 
 @runtime_checkable
 class LendsTogether(Protocol):
-    """A cloud that can lend several pools at once; it may implement this beside `Cloud`."""
+    """A cloud that can move hosts into several pools at once; it may implement this beside `Cloud`."""
 
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
-        """Do for each what `Cloud.lend` does; the outcome of each, none of which concerns the others.
+        """Do for each loan what `Cloud.lend` does; return the outcome of each, independent of the others.
 
-        Waits for nobody: InUse where that would be necessary.  An error that is raised leaves all of them undone,
-        or nobody knows how many: each is then to be asked alone.
+        Wait for no lock; the outcome is InUse if that would be necessary. After an exception none, or an unknown
+        number, has succeeded, so the caller sends each alone.
         """

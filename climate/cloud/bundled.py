@@ -1,4 +1,4 @@
-"""The port over the bundled cloud: direct calls, work rung for."""
+"""Cloud interface over the bundled cloud: direct calls, and wake-ups for asynchronous work."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -55,47 +55,47 @@ _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Trouble]], ...] = (
 
 
 @contextmanager
-def _port() -> Iterator[None]:
-    """Errors of the bundled cloud in the words of the port."""
+def _translated_errors() -> Iterator[None]:
+    """Translate errors of the bundled cloud into those of the cloud interface."""
     try:
         yield
     except errors.ComputeError as error:
-        raise _in_words_of_the_port(error) from error
+        raise _translated(error) from error
     except DATABASE_ERRORS as error:
         raise CloudError(f"the cloud's database: {type(error).__name__}") from error
 
 
-def _in_words_of_the_port(error: errors.ComputeError) -> Trouble:
+def _translated(error: errors.ComputeError) -> Trouble:
     made = next((theirs for ours, theirs in _OUTCOMES if isinstance(error, ours)), CloudError)
     return made(str(error))
 
 
 @dataclass(frozen=True)
 class BundledCloud:
-    """Hosts are the nodes of the bundled cloud, pools its aggregates."""
+    """Cloud interface in which hosts are nodes of the bundled cloud, and pools are its aggregates."""
 
     compute: Compute
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
-        with _port():
+        with _translated_errors():
             zone = self.compute.rules.options.default_zone
             return [_host(node, zone) for node in lending.called(self.compute, name)]
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
-        with _port():
+        with _translated_errors():
             zone = self.compute.rules.options.default_zone
             return [_host(node, zone) for node in lending.ordinary_nodes(self.compute)]
 
     def enrol(self, host: str, token: int) -> None:
-        with _port():
+        with _translated_errors():
             lending.enrol(self.compute, host, token)
 
     def withdraw(self, host: str, token: int) -> None:
-        with _port():
+        with _translated_errors():
             lending.withdraw(self.compute, host, token)
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
-        with _port():
+        with _translated_errors():
             return lending.promise(self.compute, pool, wanted)
 
     def pool_insert(self, conn: Connection, wanted: Mapping[str, Mapping[str, str]]) -> Insert | None:
@@ -104,62 +104,62 @@ class BundledCloud:
         return Insert(*lending.promising(wanted))
 
     def forget_pool(self, pool: str) -> None:
-        with _port():
+        with _translated_errors():
             lending.forget(self.compute, pool)
 
     def lease_pools(self) -> Mapping[str, LeasePool]:
-        with _port():
+        with _translated_errors():
             return {name: LeasePool(*found) for name, found in lending.of_leases(self.compute).items()}
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        with _port():
+        with _translated_errors():
             lending.lend(self.compute, pool, project_id, hosts, token)
 
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
-        with _port():
+        with _translated_errors():
             wanted = [lending_together.Loan(one.pool, one.project_id, one.hosts, one.token) for one in loans]
-            return [_in_words_of_the_port(e) if e else None for e in lending_together.lend(self.compute, wanted)]
+            return [_translated(e) if e else None for e in lending_together.lend(self.compute, wanted)]
 
     def close(self, pool: str, token: int) -> None:
-        with _port():
+        with _translated_errors():
             lending.close(self.compute, pool, token)
             granting.close(self.compute, pool, token)
 
     def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
-        with _port():
+        with _translated_errors():
             lending.take_back(self.compute, pool, hosts, token, to)
 
     def place(self, host: str, to: str | None, token: int) -> None:
-        with _port():
+        with _translated_errors():
             lending.place(self.compute, host, to, token)
 
     def health(self) -> Mapping[str, str | None]:
-        with _port():
+        with _translated_errors():
             return health.of_nodes(self.compute)
 
     def silent_hosts(self) -> frozenset[str]:
-        with _port():
+        with _translated_errors():
             return health.silent(self.compute)
 
     def servers_on(self, host: str) -> Sequence[CloudServer]:
-        with _port():
+        with _translated_errors():
             return [_server(server) for server in lending.servers_on(self.compute, host)]
 
     def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
-        with _port():
+        with _translated_errors():
             found = flavors.find(self.compute, flavor_id, project_id)
             return _flavor(found) if found else None
 
     def grant(self, capacity: Capacity, token: int) -> None:
-        with _port():
+        with _translated_errors():
             granting.grant(self.compute, _grant(capacity), token)
 
     def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
-        with _port():
+        with _translated_errors():
             granting.revoke(self.compute, pool, token)
 
     def find_external(self, network: str) -> ExternalNetwork | None:
-        with _port():
+        with _translated_errors():
             found = reserved_floating_ips.find(self.compute, network)
             if found is None:
                 return None
@@ -168,54 +168,54 @@ class BundledCloud:
             return ExternalNetwork(there.id, there.name, (subnet,))
 
     def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
-        with _port():
+        with _translated_errors():
             reserved_floating_ips.lend(self.compute, pool, project_id, (network_id, address), token)
 
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
-        with _port():
+        with _translated_errors():
             reserved_floating_ips.take_back(self.compute, pool, token)
 
     def find_storage(self, backend: str) -> CloudStorage | None:
-        with _port():
+        with _translated_errors():
             capacity = volumes.directory(self.compute).capacity_gb(backend)
             return None if capacity is None else CloudStorage(backend, capacity)
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
-        with _port():
+        with _translated_errors():
             volumes.make(self.compute, volumes.Order(**asdict(order)), token)
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
-        with _port():
+        with _translated_errors():
             volume_attachments.drop(self.compute, pool, token, keep=keep)
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
-        with _port():
+        with _translated_errors():
             found = volumes.of_pools(self.compute, pools)
         return [CloudVolume(v.id, v.pool, v.number, v.project_id, v.backend, v.size_gb, v.kept) for v in found]
 
     def pools(self) -> Mapping[str, frozenset[str]]:
-        with _port():
+        with _translated_errors():
             return lending.pools(self.compute, own=True)
 
     def servers_in(self, pool: str) -> Sequence[CloudServer]:
-        with _port():
+        with _translated_errors():
             return [_server(server) for server in lending.servers_in(self.compute, pool)]
 
     def server(self, server_id: str) -> CloudServer | None:
-        with _port():
+        with _translated_errors():
             found = self._find(server_id)
             return _server(found) if found else None
 
     def sleeping(self) -> Sequence[CloudServer]:
-        with _port():
+        with _translated_errors():
             return [_server(server) for server in lending.sleeping(self.compute)]
 
     def wake(self, server_id: str, token: int) -> None:
-        with _port():
+        with _translated_errors():
             self._ask(server_id, WAKE, token)
 
     def suspend(self, server_id: str, token: int) -> None:
-        with _port():
+        with _translated_errors():
             server = self._find(server_id)
             if server is not None and server.status == VERIFY_RESIZE and not server.busy:
                 actions.fence(self.compute, server_id, token)
@@ -224,22 +224,22 @@ class BundledCloud:
             self._ask(server_id, SUSPEND, token)
 
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
-        with _port():
+        with _translated_errors():
             made = actions.snapshot(self.compute, server_id, image, once=actions.Once(token, occasion))
             if not actions.is_made(self.compute, made):
-                raise NotYet(f"server {server_id} is still being imaged")
+                raise NotYet(f"server {server_id} is still being saved as an image")
 
     def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
-        with _port(), suppress(errors.NotFound):
+        with _translated_errors(), suppress(errors.NotFound):
             host_drain.move(self.compute, server_id, host, token, alone=alone)
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
-        with _port(), suppress(errors.NotFound):
+        with _translated_errors(), suppress(errors.NotFound):
             host_drain.evacuate(self.compute, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
-        # One that goes while it is asked for is one that is gone.
-        with _port(), suppress(errors.NotFound):
+        # A server that is deleted meanwhile counts as deleted.
+        with _translated_errors(), suppress(errors.NotFound):
             self._ask(server_id, DELETE, token)
 
     def _ask(self, server_id: str, task: str, token: int) -> None:

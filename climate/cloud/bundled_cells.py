@@ -1,4 +1,4 @@
-"""The port to child cells over the messages of the bundled cloud."""
+"""Child cells over the messages of the bundled cloud."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ from climate.compute.errors import ComputeError
 from climate.connections import reading
 
 SILENT = timedelta(seconds=60)
-"""For so long a cell that let a deadline pass is not asked for new leases, unless a message of it arrives."""
+"""Seconds for which a cell that missed a deadline gets no new leases, unless a message of it arrives."""
 
 MOST_CELLS = 100
-"""Cells that are asked for one lease; the nearest come first."""
+"""Maximum number of cells that are asked for one lease; the nearest come first."""
 
 
 @dataclass(frozen=True)
 class BundledCells:
-    """The cells below this one, at any depth.  Each is asked for its own hosts alone."""
+    """Cells below this one, at any depth. Each is asked for its own hosts only."""
 
     compute: Compute
     silent_since: dict[str, datetime] = field(default_factory=dict)
-    """Path -> when it let a deadline pass, as far as this process knows."""
+    """Maps a path to the time of its missed deadline, as far as this process knows."""
 
     def active(self) -> Sequence[Child]:
         """Return the cells that have reported lately, and whose brokers can be reached."""
@@ -58,7 +58,7 @@ class BundledCells:
         return [Child(CELL, 0, path) for path in sorted((named | set(self.silent_since)) - asked)]
 
     def _answering(self, cell: Cell, now: datetime) -> Iterator[str]:
-        """The paths of a child and of those below it, without those that were silent and were not heard since."""
+        """Yield the paths of a child and of the cells below it, except those that are still silent."""
         for path, age in _below(paths.join(self.compute.cells.name, cell.name), cell.children):
             since = self.silent_since.get(path)
             heard = since is not None and cell.last_seen is not None and cell.last_seen - age > since
@@ -76,7 +76,7 @@ class BundledCells:
         ]
 
     def _send(self, request: PartRequest, seconds: float) -> str | CloudError:
-        """The uuid of the message."""
+        """Return the uuid of the message."""
         try:
             kwargs = written(request.asker, request.action)
             return send.ask(self.compute, request.child.name, METHOD, kwargs, seconds)
@@ -99,7 +99,7 @@ class BundledCells:
 def _below(
     path: str, children: Sequence[Mapping[str, Any]], age: timedelta = timedelta(0)
 ) -> Iterator[tuple[str, timedelta]]:
-    """(path, age of its last word in that of the child) of a cell, and of those below that were not mute then."""
+    """Yield (path, age of its last report in that of the child) of a cell and of the cells below it that reported."""
     yield path, age
     for child in children:
         name, further, seconds = child.get("name"), child.get("children"), child.get("age")

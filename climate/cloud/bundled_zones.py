@@ -1,4 +1,4 @@
-"""The port to child zones over the registry and the client of the bundled cloud."""
+"""Child zones over the registry and the client of the bundled cloud."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,30 +15,30 @@ from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
 from climate.connections import reading
 
 NOT_REGISTERED = ZoneAnswer(404)
-"""Answer of a child that was removed: parts of leases there are given up."""
+"""Answer for a child that was removed; parts of leases there are given up."""
 
 
 @dataclass(frozen=True)
 class BundledZones:
-    """Children are those of the registry."""
+    """Children of the registry."""
 
     compute: Compute
     chain: ZoneChain = FROM_USER
-    """Chain of the request at hand."""
+    """Zone chain of the current request."""
 
     def through(self, chain: tuple[str, ...], seconds: float | None) -> "BundledZones":
         return replace(self, chain=ZoneChain(chain, seconds))
 
     def active(self) -> Sequence[Child]:
-        """The children that answer polls, and have not just let a deadline pass."""
+        """Return the children that answer polls and have not just missed a deadline."""
         return self._children(are_asked=True)
 
     def silent(self) -> Sequence[Child]:
-        """The children that do not answer polls, or have just let a deadline pass."""
+        """Return the children that do not answer polls, or have just missed a deadline."""
         return self._children(are_asked=False)
 
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
-        """Send all at once.  A child whose password cannot be read is an error; one that was removed has nothing."""
+        """Send all at once. An unreadable password gives an error; a removed child gives an answer without content."""
         known = {zone.id: zone for zone in registry.listed(self.compute)} if requests else {}
         opened = [self._opened(known.get(request.zone_id), request) for request in requests]
         calls = [call for call in opened if isinstance(call, tuple)]
@@ -60,7 +60,7 @@ class BundledZones:
         if zone is None:
             return NOT_REGISTERED
         if self.compute.zones.client is None:
-            return CloudError("this zone does not talk to others")
+            return CloudError("this zone has no client for child zones")
         headers = {ROLE_HEADER: request.role, **({"Idempotency-Key": request.key} if request.key else {})}
         call = ChildRequest(
             request.method, request.path, request.body, request.query, headers, request.service, self.chain

@@ -1,7 +1,7 @@
-"""The port to child deployments: what the engine asks of the zones and cells below this one for a lease.
+"""Interface to child deployments: requests of the engine to zones and cells below this one for a lease.
 
-A child holds a part of a lease as a lease of its own.  Each action may be sent
-twice and may arrive late: it is carried out once, or refused.
+A child holds a part of a lease as a lease of its own. Each action may be sent twice and may arrive late: it is carried
+out once, or refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Child:
 
     kind: Kind
     id: int
-    """The number of a zone in this deployment's registry; 0 for a cell."""
+    """Number of a zone in this deployment's registry; 0 for a cell."""
     name: str
     """The name of a zone, or the path of a cell."""
 
@@ -35,7 +35,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The user for whom a child is asked: it grants no more than the role allows."""
+    """User on whose behalf a child is asked; the child grants no more than the role allows."""
 
     project_id: str
     role: str
@@ -43,7 +43,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class PartOrder:
-    """A lease with one reservation of hosts, as a child is asked for it.  No `start` means now."""
+    """A lease with one reservation of hosts, as requested from a child. No `start` means now."""
 
     name: str
     start: datetime | None
@@ -53,26 +53,26 @@ class PartOrder:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Say how many hosts there would be, and keep nothing."""
+    """Report the number of hosts that are available, and allocate nothing."""
 
     order: PartOrder
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold a part.  `key` is that of the part: however often it comes, the child holds it once."""
+    """Hold a part. `key` is that of the part; the child holds it once however often the request arrives."""
 
     order: PartOrder
     key: str
     seconds: int
     """Length of the hold."""
     until: datetime
-    """The end of the parent's own hold: what comes later is of no use."""
+    """End of the parent's own hold; a later answer is useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Make an ordinary lease of a part that is held."""
+    """Confirm a held part as an ordinary lease."""
 
     lease_id: UUID
     key: str
@@ -80,7 +80,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Show the child's lease.  `number` fences off prolongations with a lower one that are still under way."""
+    """Show the child's lease. `number` fences off earlier prolongations that are still under way."""
 
     lease_id: UUID
     number: int
@@ -88,7 +88,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Prolong:
-    """Give the child's lease another end.  `number` grows with each version of the parent's lease."""
+    """Change the end of the child's lease. `number` grows with each version of the parent's lease."""
 
     lease_id: UUID
     end: datetime
@@ -98,7 +98,7 @@ class Prolong:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give a part up."""
+    """Release a part."""
 
     lease_id: UUID
 
@@ -120,7 +120,7 @@ class Verdict(StrEnum):
 
     DONE = "done"
     GONE = "gone"
-    """The child has no such lease any more."""
+    """The child no longer has such a lease."""
     REFUSED = "refused"
 
 
@@ -131,7 +131,7 @@ class PartLease:
     id: UUID
     reservation_id: UUID | None
     hosts: int | None
-    """Hosts that are held; None once it is no longer only held."""
+    """Number of hosts that are held; None once the lease is confirmed."""
     end: datetime | None
     is_over: bool
     """Return whether it has ended or is ending."""
@@ -144,7 +144,7 @@ class PartAnswer:
     verdict: Verdict
     lease: PartLease | None = None
     reason: str = ""
-    """The status or class of a refusal; no text of the child."""
+    """Status or class of a refusal; contains no text of the child."""
 
     @property
     def is_done(self) -> bool:
@@ -153,20 +153,20 @@ class PartAnswer:
 
 
 Outcome = PartAnswer | CloudError
-"""A CloudError stands for an answer that did not come: the child may have done what it was asked for."""
+"""A CloudError stands for a missing answer; the child may have carried out the request."""
 
 
 class ChildDeployments(Protocol):
-    """Asks child deployments for parts of leases."""
+    """Sends requests for parts of leases to child deployments."""
 
     def active(self) -> Sequence[Child]:
-        """The children that can be asked, in a stable order."""
+        """Return the children that can be asked, in a stable order."""
 
     def silent(self) -> Sequence[Child]:
-        """The children that are not asked now because they do not answer, in a stable order."""
+        """Return the children that are not asked now because they do not answer, in a stable order."""
 
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
-        """Send all at once, each with a deadline; the outcomes are in the order of the requests."""
+        """Send all at once, each with a deadline; return the outcomes in the order of the requests."""
 
 
 class NoChildren:
@@ -184,7 +184,7 @@ class NoChildren:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenOfKinds:
-    """All children of a deployment: each kind is asked in its own way."""
+    """All children of a deployment, each asked over its own transport."""
 
     kinds: Mapping[Kind, ChildDeployments]
 

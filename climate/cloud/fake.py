@@ -1,4 +1,4 @@
-"""A cloud in memory, that can be broken in the ways a real one breaks.  Ships with the engine, for tests of plugins."""
+"""In-memory cloud that can simulate the failures of a real one. Ships with the engine, for tests of plugins."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,13 +30,13 @@ from climate.connections import Insert
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:
-    """An ordinary host, for tests that do not care what it is like."""
+    """Return an ordinary host, for tests that do not depend on its properties."""
     return CloudHost(name, f"service-of-{name}", vcpus, memory_mb, local_gb, "", "fake", 1, "nova", 0)
 
 
 @dataclass
 class FakeCloud(Pretence):
-    """Implements the port."""
+    """In-memory implementation of the cloud interface."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with self._verb("find_hosts", name):
@@ -178,9 +178,11 @@ class FakeCloud(Pretence):
     def grant(self, capacity: Capacity, token: int) -> None:
         with self._verb("grant", capacity.pool):
             self._check_fences([capacity.pool, *capacity.slots], token)
-            astray = [name for name in capacity.slots if self._pool_of.get(name) != FREEPOOL]
-            if astray:
-                raise (NotYet if astray[0] in self.hosts else Refused)(f"{astray[0]} is not in the reservation pool")
+            misplaced = [name for name in capacity.slots if self._pool_of.get(name) != FREEPOOL]
+            if misplaced:
+                raise (NotYet if misplaced[0] in self.hosts else Refused)(
+                    f"{misplaced[0]} is not in the reservation pool"
+                )
             if self.granted.get(capacity.pool) != capacity:
                 self.effects["grant", capacity.pool, token] += 1
             self.granted[capacity.pool] = capacity
@@ -328,7 +330,7 @@ class FakeCloud(Pretence):
         with self._verb("move_server", server_id):
             others = [one for one in self._on({host}) if one.id != server_id and self._is_moving(one.id)]
             if alone and others:
-                raise NotYet(f"server {others[0].id} is on its way from {host}")
+                raise NotYet(f"server {others[0].id} is still migrating from {host}")
             self._leave(server_id, host, token, "move_server")
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:

@@ -1,4 +1,4 @@
-"""What the cloud in memory consists of, what tests do with it, and how its verbs look at it."""
+"""State of the in-memory cloud, its controls for tests, and helpers of its methods."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,17 +24,17 @@ from climate.cloud.volumes import CloudStorage, CloudVolume
 
 @dataclass
 class _Pending:
-    """What a server will become after so many looks; None: it will be gone."""
+    """Pending status of a server after a number of reads; None means that it will be deleted."""
 
     looks: int
     becomes: str | None
     host: str | None = None
-    """Where it will be; None: where it is."""
+    """Host that the server moves to; None if it stays."""
 
 
 @dataclass(frozen=True)
 class FakeAddress:
-    """A floating address: whose it is, and the pool by whose name it is marked; None: it bears no mark."""
+    """A floating IP with its project and the pool of its tags; None if it has no tags."""
 
     project_id: str
     network_id: str
@@ -43,43 +43,43 @@ class FakeAddress:
 
 @dataclass
 class Pretence:
-    """Hosts, pools and servers in memory.  Safe to use from several threads; what a test sets is read at each verb."""
+    """In-memory hosts, pools and servers. Thread-safe; controls set by a test apply at the next call."""
 
     hosts: dict[str, CloudHost] = field(default_factory=dict)
     broken: bool = False
-    """Every verb raises CloudError, without any effect."""
+    """Every method raises CloudError, without any effect."""
     failures: dict[str, Exception] = field(default_factory=dict)
-    """Verb -> what it raises, without any effect, until it is taken out again."""
+    """Maps a method to the error that it raises, without any effect, until it is removed."""
     unheard: dict[str, int] = field(default_factory=dict)
-    """Verb -> how many more times it takes effect and then raises CloudError: the answer gets lost."""
+    """Maps a method to the number of calls that take effect and then raise CloudError, as if the answer was lost."""
     looks_until_gone: int = 0
-    """How often a server is still seen after its deletion was asked for."""
+    """Number of reads that still show a server after its deletion was requested."""
     looks_until_awake: int = 0
-    """How often a server is still seen RESERVED, and busy, after its wake-up was asked for."""
+    """Number of reads that still show a server RESERVED, and busy, after its wake-up was requested."""
     looks_until_moved: int = 0
-    """How often a server is still seen on its host, and busy, after its move was asked for."""
+    """Number of reads that still show a server on its host, and busy, after its move was requested."""
     watch: Callable[[str], None] | None = None
-    """Called with each verb's name before anything else, outside of the lock."""
+    """Called with each method's name before anything else, outside of the lock."""
     effects: Counter[tuple[str, str, int]] = field(default_factory=Counter)
-    """(verb, host or pool or server, token) -> how often that changed something."""
+    """Maps (method, host or pool or server, token) to the number of changes."""
     calls: list[tuple[str, str]] = field(default_factory=list)
-    """(verb, target) of everything that was asked, in order."""
+    """(method, target) of all calls, in order."""
     images: list[tuple[str, str]] = field(default_factory=list)
-    """(server id, name) of the images made."""
+    """(server id, name) of the images created."""
     unwell: dict[str, str] = field(default_factory=dict)
-    """Host -> what is wrong with it."""
+    """Maps a host to its fault."""
     flavors: dict[str, CloudFlavor] = field(default_factory=dict)
     """Flavors by id, which every project may use."""
     granted: dict[str, Capacity] = field(default_factory=dict)
-    """What is granted, by pool."""
+    """Shared capacity, by pool."""
     external: dict[str, ExternalNetwork] = field(default_factory=dict)
-    """Networks outside, by id."""
+    """External networks, by id."""
     addresses: dict[str, FakeAddress] = field(default_factory=dict)
-    """Floating addresses that there are."""
+    """Existing floating IPs."""
     storage: dict[str, CloudStorage] = field(default_factory=dict)
-    """Places for volumes, by the name of the backend."""
+    """Storage backends, by name."""
     made_volumes: dict[tuple[str, int], CloudVolume] = field(default_factory=dict)
-    """Volumes that there are, by pool and number."""
+    """Existing volumes, by pool and number."""
 
     def __post_init__(self) -> None:
         self._lock = RLock()
@@ -94,16 +94,16 @@ class Pretence:
         self._pending: dict[str, _Pending] = {}
         self._uses: dict[str, str] = {}
 
-    # What tests do with it.
+    # Controls for tests.
 
     def set_hosts(self, hosts: Iterable[CloudHost]) -> None:
-        """These are the hosts from now on; pools forget the others."""
+        """Replace the set of hosts; remove others from the pools."""
         with self._lock:
             self.hosts = {host.name: host for host in hosts}
             self._pool_of = {name: pool for name, pool in self._pool_of.items() if name in self.hosts}
 
     def boot(self, project_id: str, host: str | None = None, *, status: str = ACTIVE, server_id: str = "") -> str:
-        """Put a server on a host, as if somebody had booted it; its id.  Refused in a closed or foreign pool."""
+        """Boot a server on a host as a user would; return its id. Raise Refused in a closed or foreign pool."""
         with self._lock:
             pool = self._pool_of.get(host or "")
             if pool is not None and (pool in self._closed or self._owners.get(pool) != project_id):
@@ -113,7 +113,7 @@ class Pretence:
             return made.id
 
     def boot_granted(self, pool: str, host: str) -> str:
-        """Put a server of a grant on a host, as if its owner had booted it; its id.  Refused where no slot is free."""
+        """Boot a server on shared capacity as its owner would; return its id. Raise Refused if no slot is free."""
         with self._lock:
             capacity = self.granted.get(pool)
             used = sum(server.host == host for server in self._in(pool)) if capacity else 0
@@ -126,28 +126,28 @@ class Pretence:
             return made.id
 
     def migrate(self, server_id: str, host: str) -> None:
-        """Let a server be on another host, as if somebody had moved it there by hand."""
+        """Move a server to another host, as if by hand."""
         with self._lock:
             self._servers[server_id] = replace(self._servers[server_id], host=host)
 
     def change(self, server_id: str, status: str, fault: str | None = None) -> None:
-        """Let a server have another status, as if it had broken or been used."""
+        """Change the status of a server, as if it had failed or been used."""
         with self._lock:
             self._servers[server_id] = replace(self._servers[server_id], status=status, fault=fault)
 
     def owner(self, pool: str) -> str | None:
-        """The project that a pool is lent to."""
+        """Return the project of a pool."""
         return self._owners.get(pool)
 
     def is_closed(self, pool: str) -> bool:
-        """Whether nobody may boot in a pool any more."""
+        """Return whether boots in a pool are refused."""
         return pool in self._closed
 
     def doubled(self) -> list[tuple[str, str]]:
-        """(verb, target) that took effect more than once under one token."""
+        """Return (method, target) that took effect more than once under one token."""
         return [(verb, target) for (verb, target, _), times in self.effects.items() if times > 1]
 
-    # What the verbs are made of.
+    # Helpers of the methods.
 
     @contextmanager
     def _verb(self, name: str, target: str) -> Iterator[None]:
@@ -171,7 +171,7 @@ class Pretence:
             self._look(server_id)
 
     def _look(self, server_id: str) -> None:
-        """One more look at a server: what was asked of it comes to pass after enough of them."""
+        """Count one more read of a server, and complete its pending change after enough reads."""
         pending = self._pending.get(server_id)
         if pending is None:
             return
@@ -186,11 +186,11 @@ class Pretence:
             self._servers[server_id] = replace(was, status=pending.becomes, busy=False, host=pending.host or was.host)
 
     def _takes(self, server: CloudServer, host: str) -> bool:
-        """Whether a server that moves can go to a host: one that ordinary boots use, and that is well."""
+        """Return whether a host accepts migrated servers: ordinary boots use it, and it has no fault."""
         return host not in self._pool_of and host not in self.unwell
 
     def _fit(self, server_id: str, token: int) -> CloudServer:
-        """A server that something can be asked of."""
+        """Return a server that accepts actions."""
         server, pending = self._servers.get(server_id), self._pending.get(server_id)
         if server is None or (pending is not None and pending.becomes is None):
             raise Refused(f"there is no server {server_id}")
@@ -199,7 +199,7 @@ class Pretence:
         return server
 
     def _number(self, pool: str) -> int:
-        """The id of a pool's aggregate: another one for each that is made."""
+        """Return the id of a pool's aggregate, a new one for each aggregate created."""
         return self._numbers.setdefault(pool, max(self._numbers.values(), default=0) + 1)
 
     def _put(self, host: str, pool: str | None) -> None:

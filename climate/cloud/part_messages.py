@@ -1,4 +1,4 @@
-"""Actions on parts of leases as JSON: the arguments and the values of messages between cells."""
+"""Actions on parts of leases as JSON: arguments and results of messages between cells."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -23,13 +23,13 @@ from climate.cloud.children import (
 )
 
 METHOD = "lease_part"
-"""The method of a cell that carries out an action."""
+"""Name of the cell method that carries out an action."""
 
 LATER = "later"
-"""Stands for the verdict when the cell could not carry out the action now."""
+"""Verdict of an action that the cell could not carry out now."""
 
 LONGEST = 255
-"""Characters of names, ids and keys."""
+"""Maximum length of names, ids and keys."""
 
 ROLES = ("admin", "member")
 
@@ -60,7 +60,7 @@ def written(asker: Asker, action: Action) -> dict[str, Any]:
 
 
 def read(said: Mapping[str, Any]) -> tuple[Asker, Action]:
-    """Return what a message asks for; ValueError names the argument that cannot be used."""
+    """Return the action that a message requests. Raise ValueError that names the unusable argument."""
     role = _text(said, "role")
     if role not in ROLES:
         raise ValueError(f"role must be one of {', '.join(ROLES)}")
@@ -71,7 +71,7 @@ def read(said: Mapping[str, Any]) -> tuple[Asker, Action]:
 
 
 def written_answer(answer: PartAnswer) -> dict[str, Any]:
-    """Return the value of the message that an answer is to."""
+    """Return the message value of an answer."""
     lease = answer.lease
     shown = lease and {
         "id": str(lease.id),
@@ -89,17 +89,17 @@ def later(reason: str) -> dict[str, Any]:
 
 
 def read_answer(value: Any) -> Outcome:
-    """Return the answer in the value of a message; a CloudError for none that can be read."""
+    """Return the answer in the value of a message, or a CloudError if it is unreadable."""
     if not isinstance(value, dict):
-        return CloudError("the cell gave no answer that can be read")
+        return CloudError("the cell gave an unreadable answer")
     reason = str(value.get("reason") or "")[:LONGEST]
     if value.get("verdict") == LATER:
-        return CloudError(f"the cell cannot do it now ({reason})")
+        return CloudError(f"the cell cannot carry out the action now ({reason})")
     try:
         shown = value.get("lease")
         return PartAnswer(Verdict(str(value.get("verdict"))), None if shown is None else _read_lease(shown), reason)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return CloudError("the cell gave no answer that can be read")
+        return CloudError("the cell gave an unreadable answer")
 
 
 def _read_lease(shown: Mapping[str, Any]) -> PartLease:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CloudStorage:
-    """A place of the cloud in which volumes are made."""
+    """A storage backend of the cloud."""
 
     backend: str
     capacity_gb: int
-    """How much it can hold in all."""
+    """Total capacity in GB."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeOrder:
-    """A volume that a reservation is to have.  `pool` is the reservation's id, `number` counts its volumes from 1."""
+    """A volume of a reservation. `pool` is the reservation's id, `number` counts its volumes from 1."""
 
     pool: str
     number: int
@@ -26,7 +26,7 @@ class VolumeOrder:
 
 @dataclass(frozen=True, slots=True)
 class CloudVolume:
-    """A volume that was made for a reservation."""
+    """A volume that was created for a reservation."""
 
     id: str
     pool: str
@@ -35,4 +35,4 @@ class CloudVolume:
     backend: str
     size_gb: int
     kept: bool = False
-    """Whether its reservation is over, and it is its project's until somebody deletes it."""
+    """True if the reservation has ended and the volume belongs to its project until it is deleted."""

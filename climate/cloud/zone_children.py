@@ -1,4 +1,4 @@
-"""Parts of leases in child zones: what is sent over the reservation API, and how its answers are read."""
+"""Parts of leases in child zones: requests over the reservation API, and the parsing of answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from climate.cloud.zones import ChildZones, ZoneAnswer, ZoneRequest
 
 GONE = 404
 BROKEN = 500
-"""The status from which on it is not known what the child has done."""
+"""First status that leaves it unknown whether the child has carried out the request."""
 
 OVER = frozenset({"DELETING", "TERMINATING", "TERMINATED", "ERROR"})
 
@@ -68,7 +68,7 @@ def written(request: PartRequest) -> ZoneRequest:
 
 
 def lease_body(order: PartOrder, seconds: int) -> dict[str, Any]:
-    """Return the body of a lease that is to be held for so many seconds."""
+    """Return the body of a lease that is held for the given number of seconds."""
     return {
         "name": order.name,
         "start_date": "now" if order.start is None else _date(order.start),
@@ -93,7 +93,7 @@ def _read(outcome: ZoneAnswer | CloudError) -> Outcome:
 
 
 def _lease(body: Any) -> PartLease | None:
-    """The lease in a good answer; None where there is none that can be read."""
+    """Return the lease of a successful answer, or None if it is unreadable."""
     shown = body.get("lease") if isinstance(body, dict) else None
     try:
         return _read_lease(shown) if isinstance(shown, dict) else None
@@ -114,5 +114,5 @@ def _read_lease(shown: Mapping[str, Any]) -> PartLease:
 
 
 def _date(moment: datetime) -> str:
-    """A moment as a child reads it."""
+    """Return a date in the format that a child reads."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

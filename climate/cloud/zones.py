@@ -1,4 +1,4 @@
-"""The port to child zones: requests to the public API of the deployments below this one."""
+"""Interface to child zones: requests to the public API of the deployments below this one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ class ZoneRequest:
     body: Mapping[str, Any] | None = field(default=None, repr=False)
     query: Mapping[str, str] | None = None
     key: str = ""
-    """An Idempotency-Key: the request is carried out once, however often it is sent."""
+    """Idempotency-Key: the request is carried out once, however often it is sent."""
     service: Literal["reservation", "compute", "image"] = "reservation"
     role: str = "admin"
-    """Role of the user for whom the child is asked.  The child grants no more than that."""
+    """Role of the user on whose behalf the child is asked. The child grants no more than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +33,29 @@ class ZoneAnswer:
 
     @property
     def is_good(self) -> bool:
-        """Return whether the child did what it was asked for."""
+        """Return whether the child carried out the request."""
         return 200 <= self.status < 300
 
 
 class ChildZones(Protocol):
-    """Talks to child zones."""
+    """Sends requests to child zones."""
 
     def through(self, chain: tuple[str, ...], seconds: float | None) -> "ChildZones":
-        """The same children, asked on behalf of a request that came through these zones.
+        """Return the same children, for a request that came through these zones.
 
-        `seconds`: for how long the last of them waits; None for a user.
+        `seconds` is how long the last of them waits; None for a user.
         """
 
     def active(self) -> Sequence[Child]:
-        """The children that can be asked, oldest first."""
+        """Return the children that can be asked, oldest first."""
 
     def silent(self) -> Sequence[Child]:
-        """The children that are not asked now because they do not answer, oldest first."""
+        """Return the children that are not asked now because they do not answer, oldest first."""
 
     def ask_all(self, requests: Sequence[ZoneRequest]) -> list[ZoneAnswer | CloudError]:
-        """Send all at once, each with a deadline of its own; the outcomes are in the order of the requests.
+        """Send all at once, each with its own deadline; return the outcomes in the order of the requests.
 
-        A CloudError stands for an answer that did not come: the child may have done what it was asked for.
+        A CloudError stands for a missing answer; the child may have carried out the request.
         """
 
 

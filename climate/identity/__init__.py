@@ -1,4 +1,4 @@
-"""The embedded identity service: who there is, how they prove it, and what they may do where."""
+"""Embedded identity service: users, authentication, and roles in projects."""
 
 from argon2 import PasswordHasher
 from sqlalchemy import Engine
@@ -14,7 +14,7 @@ __all__ = ["Identity", "build", "first_start"]
 
 
 def build(engine: Engine, settings: Settings, hasher: PasswordHasher | None = None) -> Identity:
-    """The identity service over `engine`; its keys are files below the settings' home."""
+    """Return the identity service over `engine`; its keys are files in the home folder of the settings."""
     return Identity(
         engine=engine,
         token_seconds=settings.token_seconds,

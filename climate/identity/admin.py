@@ -1,4 +1,4 @@
-"""The verbs of administrators: projects, users and who may do what where."""
+"""Operations of administrators: projects, users and role assignments."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ TAKEN = "This name is taken already"
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """A user that shall be."""
+    """Fields of a user to create."""
 
     name: str
     password: str | None = field(default=None, repr=False)
@@ -40,7 +40,7 @@ class NewUser:
 def create_project(
     identity: "Identity", author: Caller, name: str, description: str = "", enabled: bool = True
 ) -> Project:
-    """A new project; Conflict when the name is taken."""
+    """Create a project. Raise Conflict when the name is taken."""
     project = Project(uuid4().hex, check_name(name), check_text("description", description), enabled)
     with unique.begin(identity.engine, TAKEN) as conn:
         projects.add(conn, project)
@@ -49,7 +49,7 @@ def create_project(
 
 
 def change_project(identity: "Identity", author: Caller, project_id: str, changes: Mapping[str, Any]) -> Project:
-    """The changed project; when it is disabled its tokens are no longer believed."""
+    """Update a project; disabling it revokes its tokens."""
     wanted = _checked(changes, {"name", "description", "enabled"})
     with unique.begin(identity.engine, TAKEN) as conn:
         before = projects.lock(conn, project_id)
@@ -66,7 +66,7 @@ def change_project(identity: "Identity", author: Caller, project_id: str, change
 
 
 def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
-    """A new user; Conflict when the name is taken, InvalidInput when the default project is unknown."""
+    """Create a user. Raise Conflict when the name is taken, InvalidInput when the default project is unknown."""
     user = User(
         id=uuid4().hex,
         name=check_name(new.name),
@@ -84,7 +84,7 @@ def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
 
 
 def change_user(identity: "Identity", author: Caller, user_id: str, changes: Mapping[str, Any]) -> User:
-    """The changed user; when password or `enabled` change, its tokens are no longer believed."""
+    """Update a user; a change of password or `enabled` revokes its tokens."""
     wanted = _checked(changes, {"name", "description", "email", "enabled", "default_project_id"})
     if changes.get("password") is not None:
         wanted["password_hash"] = identity.passwords.hash(check_new(changes["password"]))
@@ -104,7 +104,7 @@ def change_user(identity: "Identity", author: Caller, user_id: str, changes: Map
 
 
 def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
-    """The user, its roles, its credentials and its tokens are gone; what it made stays its projects'."""
+    """Delete a user with its roles, credentials and tokens; resources that it created stay with their projects."""
     with identity.engine.begin() as conn:
         user = users.lock(conn, user_id)
         if user is None:
@@ -116,7 +116,7 @@ def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
 
 
 def give_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
-    """The user has that role in that project."""
+    """Assign a role in a project to a user."""
     with identity.engine.begin() as conn:
         user = _check_triple(conn, user_id, project_id, role)
         if assignments.add(conn, user_id, project_id, role):
@@ -124,7 +124,7 @@ def give_role(identity: "Identity", author: Caller, user_id: str, project_id: st
 
 
 def take_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
-    """The user has that role no more, nor any token that says so."""
+    """Remove a role in a project from a user, and revoke the tokens that contain it."""
     with identity.engine.begin() as conn:
         user = _check_triple(conn, user_id, project_id, role)
         if not assignments.remove(conn, user_id, project_id, role):
@@ -135,19 +135,19 @@ def take_role(identity: "Identity", author: Caller, user_id: str, project_id: st
 
 
 def no_such(noun: str, name: str) -> NotFound:
-    """The error for an id that is nobody's."""
+    """Return the error for an unknown id."""
     return NotFound(f"Could not find {noun}: {name[:80]}.")
 
 
 def check_name(name: object, longest: int = LONGEST_NAME) -> str:
-    """A name that may be given; InvalidInput says what may be."""
+    """Return a valid name. Raise InvalidInput that gives the rules."""
     if not isinstance(name, str) or not name.strip() or len(name) > longest or CONTROL.search(name):
         raise InvalidInput(f"name must be a text of 1 to {longest} characters, and no control characters")
     return name
 
 
 def check_text(field_name: str, value: object) -> str:
-    """A short text; InvalidInput names the field."""
+    """Return a valid short text. Raise InvalidInput that names the field."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         raise InvalidInput(f"{field_name} must be a text of at most {LONGEST_TEXT} characters")
     return value
@@ -178,7 +178,7 @@ def _checked(changes: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 def _check_default(conn: Connection, project_id: str | None) -> None:
     if project_id is not None and projects.find(conn, Who(id=project_id)) is None:
-        raise InvalidInput("default_project_id is no project")
+        raise InvalidInput("default_project_id is not the id of a project")
 
 
 def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) -> User:

@@ -1,6 +1,6 @@
-"""Changes of users, projects, roles and credentials, recorded in the audit trail by their own transactions.
+"""Audit entries for changes of users, projects, roles and credentials, recorded in the transaction of the change.
 
-No entry holds a password, a secret or a hash: only that one was set.
+No entry holds a password, a secret or a hash. It only records that one was set.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def user_created(conn: Connection, author: Caller, user: User, *, password: bool
 
 
 def user_changed(conn: Connection, author: Caller, before: User, after: User, *, password: bool) -> None:
-    """Record the fields that differ; of a password only that it was changed."""
+    """Record the fields that differ; of a password, only that it was changed."""
     old, new = changed(_user(before), _user(after))
     if password:
         new = {**new, "password": "changed"}
@@ -47,7 +47,7 @@ def user_changed(conn: Connection, author: Caller, before: User, after: User, *,
 
 
 def user_deleted(conn: Connection, author: Caller, user: User) -> None:
-    """Record a user that is about to be deleted, with the roles and credentials that go with it."""
+    """Record the deletion of a user, with the roles and credentials that are deleted with it."""
     roles = [f"{one.role} in {one.project_id}" for one in assignments.listing(conn, Filter(user_id=user.id))]
     names = [one.name for one in credentials.listing(conn, user.id)]
     before = {**_user(user), "roles": roles, "application_credentials": names}
@@ -100,7 +100,7 @@ def _project(project: Project) -> dict[str, Any]:
 
 
 def _credential(credential: Credential) -> dict[str, Any]:
-    """Return what is told of a credential: nothing of its secret."""
+    """Return the audited fields of a credential, without its secret."""
     known = {name: value for name, value in asdict(credential).items() if name not in ("id", "project_id")}
     expires = credential.expires_at
     return {**known, "roles": list(credential.roles), "expires_at": expires.isoformat() if expires else None}

@@ -1,4 +1,4 @@
-"""The auth front: a request's headers in, a grant or a refusal out."""
+"""Authentication of requests: headers in, a grant or an error out."""
 
 import binascii
 from base64 import b64decode
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from climate.identity.service import Identity
 
 NOT_A_TOKEN = "notused"  # noqa: S105
-"""What keystoneauth sends as token when it was told to use none."""
+"""Token that keystoneauth sends when it is configured to use none."""
 
 
 class Headers(Protocol):
-    """A request's headers; names are found whatever their case."""
+    """Headers of a request, with case-insensitive names."""
 
     def get(self, key: str, /) -> str | None: ...
 
 
 def grant(identity: "Identity", headers: Headers, address: str) -> Grant:
-    """By X-Auth-Token, or else by HTTP Basic; costs no statement when the proof is known and the watch is fresh."""
+    """Authenticate by X-Auth-Token, or else by HTTP Basic; no SQL is needed for a cached proof and a fresh revocation
+    cache.
+    """
     token = headers.get("X-Auth-Token")
     if token and token != NOT_A_TOKEN:
         return of_token(identity, token)
@@ -34,14 +36,14 @@ def grant(identity: "Identity", headers: Headers, address: str) -> Grant:
 
 
 def of_token(identity: "Identity", token: str) -> Grant:
-    """The grant in a token that is neither forged nor expired nor revoked."""
+    """Return the grant in a token that is neither forged nor expired nor revoked."""
     found = unseal(identity.keys, token, identity.watch.now(), identity.token_seconds)
     identity.watch.check(found)
     return found
 
 
 def _of_basic(identity: "Identity", authorization: str, address: str) -> Grant:
-    if "," in authorization:  # servers join repeated headers so; neither a scheme nor base64 has a comma
+    if "," in authorization:  # servers join repeated headers with commas; neither a scheme nor base64 contains a comma
         raise InvalidInput("More than one Authorization header was given")
     login, password = _credentials(authorization)
     known = identity.memory.recall(login, password)

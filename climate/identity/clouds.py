@@ -1,4 +1,4 @@
-"""`clouds.yaml`: where OpenStack's clients find this deployment and how they sign in."""
+"""`clouds.yaml`: addresses and credentials of this deployment for OpenStack clients."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ from climate.identity.models import DOMAIN_NAME
 REGION = "RegionOne"
 
 USERS = {"climate": "admin", "climate-demo": "demo"}
-"""Cloud -> the user, and the project, that it signs in as."""
+"""Maps a cloud to the user, and project, that it signs in as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The password that a user was made with, as far as it was kept, and whether that was just now."""
+    """The initial password of a user, if it is still known, and whether the user was just created."""
 
     password: str | None = field(repr=False)
     new: bool
 
 
 def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[[str], None]) -> None:
-    """Make the file, or bring ours in it up to date with `base_url`; other clouds in it stay as they are.
+    """Write the file, or update the clouds of this deployment in it with `base_url`; keep other clouds.
 
-    A password that stands in the file is right rather than the one that an
-    old user was made with: it may have been changed since.
+    A password in the file takes precedence over the initial password of an existing user, which may have been changed
+    since.
     """
     try:
         present = _read(path)

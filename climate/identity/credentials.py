@@ -1,4 +1,4 @@
-"""Application credentials: made, listed and deleted by the user whose part they act for."""
+"""Application credentials: created, listed and deleted by the user that they act for."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,7 +25,10 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """A credential that shall be; no secret: a random one is made; no roles: all that the maker has."""
+    """Fields of a credential to create.
+
+    Without a secret, a random one is generated; without roles, all roles of the user apply.
+    """
 
     name: str
     secret: str | None = field(default=None, repr=False)
@@ -36,13 +39,13 @@ class NewCredential:
 
 
 def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredential) -> tuple[Credential, str]:
-    """The credential and its secret, which is told this once."""
+    """Return a new credential and its secret, which is shown only once."""
     if grant.restricted:
-        raise Forbidden("This application credential may not make others")
+        raise Forbidden("This application credential may not create others")
     if not grant.project_id:
-        raise Forbidden("An application credential is made in a project; ask for a token of one")
+        raise Forbidden("An application credential needs a project; use a token with a project scope")
     if set(new.roles) - implied(grant.roles):
-        raise InvalidInput(f"roles may only be yours: {', '.join(sorted(implied(grant.roles)))}")
+        raise InvalidInput(f"roles must be among those of the token: {', '.join(sorted(implied(grant.roles)))}")
     credential = Credential(
         id=uuid4().hex,
         name=check_name(new.name, LONGEST_NAME),
@@ -62,7 +65,7 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
 
 
 def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, credential_id: str) -> None:
-    """The credential and its tokens are no good any more."""
+    """Delete a credential and revoke its tokens."""
     if grant.restricted:
         raise Forbidden("This application credential may not delete others")
     with identity.engine.begin() as conn:

@@ -1,4 +1,4 @@
-"""The first start: an administrator, a project to try things in, and the file that clients read."""
+"""First start: an administrator, a demonstration project, and the clients' clouds.yaml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,16 +18,16 @@ from climate.identity.store import assignments, locks, projects, users
 from climate.settings import SettingError, Settings
 
 USERS = {"admin": ADMIN, "demo": MEMBER}
-"""User, and project of the same name -> its role there."""
+"""Maps a user, and the project of the same name, to its role there."""
 
 Echo = Callable[[str], None]
 
 
 def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
-    """Make what is missing of users `admin` and `demo`, their projects, and `<home>/clouds.yaml`; idempotent.
+    """Create the missing ones of users `admin` and `demo`, their projects, and `<home>/clouds.yaml`; idempotent.
 
-    A password that is made is written to `<home>/<user>-password` (0600); the
-    administrator's is told once through `echo`.
+    A generated password is written to `<home>/<user>-password` (0600); the administrator's is shown once through
+    `echo`.
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     identity.keys.fernet()
@@ -41,7 +41,7 @@ def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
 
 
 def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: str) -> bool:
-    """A project and a user of that name, with that role; whether the user is new."""
+    """Create a project and a user of that name with that role; return whether the user is new."""
     project = projects.find(conn, Who(name=name))
     if project is None:
         project = Project(uuid4().hex, name, "", enabled=True)
@@ -58,10 +58,10 @@ def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: s
 
 
 def _password(home: Path, name: str) -> str:
-    """The one in the file, or else a new one: it is on disk before the user is there, lest it be lost between."""
+    """Return the password in the file, or write a new one, so that it is on disk before the user exists."""
     kept = _kept(home, name)
     if kept is None:
-        # Letters and digits only: a password that begins with a dash looks like an option to command lines.
+        # Letters and digits only: command lines would read a password that begins with a dash as an option.
         kept = "".join(choice(ascii_letters + digits) for _ in range(24))
         private_files.write(_file(home, name), kept + "\n")
     return kept

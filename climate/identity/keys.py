@@ -1,4 +1,4 @@
-"""The keys that tokens and other secrets are sealed with: files of which the newest seals and all open."""
+"""Key files for tokens and other secrets: the newest key encrypts, all of them decrypt."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from climate.settings import SettingError
 log = structlog.get_logger(__name__)
 
 KEPT = 3
-"""Keys that are kept when a new one is made.  Make one no more often than every half life of a token."""
+"""Number of keys that remain after a rotation. Rotate at most once per half of a token's lifetime."""
 
 EXPECTED = "32 bytes in URL-safe base64 are expected, as climate wrote them: put back a copy, or move the file away"
 WRITABLE = "CLIMATE_HOME has to be a folder that climate may write to"
@@ -25,11 +25,11 @@ WRITABLE = "CLIMATE_HOME has to be a folder that climate may write to"
 _NUMBERED = re.compile(r"-[0-9]{6}\.key\Z")
 
 LOOK_AGAIN = 1.0
-"""Seconds after which a process looks whether another has made a key or taken one away."""
+"""Seconds between two checks for keys that other processes have created or deleted."""
 
 
 class KeyRing:
-    """`<folder>/<name>-000001.key`, …: private files; every process of a deployment reads the same folder."""
+    """Private files `<folder>/<name>-000001.key`, …; every process of a deployment reads the same folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = monotonic, name: str = "token") -> None:
         self._folder = folder
@@ -41,10 +41,12 @@ class KeyRing:
         self._fernet: MultiFernet | None = None
         self._keys: dict[str, Fernet] = {}
         self._refused: dict[str, str] = {}
-        """File that cannot be used -> why; logged when it changes."""
+        """Maps an unusable file to the reason; logged when it changes."""
 
     def fernet(self, *, look_now: bool = False) -> MultiFernet:
-        """Seals with the newest key, opens with all; makes the first key when there is none."""
+        """Return a Fernet that encrypts with the newest key and decrypts with all; create the first key if there is
+        none.
+        """
         with self._lock:
             if self._fernet is None or look_now or self._clock() - self._looked >= LOOK_AGAIN:
                 self._fernet = self._look(self._fernet)
@@ -52,7 +54,7 @@ class KeyRing:
             return self._fernet
 
     def rotate(self) -> None:
-        """From now on a new key seals; the oldest beyond KEPT are gone, and with them what they sealed."""
+        """Create a new key for encryption, and delete the oldest beyond KEPT; what they sealed becomes unreadable."""
         names = self._listing()
         number = int(names[0].removeprefix(f"{self._name}-").removesuffix(".key")) if names else 0
         self._make(number + 1)
@@ -72,9 +74,11 @@ class KeyRing:
         return MultiFernet([self._keys[name] for name in names if name in self._keys])
 
     def _read(self, names: Sequence[str], *, strict: bool) -> None:
-        """Know the keys in these files and no others; SettingError where none can be used, or with `strict` not all.
+        """Load the keys in these files and no others.
 
-        A file that was spoiled after it was read still counts as the key that was in it.
+        Raise SettingError if none is usable, or with `strict` not all are.
+
+        A file that is damaged after it was read keeps the key that was in it.
         """
         keys, refused = {}, {}
         for name in names:
@@ -96,11 +100,11 @@ class KeyRing:
         return tuple(sorted((name for name in names if _NUMBERED.search(name)), reverse=True))
 
     def _make(self, number: int) -> None:
-        """Whole or not at all, and never over a key that another process has just made."""
+        """Write a key file atomically, and never over a key that another process has just created."""
         try:
             self._write(self._folder / f"{self._name}-{number:06}.key")
         except OSError as error:
-            raise SettingError(f"no key can be written in {self._folder}: {told(error)}; {WRITABLE}") from error
+            raise SettingError(f"cannot write a key in {self._folder}: {told(error)}; {WRITABLE}") from error
 
     def _write(self, path: Path) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,7 +119,7 @@ class KeyRing:
 
 
 def check(folder: Path) -> None:
-    """SettingError for a key in a folder that cannot be used; none is made."""
+    """Raise SettingError for an unusable key in a folder; create none."""
     for path in sorted(folder.glob("*.key")):
         if _NUMBERED.search(path.name):
             _key(path)

@@ -23,7 +23,7 @@ def users(identity: "Identity", name: str | None = None) -> list[User]:
 
 
 def user(identity: "Identity", user_id: str) -> User:
-    """Return a user; NotFound."""
+    """Return a user. Raise NotFound."""
     with reading(identity.engine) as conn:
         found = user_rows.find(conn, Who(id=user_id))
     if found is None:
@@ -38,7 +38,7 @@ def projects(identity: "Identity", name: str | None = None, user_id: str | None 
 
 
 def project(identity: "Identity", project_id: str, user_id: str | None = None) -> Project:
-    """Return a project; NotFound, also when `user_id` is given and that user has no role in it."""
+    """Return a project. Raise NotFound, also when `user_id` is given and that user has no role in it."""
     with reading(identity.engine) as conn:
         found = project_rows.listing(conn, user_id=user_id, project_id=project_id)
     if not found:
@@ -53,7 +53,7 @@ def credentials(identity: "Identity", user_id: str, name: str | None = None) -> 
 
 
 def credential(identity: "Identity", user_id: str, credential_id: str) -> Credential:
-    """Return an application credential of a user; NotFound."""
+    """Return an application credential of a user. Raise NotFound."""
     with reading(identity.engine) as conn:
         found = credential_rows.find(conn, user_id, credential_id)
     if found is None:
@@ -68,12 +68,12 @@ def roles(identity: "Identity", user_id: str, project_id: str) -> list[str]:
 
 
 def check_role(identity: "Identity", user_id: str, project_id: str, role: str) -> None:
-    """Return when a user has a role in a project; NotFound when not."""
+    """Raise NotFound unless a user has a role in a project."""
     if role not in roles(identity, user_id, project_id):
         raise NotFound("The user does not have this role there")
 
 
 def role_assignments(identity: "Identity", wanted: Filter) -> list[Assignment]:
-    """Return the assignments that match, by the names of projects and users."""
+    """Return the matching assignments, ordered by the names of projects and users."""
     with reading(identity.engine) as conn:
         return assignments.listing(conn, wanted)

@@ -7,20 +7,20 @@ from datetime import datetime
 from climate.domain.policy import ADMIN, IMPLIED, MEMBER, READER
 
 DOMAIN_ID, DOMAIN_NAME = "default", "Default"
-"""There is one domain; it has no row of its own."""
+"""The only domain; it has no row of its own."""
 
 ROLES = (ADMIN, MEMBER, READER)
-"""A role's id is its name."""
+"""Roles; the id of a role is its name."""
 
 
 def implied(roles: Iterable[str]) -> frozenset[str]:
-    """The roles, and those that they stand for as well."""
+    """Return the roles, and those that they imply."""
     return frozenset(inner for role in roles for inner in IMPLIED[role])
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Owns leases and servers."""
+    """A project: owner of leases and servers."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Signs in; what it may do depends on its roles in the project that it signs in to."""
+    """A user, who signs in; permissions depend on its roles in the project of the token."""
 
     id: str
     name: str
@@ -42,7 +42,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A user's role in a project, with all names."""
+    """A role of a user in a project, with all names."""
 
     user_id: str
     user_name: str
@@ -53,7 +53,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """An application credential: a part of one user's roles in one project, for a program."""
+    """An application credential: a subset of one user's roles in one project, for a program."""
 
     id: str
     name: str
@@ -62,13 +62,13 @@ class Credential:
     roles: tuple[str, ...]
     description: str
     unrestricted: bool
-    """It may make further credentials."""
+    """True if it may create further credentials."""
     expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A user or project as a client names it: by id, or by name."""
+    """Reference to a user or project by id or by name."""
 
     id: str | None = None
     name: str | None = None

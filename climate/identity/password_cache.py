@@ -1,4 +1,4 @@
-"""Passwords that were right a moment ago, so that HTTP Basic need not pay for argon2 with every request."""
+"""Cache of verified passwords, so that HTTP Basic does not need argon2 for every request."""
 
 import hmac
 from collections import OrderedDict
@@ -10,13 +10,13 @@ from time import monotonic
 from climate.identity.tokens import Grant
 
 LIFE = 60.0
-"""Seconds for which a verified password is remembered; a revocation ends it sooner."""
+"""Lifetime of a cached password in seconds; a revocation ends it sooner."""
 
 MOST = 1024
 
 
 class Memory:
-    """Maps a keyed digest of login and password to the grant they gave; the password itself is not kept."""
+    """Maps a keyed digest of login and password to the resulting grant; the password itself is not stored."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -25,13 +25,13 @@ class Memory:
         self._grants: OrderedDict[bytes, tuple[float, Grant]] = OrderedDict()
 
     def recall(self, login: str, password: str) -> Grant | None:
-        """The grant that was remembered, if that is not too long ago."""
+        """Return the cached grant, unless it has expired."""
         with self._lock:
             until, grant = self._grants.get(self._digest(login, password), (0.0, None))
         return grant if until > self._clock() else None
 
     def keep(self, login: str, password: str, grant: Grant) -> None:
-        """Remember; the oldest are forgotten first."""
+        """Store a grant; the oldest entries are evicted first."""
         with self._lock:
             self._grants[self._digest(login, password)] = (self._clock() + LIFE, grant)
             while len(self._grants) > MOST:

@@ -1,4 +1,4 @@
-"""Passwords and secrets, kept only as argon2id hashes."""
+"""Passwords and secrets, stored only as argon2id hashes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +11,20 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from climate.domain.errors import InvalidInput, TooManyRequests
 
 SHORTEST, LONGEST = 8, 128
-"""Characters of a password."""
+"""Limits of the length of a password, in characters."""
 
 BUSY = "Too many passwords are being verified; try again in a second"
 
 
 PATIENCE = 1.0
-"""Longest time that a sign-in waits for its turn, in seconds."""
+"""Longest time in seconds that a sign-in waits for its turn."""
 
 
 class Passwords:
-    """Hashes and verifies; a hash takes 64 MiB for some 50 ms, so that a process makes few at once.
+    """Hashes and verifies passwords; a hash takes 64 MiB for about 50 ms, so their number at once is limited.
 
-    `at_once` of them are under way, `waiting` more wait for their turn, and the others are refused: sign-ins never
-    take all threads of a process from those who have signed in.
+    `at_once` run concurrently, `waiting` more wait for their turn, and others are refused. Sign-ins therefore never
+    occupy all threads of a process.
     """
 
     def __init__(self, hasher: PasswordHasher | None = None, at_once: int = 2, waiting: int = 2) -> None:
@@ -34,7 +34,7 @@ class Passwords:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """The turn of one sign-in to have a password verified; TooManyRequests when too many others wait for theirs."""
+        """Hold a turn in which to verify a password. Raise TooManyRequests when too many others wait."""
         if not self._seats.acquire(blocking=False):
             raise TooManyRequests(BUSY)
         try:
@@ -48,12 +48,15 @@ class Passwords:
             self._seats.release()
 
     def hash(self, password: str) -> str:
-        """The hash to keep; TooManyRequests as `turn`."""
+        """Return the hash to store. Raise TooManyRequests as `turn` does."""
         with self.turn():
             return self._hasher.hash(password)
 
     def verify(self, kept: str | None, password: str) -> bool:
-        """Whether `password` is the one whose hash is kept; takes as long when there is none.  Called in a turn."""
+        """Return whether `password` matches the stored hash, in constant time even if there is none.
+
+        Call it within a turn.
+        """
         fits = len(password) <= LONGEST
         against = kept if kept is not None and fits else self._nobodys
         try:
@@ -63,7 +66,7 @@ class Passwords:
         return kept is not None and fits
 
     def outdated(self, kept: str) -> bool:
-        """Whether the hash was made with weaker parameters than today's."""
+        """Return whether the hash was created with weaker parameters than the present ones."""
         return self._hasher.check_needs_rehash(kept)
 
     @cached_property
@@ -72,7 +75,7 @@ class Passwords:
 
 
 def check_new(password: object) -> str:
-    """A password that may be set; InvalidInput says what would be."""
+    """Return an acceptable new password. Raise InvalidInput that gives the rules."""
     if not isinstance(password, str) or not SHORTEST <= len(password) <= LONGEST:
         raise InvalidInput(f"password must be a text of {SHORTEST} to {LONGEST} characters")
     return password

@@ -6,7 +6,7 @@ from tempfile import NamedTemporaryFile
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all, and readable by its owner only, from its first byte on."""
+    """Write a file atomically, readable by its owner only from its first byte on."""
     with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
         file.write(text)
         file.flush()

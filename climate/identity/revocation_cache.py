@@ -1,4 +1,4 @@
-"""The time, and what is no longer believed, both at most a second old and without a statement per request."""
+"""Cache of the database's clock and of revocations, at most one second old, without SQL per request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from climate.identity.store.revocations import CREDENTIAL, PROJECT, TOKEN, USER,
 from climate.identity.tokens import Grant
 
 FRESH = 0.9
-"""Seconds for which what was read is used: with the reading itself, a revocation is seen within a second."""
+"""Lifetime of the cache in seconds; including the read itself, a revocation applies within a second."""
 
 TIDY = 60.0
-"""Seconds after which those that have expired are left out."""
+"""Seconds after which expired revocations are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one look at the database said."""
+    """Result of one read of the database."""
 
     looked: float
     reading: Reading
     revoked: Mapping[Key, Revocation]
     tidied: float
-    """When those that are not needed any more were last left out."""
+    """Time at which unneeded revocations were last dropped."""
     asked: object
-    """The call of `forget` that it came after."""
+    """Number of the call of `forget` that preceded it."""
 
     @property
     def now(self) -> datetime:
@@ -39,7 +39,7 @@ class View:
 
 
 class Watch:
-    """One per process; its clock is the database's, carried on by the process's own between two looks."""
+    """Revocation cache of a process; between two reads, the process's own clock extrapolates the database's clock."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = monotonic) -> None:
         self._engine = engine
@@ -49,12 +49,12 @@ class Watch:
         self._asked = object()
 
     def now(self) -> float:
-        """Seconds of the epoch, by the database's clock."""
+        """Return seconds of the epoch, by the database's clock."""
         view = self._look()
         return view.now.timestamp() + self._clock() - view.looked
 
     def check(self, grant: Grant) -> None:
-        """NotAuthenticated when the grant, or whom or what it names, was revoked after it was issued."""
+        """Raise NotAuthenticated when the grant, or a subject that it names, was revoked after it was issued."""
         revoked = self._look().revoked
         if not revoked:
             return
@@ -66,7 +66,7 @@ class Watch:
                 raise NotAuthenticated()
 
     def forget(self) -> None:
-        """Look again at the next question: what was revoked before this call is seen by it."""
+        """Read again at the next check, so that it sees all revocations before this call."""
         self._asked = object()
 
     def _look(self) -> View:
@@ -83,7 +83,7 @@ class Watch:
         return view.asked is self._asked and self._clock() - view.looked < FRESH
 
     def _read(self, last: View | None) -> View:
-        """What is so now; only what was written since the last look is read."""
+        """Return the present state; read only what was written since the last read."""
         looked, asked = self._clock(), self._asked
         with connections.reading(self._engine) as conn:
             reading = revocations.read(conn, last.reading.seen if last else None)
@@ -98,7 +98,7 @@ class Watch:
 
 
 def _merged(revoked: Mapping[Key, Revocation], found: Iterable[Revocation]) -> dict[Key, Revocation]:
-    """Both; of two of one subject the later."""
+    """Merge both; keep the later of two entries of one subject."""
     merged = dict(revoked)
     for one in found:
         known = merged.get(one.key)
@@ -108,7 +108,7 @@ def _merged(revoked: Mapping[Key, Revocation], found: Iterable[Revocation]) -> d
 
 
 def _tidied(revoked: Mapping[Key, Revocation], now: datetime) -> dict[Key, Revocation]:
-    """Those that are in force and say more than what was revoked of their owner since."""
+    """Return the entries that are in force and not covered by a later revocation of their owner."""
 
     def needed(one: Revocation) -> bool:
         owners = revoked.get((USER, one.owner)) if one.owner else None

@@ -1,4 +1,4 @@
-"""What the verbs of identity work with."""
+"""Dependencies of the operations of identity."""
 
 from dataclasses import dataclass, field
 
@@ -21,23 +21,26 @@ class Identity:
 
     engine: Engine
     token_seconds: float
-    """Life of a token."""
+    """Lifetime of a token in seconds."""
     keys: KeyRing
     watch: Watch
     passwords: Passwords = field(default_factory=Passwords)
     memory: Memory = field(default_factory=Memory)
 
     def authenticate(self, headers: Headers, address: str = "") -> Caller:
-        """Who sends these headers; NotAuthenticated when they prove nobody, InvalidInput when they contradict."""
+        """Return the caller of these headers.
+
+        Raise NotAuthenticated without valid proof, InvalidInput if headers contradict.
+        """
         return self.grant(headers, address).caller()
 
     def grant(self, headers: Headers, address: str = "") -> Grant:
-        """The same, with how and until when."""
+        """Return the grant of these headers, with method and expiry."""
         return authentication.grant(self, headers, address)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
-        """Believe no token any more that names the subject and was issued until now: within a second, everywhere.
+        """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.
 
-        `owner`: the user whose token or credential it is.
+        `owner` is the user whose token or credential it is.
         """
         revocations.add(conn, kind, subject, self.token_seconds + 60, owner)

@@ -1,14 +1,12 @@
-"""Signing in: a proof and a scope in, a grant out.
+"""Sign-in: a proof and a scope in, a grant out.
 
-No token may outlive a change that revokes it.  The moment of issue is read
-before the user is, and the user is read waiting for changes that are under
-way; every change locks the user's row before it writes down the moment of
-revocation.  So whoever signs in either sees the change or is older than it.
+No token may survive a change that revokes it. The time of issue is read before the user, and the user is read with a
+lock that waits for concurrent changes. Every change locks the user's row before it records the time of revocation. A
+sign-in therefore either sees the change or has an earlier time of issue.
 
-Failures are counted before and again in the turn in which the password is
-verified, and a failure is written down before that turn ends: however many
-come at once, one login is tried once too often per turn at the most, and
-whoever has failed too often takes nobody's turn.
+Failures are counted before the turn in which the password is verified and again in it, and a failure is recorded before
+that turn ends. Concurrent attempts exceed the limit of a login by at most one per turn, and a blocked login takes no
+turn.
 """
 
 from dataclasses import replace
@@ -29,21 +27,21 @@ if TYPE_CHECKING:
     from climate.identity.service import Identity
 
 PER_LOGIN, PER_ADDRESS = 5, 20
-"""Failures within a minute from one address, for one login and for all; successes do not count."""
+"""Maximum failures within a minute from one address, for one login and for all; successes do not count."""
 
 GUESSED, PER_ADDRESS_GUESSED = 30, 2
-"""A login that failed GUESSED times within ten minutes, from wherever, is being guessed.
+"""Failures within ten minutes, from any address, after which a login counts as being guessed.
 
-Then each address may fail so often with it within ten minutes. The right password is taken from any address that
-has not, so that nobody can lock a user out.
+Then each address has its own limit of failures for it within ten minutes. An address below that limit can still sign
+in, so that nobody can lock a user out.
 """
 
 UNSCOPED = Who()
-"""The scope of whoever wants no project."""
+"""Scope of a token without a project."""
 
 
 def by_password(identity: "Identity", who: Who, password: str, scope: Who | None, address: str) -> Grant:
-    """The grant of a user with that password; `scope` None stands for the user's default project."""
+    """Return the grant of a user with that password; `scope` None stands for the user's default project."""
     with reading(identity.engine) as conn:
         named = users.find(conn, who)
         login = f"user:{named.id if named else who.id or who.name}"
@@ -63,25 +61,25 @@ def by_password(identity: "Identity", who: Who, password: str, scope: Who | None
 
 
 def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
-    """The grant of whoever holds a valid token, for another project; it ends when the old one does."""
+    """Return the grant of the holder of a valid token, for another project; it expires with the old token."""
     if old.credential_id:
         raise Forbidden("A token of an application credential cannot be exchanged for another")
     with identity.engine.begin() as conn:
         issued = revocations.clock(conn)
         found = users.for_sign_in(conn, Who(id=old.user_id))
-    # A change before that may have revoked the old token after the last look; the new one would be younger than it.
+    # An earlier change may have revoked the old token after the last read; the new token would be issued after it.
     identity.watch.forget()
     identity.watch.check(old)
     user = _present(found and found[0])
     fresh = _begin(identity, user, "token", issued)
     methods = tuple(dict.fromkeys((*old.methods, "token")))
-    # The first token of the chain stays in: whoever revokes it revokes all that came from it.
+    # Keep the first audit id of the chain, so that its revocation covers all tokens derived from it.
     audits = tuple(dict.fromkeys((*fresh.audit_ids, *old.audit_ids[:7], old.audit_ids[-1])))
     return _scoped(identity, user, scope, replace(fresh, methods=methods, audit_ids=audits, expires_at=old.expires_at))
 
 
 def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str, address: str) -> Grant:
-    """The grant of an application credential, named by id or by name and owner."""
+    """Return the grant of an application credential, given by id, or by name and owner."""
     with reading(identity.engine) as conn:
         named = users.find(conn, owner) if owner else None
         owner_id = named.id if named else None
@@ -105,7 +103,7 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
 
 
 def sign_out(identity: "Identity", grant: Grant) -> None:
-    """Revoke the token of a grant: within a second, no process believes it any more."""
+    """Revoke the token of a grant; every process refuses it within a second."""
     with identity.engine.begin() as conn:
         identity.revoke(conn, TOKEN, grant.audit_ids[0], grant.user_id)
     identity.watch.forget()
@@ -168,7 +166,7 @@ def _check_attempts(conn: Connection, login: str, address: str) -> None:
 
 
 def network_of(address: str) -> str:
-    """Return what failures are counted by: the address, or the /64 of an IPv6 one, all of which one machine may use."""
+    """Return the key by which failures are counted: the address, or the /64 of an IPv6 address."""
     try:
         known = ip_address(address)
     except ValueError:
@@ -185,7 +183,7 @@ def _failed(identity: "Identity", login: str, address: str) -> NoReturn:
 
 
 def _rehash(identity: "Identity", user_id: str, password: str, kept: str) -> None:
-    """Only over the hash that was verified: the password may have been changed in the meantime."""
+    """Replace only the hash that was verified: the password may have been changed in the meantime."""
     fresh = identity.passwords.hash(password)
     with identity.engine.begin() as conn:
         users.replace_hash(conn, user_id, kept, fresh)

@@ -1,4 +1,4 @@
-"""Tokens: a grant, sealed; whoever holds the keys can read it back without asking anybody."""
+"""Tokens: sealed grants, which every process with the keys can read without SQL."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from climate.domain.policy import Caller
 from climate.identity.keys import KeyRing
 
 LONGEST = 4096
-"""Characters of a token."""
+"""Maximum length of a token in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who has signed in how, to which project, with which roles.  Times: seconds of the epoch."""
+    """User, method, project and roles of a sign-in. Times are seconds of the epoch."""
 
     user_id: str
     user_name: str
@@ -29,12 +29,12 @@ class Grant:
     roles: tuple[str, ...] = ()
     credential_id: str = ""
     restricted: bool = False
-    """Signed in with a credential that may not make others."""
+    """True for a sign-in with a credential that may not create others."""
     audit_ids: tuple[str, ...] = field(default_factory=lambda: (token_urlsafe(16),))
-    """Its own, then those of the tokens it was made from."""
+    """Audit id of the token, then those of the tokens it was derived from."""
 
     def caller(self) -> Caller:
-        """The caller that the rest of climate knows."""
+        """Return the caller, as the rest of climate uses it."""
         return Caller(
             user_id=self.user_id,
             project_id=self.project_id,
@@ -45,14 +45,17 @@ class Grant:
 
 
 def seal(keys: KeyRing, grant: Grant) -> str:
-    """The token that stands for `grant`."""
+    """Return the token of `grant`."""
     values = [getattr(grant, name) for name in Grant.__dataclass_fields__]
     data = json.dumps(values, separators=(",", ":")).encode()
     return keys.fernet().encrypt_at_time(data, int(grant.issued_at)).decode()
 
 
 def unseal(keys: KeyRing, token: str, now: float, life: float) -> Grant:
-    """The grant in a token; NotAuthenticated, always in the same words, when it is forged, broken or too old."""
+    """Return the grant in a token.
+
+    Raise NotAuthenticated, always with the same text, when it is forged, broken or expired.
+    """
     data = _opened(keys, token, now, life)
     values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in json.loads(data)]
     grant = Grant(*values)
@@ -64,7 +67,7 @@ def unseal(keys: KeyRing, token: str, now: float, life: float) -> Grant:
 def _opened(keys: KeyRing, token: str, now: float, life: float) -> bytes:
     if len(token) > LONGEST or not token.isascii():
         raise NotAuthenticated()
-    for look_now in (False, True):  # another process may have made a key just now
+    for look_now in (False, True):  # another process may have just created a key
         try:
             fernet = keys.fernet(look_now=look_now)
             return fernet.decrypt_at_time(token.encode(), int(life) + 1, int(now))

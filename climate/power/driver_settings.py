@@ -1,4 +1,4 @@
-"""What the settings of several drivers have in common, and the last look at them before they are used."""
+"""Common settings of drivers, and their validation before use."""
 
 import re
 from ipaddress import IPv6Address
@@ -15,7 +15,7 @@ _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*", re.ASCII)
 
 
 def is_machine(text: str) -> bool:
-    """Whether this can be the name or the address of a machine; IPv6 stands without brackets."""
+    """Return whether this can be the name or the address of a machine; IPv6 has no brackets."""
     if ":" not in text:
         return bool(_NAME.fullmatch(text))
     try:
@@ -25,7 +25,7 @@ def is_machine(text: str) -> bool:
 
 
 class PowerSettings(Schema):
-    """What every driver may be told."""
+    """Settings that every driver accepts."""
 
     timeout_seconds = fields.Float(
         load_default=TIMEOUT_SECONDS,
@@ -35,10 +35,10 @@ class PowerSettings(Schema):
 
 
 def accepted(schema: type[Schema], target: Target) -> dict[str, Any]:
-    """The settings and secrets of a host in one, defaults filled in; PowerRefused says which cannot be used.
+    """Return the settings and secrets of a host merged, with defaults. Raise PowerRefused that names the unusable ones.
 
-    They were looked at when they were given.  They come from elsewhere now,
-    and go into addresses and commands.  No message of the schemas repeats a value.
+    They were validated when they were set, but are read from storage now and go into addresses and commands. No message
+    of the schemas repeats a value.
     """
     try:
         loaded: dict[str, Any] = schema().load({**target.settings, **target.secrets})

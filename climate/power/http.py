@@ -1,7 +1,6 @@
-"""A short talk with a controller over HTTP, which is not trusted: it ends in time, and reads little.
+"""HTTP sessions with an untrusted controller, with a total time-out and a size limit.
 
-What a controller answers is never repeated in an error: it may say anything,
-what it was sent included.
+Errors never repeat the answer of a controller: it may contain anything, including what was sent.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from climate import exception_chain
 from climate.power import PowerError, PowerRefused
 
 MOST_BYTES = 1 << 20
-"""Longest answer that is read."""
+"""Maximum size of an answer in bytes."""
 
 NEVER = {
     401: "does not accept the user name or the password",
@@ -27,14 +26,14 @@ NEVER = {
     405: "knows no such request",
     410: "knows no such system any more",
 }
-"""Answers that will be the same next time.  400 is none: some give it while a machine is on its way."""
+"""Statuses that a retry does not change. 400 is not among them: some controllers send it during a power change."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """Whom to talk to, on behalf of which host, and for how many seconds in all."""
+    """Address of a controller, its host, and the total time-out in seconds."""
 
     host: str
     address: str
@@ -47,14 +46,14 @@ class Controller:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class Session:
     """A connection to a controller, for one call of a driver."""
 
     controller: Controller
     client: httpx.AsyncClient
 
     async def get(self, path: str) -> Mapping[str, Any]:
-        """The resource of that path."""
+        """Return the resource of that path."""
         body = await self._send("GET", path, None)
         try:
             said = json.loads(body)
@@ -65,7 +64,7 @@ class Talk:
         return said
 
     async def post(self, path: str, body: Mapping[str, str]) -> None:
-        """Ask for an action.  What is said to it does not matter, once it is taken."""
+        """Request an action. The body of a successful answer is ignored."""
         await self._send("POST", path, body)
 
     async def _send(self, method: str, path: str, body: Mapping[str, str] | None) -> bytes:
@@ -85,11 +84,11 @@ class Talk:
         if 300 <= status < 400:
             raise PowerRefused(f"{self.controller} knows this system by another address or path (HTTP {status})")
         if status >= 400:
-            raise PowerError(f"{self.controller} could not do it (HTTP {status})")
+            raise PowerError(f"{self.controller} could not carry out the request (HTTP {status})")
 
 
-def talk(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
-    """What `about` comes to; PowerError when the talk is not over in time or breaks off."""
+def run_session(controller: Controller, about: Callable[[Session], Awaitable[T]]) -> T:
+    """Return the result of `about`. Raise PowerError on a time-out or a broken connection."""
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(_in_time(controller, about))
@@ -98,12 +97,12 @@ def talk(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
     except (httpx.HTTPError, OSError) as error:
         raise _reason(controller, error) from None
     finally:
-        # Unlike asyncio.run, this does not wait for a name that is still being looked up.
+        # Unlike asyncio.run, this does not wait for a pending name resolution.
         loop.close()
 
 
-async def _in_time(controller: Controller, about: Callable[[Talk], Awaitable[T]]) -> T:
-    # The time-outs of the client are for each read: who drips would never be late.
+async def _in_time(controller: Controller, about: Callable[[Session], Awaitable[T]]) -> T:
+    # The client's time-outs apply to each read, so a slow sender would never exceed them.
     async with (
         asyncio.timeout(controller.seconds),
         httpx.AsyncClient(
@@ -113,11 +112,11 @@ async def _in_time(controller: Controller, about: Callable[[Talk], Awaitable[T]]
             headers={"Accept-Encoding": "identity"},
         ) as client,
     ):
-        return await about(Talk(controller, client))
+        return await about(Session(controller, client))
 
 
 def _trust(controller: Controller) -> ssl.SSLContext | bool:
-    """What to check certificates by; PowerRefused when the file of authorities cannot be used."""
+    """Return the TLS context. Raise PowerRefused when the file of certificate authorities is unusable."""
     if isinstance(controller.verify, bool):
         return controller.verify
     try:
@@ -131,14 +130,14 @@ def _trust(controller: Controller) -> ssl.SSLContext | bool:
 
 
 def _reason(controller: Controller, error: BaseException) -> PowerError:
-    """What went wrong, in words that are ours or the system's."""
+    """Return the cause of a failure, in the words of this module or of the system."""
     for cause in exception_chain.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return PowerRefused(f"the certificate of {controller} is not accepted: {cause.verify_message}")
         if isinstance(cause, ssl.SSLError):
-            return PowerError(f"{controller} cannot be talked to by TLS: {cause.reason}")
+            return PowerError(f"{controller} failed in TLS: {cause.reason}")
     if isinstance(error, httpx.RemoteProtocolError):
-        return PowerError(f"{controller} breaks off, or does not speak HTTP")
+        return PowerError(f"{controller} closed the connection, or does not speak HTTP")
     system = next(
         (cause.strerror for cause in exception_chain.of(error) if isinstance(cause, OSError) and cause.strerror), ""
     )

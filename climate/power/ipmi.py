@@ -1,8 +1,7 @@
-"""Machines whose management controller speaks IPMI 2.0 over the network, by the program ipmitool.
+"""Machines with an IPMI 2.0 controller on the network, through the program ipmitool.
 
-It gets the password in its environment, never in its arguments, which all
-users of the machine can read, and is killed when it takes too long.  What it
-prints is not repeated in errors.
+ipmitool gets the password in its environment, never in its arguments, which all users of the machine can read. It is
+killed when it takes too long. Errors do not repeat its output.
 """
 
 import os
@@ -23,7 +22,7 @@ from climate.power.driver_settings import PowerSettings, accepted, is_machine
 
 PROGRAM = "ipmitool"
 VERBS = {"on": "on", "off": "soft", "hard off": "off"}
-"""Words of `chassis power` by what is wanted."""
+"""Arguments of `chassis power` by requested state."""
 STATES = {"chassis power is on": ON, "chassis power is off": OFF}
 
 SUITE = "does not take this cipher suite"
@@ -38,7 +37,7 @@ REFUSALS: Mapping[str, str] = {
     "invalid confidentiality algorithm": SUITE,
     "is not what we requested": SUITE,
 }
-"""What ipmitool says where another try is no use, and what it means."""
+"""Texts of ipmitool for which a retry is useless, and their meaning."""
 
 _USER = re.compile(r"[A-Za-z0-9_.@][A-Za-z0-9_.@-]{0,15}\Z", re.ASCII)
 _PASSWORD = re.compile(r"[\x20-\x7e]{1,20}\Z", re.ASCII)
@@ -50,7 +49,7 @@ def _is_machine(text: str) -> None:
 
 
 class IpmiSettings(PowerSettings):
-    """Where the controller is found, and who asks."""
+    """Address and credentials of the controller."""
 
     address = fields.String(
         required=True,
@@ -82,7 +81,7 @@ class IpmiSettings(PowerSettings):
 
 @dataclass(frozen=True)
 class IpmiDriver:
-    """Asks anew each time, and remembers nothing in the folder."""
+    """Runs ipmitool for each call, and keeps no state in the folder."""
 
     folder: Path
     program: str = PROGRAM
@@ -116,7 +115,7 @@ class IpmiDriver:
 
 @dataclass(frozen=True)
 class Session:
-    """One call of the driver: as many runs of ipmitool as it takes, and one time-out for all of them."""
+    """One call of the driver: any number of runs of ipmitool, with one total time-out."""
 
     host: str
     argv: tuple[str, ...]
@@ -128,22 +127,24 @@ class Session:
         return f"the controller of {self.host}"
 
     def state(self) -> str:
-        """ON or OFF: IPMI knows nothing between."""
+        """Return ON or OFF: IPMI has no state between."""
         said = [line.strip().lower() for line in self.power("status").splitlines()]
         for line, state in STATES.items():
             if line in said:
                 return state
-        raise PowerError(f"{self} does not say whether the machine is on")
+        raise PowerError(f"{self} does not report the power state")
 
     def power(self, verb: str) -> str:
-        """What ipmitool prints when it has done it."""
+        """Return the output of ipmitool."""
         status, said = self._run("chassis", "power", verb)
         if status == 0:
             return said
         for words, meaning in REFUSALS.items():
             if words in said.lower():
                 raise PowerRefused(f"{self} {meaning}")
-        raise PowerError(f"{self} cannot be reached, or could not do it (ipmitool ended with status {status})")
+        raise PowerError(
+            f"{self} cannot be reached, or could not carry out the request (ipmitool ended with status {status})"
+        )
 
     def _run(self, *words: str) -> tuple[int, str]:
         environment = {"IPMI_PASSWORD": self.password, "LC_ALL": "C"}
@@ -171,6 +172,6 @@ class Session:
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
-    """Kill the program and what it has started, unless it is through."""
+    """Kill the program and its children, unless it has ended."""
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)

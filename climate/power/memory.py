@@ -1,8 +1,7 @@
-"""A machine that only pretends: for tests and for the demo, whose processes must agree on it.
+"""Simulated machines, for tests and for the demo, shared by all its processes.
 
-What becomes of a machine is kept in a file of its host's name; one that was
-never asked for anything is on.  Like a real one it takes a moment, and can be
-told to be in trouble.
+The state of a machine is in a file named like its host; a machine without a file is on. A power change takes some time,
+and faults can be injected.
 """
 
 import fcntl
@@ -25,21 +24,21 @@ from climate.power.driver_settings import PowerSettings, accepted
 
 
 class Trouble(StrEnum):
-    """What a machine can be told to be in."""
+    """Faults that can be injected into a machine."""
 
     NONE = ""
     FAILS = "fails"
-    """Its supply says that it cannot."""
+    """The supply reports an error."""
     HANGS = "hangs"
-    """Its supply does not answer in time."""
+    """The supply does not answer in time."""
     REFUSES = "refuses"
-    """Its supply refuses the user."""
+    """The supply refuses the user."""
     STUCK = "stuck"
-    """It takes every request and follows none, unless its power is cut."""
+    """The supply accepts every request and carries out none, unless power is cut."""
 
 
 class MemorySettings(PowerSettings):
-    """How long a machine takes."""
+    """Durations of power changes of a machine."""
 
     boot_seconds = fields.Float(load_default=2.0, validate=validate.Range(0, 3600))
     shutdown_seconds = fields.Float(load_default=1.0, validate=validate.Range(0, 3600))
@@ -48,15 +47,15 @@ class MemorySettings(PowerSettings):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is kept of one: where it is bound, and when it is there, in seconds since 1970."""
+    """State of a machine: its target, and when it gets there, in seconds since 1970."""
 
     is_on: bool = True
     settled_at: float = 0.0
     trouble: Trouble = Trouble.NONE
     switches: int = 0
-    """How often it has begun to change."""
+    """Number of power changes that have begun."""
     token: int = 0
-    """The highest under which it was asked to be on or off."""
+    """Highest token of a power request."""
 
     def state(self, now: float) -> str:
         if now < self.settled_at:
@@ -64,7 +63,7 @@ class Machine:
         return ON if self.is_on else OFF
 
     def asked(self, is_on: bool, now: float, seconds: float, *, hard: bool) -> "Machine":
-        """The machine once it was asked to be on or off, and will be within so many seconds."""
+        """Return the machine after a power request that takes effect within so many seconds."""
         due = now + seconds
         if self.is_on is is_on and self.settled_at <= due:
             return self
@@ -75,12 +74,12 @@ class Machine:
 
 @dataclass
 class MemoryDriver:
-    """Any number of drivers over one folder know the same machines."""
+    """Driver of simulated machines; all drivers over one folder share them."""
 
     folder: Path
     now: Callable[[], float] = time.time
     calls: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=1000))
-    """(verb, host) of what was last asked of this object, in order."""
+    """(method, host) of the latest calls of this object, in order."""
 
     schema: ClassVar[type[Schema]] = MemorySettings
     secrets: ClassVar[frozenset[str]] = frozenset({"password"})
@@ -99,12 +98,12 @@ class MemoryDriver:
         self._ask("hard off" if hard else "off", target, is_on=False)
 
     def machine(self, host: str) -> Machine:
-        """What is kept of a machine."""
+        """Return the state of a machine."""
         with self._locked():
             return self._read(host)
 
     def tell(self, host: str, trouble: Trouble) -> None:
-        """Let a machine be in trouble from now on, in all processes; NONE: let it be well again."""
+        """Inject a fault into a machine, in all processes; NONE removes it."""
         with self._locked():
             self._write(host, replace(self._read(host), trouble=trouble))
 
@@ -122,14 +121,14 @@ class MemoryDriver:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One at a time over the folder, among threads and processes; PowerError when it cannot be used."""
+        """Hold the lock of the folder among threads and processes. Raise PowerError when it is unusable."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with (self.folder / "lock").open("a") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 yield
         except OSError as error:
-            raise PowerError(f"the folder of pretended machines cannot be used: {error.strerror}") from error
+            raise PowerError(f"the folder of simulated machines cannot be used: {error.strerror}") from error
 
     def _path(self, host: str) -> Path:
         return self.folder / f"{quote(host, safe='', errors='surrogatepass')}.json"
@@ -141,7 +140,7 @@ class MemoryDriver:
         except FileNotFoundError:
             return Machine()
         except (ValueError, TypeError):
-            raise PowerError(f"what is kept of the pretended machine {host} cannot be read") from None
+            raise PowerError(f"the state of the simulated machine {host} cannot be read") from None
 
     def _write(self, host: str, machine: Machine) -> None:
         with NamedTemporaryFile("w", dir=self.folder, prefix=".new-", delete=False) as file:
@@ -150,7 +149,7 @@ class MemoryDriver:
 
 
 def _answers(machine: Machine, host: str, timeout: float) -> None:
-    """Return where the machine's supply answers; the error that it gives otherwise."""
+    """Raise the error of the machine's fault, if it has one that keeps the supply from answering."""
     match machine.trouble:
         case Trouble.FAILS:
             raise PowerError(f"the power supply of {host} failed")

@@ -1,7 +1,6 @@
-"""Machines whose management controller speaks Redfish: one resource to read, one action to ask for.
+"""Machines with a Redfish controller: one resource to read, one action to request.
 
-DMTF DSP0268, ComputerSystem: `PowerState`, and `#ComputerSystem.Reset` with
-the kinds of reset that this system takes.
+DMTF DSP0268, ComputerSystem: `PowerState`, and `#ComputerSystem.Reset` with the reset types that this system allows.
 """
 
 import re
@@ -13,16 +12,16 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from climate.power import OFF, ON, UNKNOWN, PowerError, PowerRefused, Target
 from climate.power.driver_settings import PowerSettings, accepted, is_machine
-from climate.power.http import Controller, Talk, talk
+from climate.power.http import Controller, Session, run_session
 
 STATES = {"On": ON, "Off": OFF}
-"""All others are between these two, or something else."""
+"""Known states; all others count as between them."""
 
 NOTHING_TO_ASK = {"on": ("On", "PoweringOn"), "off": ("Off", "PoweringOff"), "hard off": ("Off",)}
-"""States by what is wanted."""
+"""States in which there is nothing to request, by requested state."""
 
 RESETS = {"on": ("On", "ForceOn"), "off": ("GracefulShutdown",), "hard off": ("ForceOff",)}
-"""Kinds of reset by what is wanted: the first that a system takes.  PushPowerButton may do either, hence neither."""
+"""Reset types by requested state, in order of preference. PushPowerButton may do either and is used for neither."""
 
 ACTION = "#ComputerSystem.Reset"
 ALLOWED = "ResetType@Redfish.AllowableValues"
@@ -31,7 +30,7 @@ _ADDRESS = re.compile(
     r"https?://(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]|([A-Za-z0-9.-]+))(?::([0-9]{1,5}))?/?\Z", re.ASCII
 )
 _PATH = re.compile(r"(?:/[A-Za-z0-9_.~%$()'+,;=:@-]+)+/?\Z", re.ASCII)
-# No control characters, and no halves of characters.
+# No control characters, and no surrogates.
 _USER = re.compile(r"[^\x00-\x1f\x7f:\ud800-\udfff]{1,255}\Z")
 _PASSWORD = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,255}\Z")
 
@@ -40,20 +39,20 @@ def _is_address(text: str) -> None:
     match = _ADDRESS.match(text)
     v6, name, port = match.groups() if match else (None, None, None)
     if not is_machine(v6 or name or "") or not 0 < int(port or 443) < 65536:
-        raise ValidationError("It must be like https://bmc.example or https://192.0.2.7:8443, and nothing more.")
+        raise ValidationError("It must be a URL without a path, such as https://bmc.example or https://192.0.2.7:8443.")
 
 
 class Verify(fields.Field[bool | str]):
-    """Whether to check certificates, or the path of a file with the authorities to check them by."""
+    """Certificate verification: true, false, or the path of a file of certificate authorities."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bool | str:
         if isinstance(value, bool) or (isinstance(value, str) and value.startswith("/") and value.isprintable()):
             return value
-        raise ValidationError("It must be true, false, or the path of a file with certificates, from / on.")
+        raise ValidationError("It must be true, false, or the absolute path of a file of certificates.")
 
 
 class RedfishSettings(PowerSettings):
-    """Where the system is found, and who asks."""
+    """Address and credentials of the system."""
 
     address = fields.String(
         required=True,
@@ -81,21 +80,21 @@ class RedfishSettings(PowerSettings):
 
 
 class RedfishDriver:
-    """Asks anew each time, and remembers nothing."""
+    """Reads the resource for each call, and keeps no state."""
 
     schema: ClassVar[type[Schema]] = RedfishSettings
     secrets: ClassVar[frozenset[str]] = frozenset({"password"})
 
     def __init__(self, folder: Path) -> None:
-        """As all drivers are made; this one keeps nothing in the folder."""
+        """Create the driver; it keeps nothing in the folder."""
 
     def state(self, target: Target) -> str:
         controller, path = _found(target)
 
-        async def look(talk: Talk) -> str:
-            return STATES.get(_state(await talk.get(path)), UNKNOWN)
+        async def look(session: Session) -> str:
+            return STATES.get(_state(await session.get(path)), UNKNOWN)
 
-        return talk(controller, look)
+        return run_session(controller, look)
 
     def on(self, target: Target) -> None:
         _reset(target, "on")
@@ -105,7 +104,7 @@ class RedfishDriver:
 
 
 def _found(target: Target) -> tuple[Controller, str]:
-    """The controller of a host, and the path of its system there."""
+    """Return the controller of a host, and the path of its system there."""
     given = accepted(RedfishSettings, target)
     user = (given["username"], given["password"])
     address = given["address"].rstrip("/")
@@ -115,29 +114,29 @@ def _found(target: Target) -> tuple[Controller, str]:
 def _reset(target: Target, wanted: str) -> None:
     controller, path = _found(target)
 
-    async def ask(talk: Talk) -> None:
-        system = await talk.get(path)
+    async def ask(session: Session) -> None:
+        system = await session.get(path)
         if _state(system) not in NOTHING_TO_ASK[wanted]:
             where, kind = _action(system, wanted, controller)
-            await talk.post(where, {"ResetType": kind})
+            await session.post(where, {"ResetType": kind})
 
-    talk(controller, ask)
+    run_session(controller, ask)
 
 
 def _state(system: Mapping[str, Any]) -> str:
-    """The state in the service's own word; empty when it says none."""
+    """Return the PowerState of the service, or an empty text if there is none."""
     state = system.get("PowerState")
     return state if isinstance(state, str) else ""
 
 
 def _action(system: Mapping[str, Any], wanted: str, controller: Controller) -> tuple[str, str]:
-    """(path, kind) of the reset to ask for; PowerRefused when this system takes none of those kinds."""
+    """Return (path, type) of the reset action. Raise PowerRefused when this system allows no suitable type."""
     actions = system.get("Actions")
     action = actions.get(ACTION) if isinstance(actions, dict) else None
     path = action.get("target") if isinstance(action, dict) else None
-    # A path and nothing else: the password goes wherever this leads.
+    # Only a path is accepted, because the password goes to the resulting address.
     if not isinstance(action, dict) or not isinstance(path, str) or not _PATH.match(path):
-        raise PowerError(f"{controller} does not say by what path its system is reset")
+        raise PowerError(f"{controller} names no path for the reset of its system")
     allowed = action.get(ALLOWED)
     for kind in RESETS[wanted]:
         if not isinstance(allowed, list) or kind in allowed:

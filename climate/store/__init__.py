@@ -1,1 +1,1 @@
-"""Where the engine's SQL lives.  Every function takes a connection; none commits."""
+"""SQL of the engine. Every function takes a connection; none commits."""

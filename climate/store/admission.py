@@ -1,4 +1,4 @@
-"""The rules that a request for a lease is judged by, read together: a create has few statements to spare."""
+"""Admission rules for a lease request, read in one statement to keep the number of statements of a create low."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
 from climate.store.limits import DEFAULT, Rule
 
-# The empty text of the default limits sorts first: a project's own replace them.
+# The empty text of the default limits sorts first, so that a project's own limits replace them.
 _RULES = text("""
     SELECT clock_timestamp() AS time,
         (SELECT coalesce(jsonb_agg(jsonb_build_array(project_id, name, value) ORDER BY project_id), '[]')
@@ -22,17 +22,17 @@ _RULES = text("""
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one project at one moment."""
+    """Rules of one project at one moment."""
 
     time: datetime
     """The database's clock."""
     limits: Mapping[Limit, Rule]
     terms: Mapping[str, Any]
-    """What an admin has set for the reservation pool; None: nothing."""
+    """Settings of an administrator for the reservation pool; None if there are none."""
 
 
 def read(conn: Connection, project_id: str) -> Rules:
-    """Read the clock, the limits of a project and the terms of the reservation pool; one statement."""
+    """Read the clock, the limits of a project and the settings of the reservation pool in one statement."""
     given = {"default": DEFAULT, "project_id": project_id, "pool": Pool.RESERVATION}
     row = conn.execute(_RULES, given).one()
     limits = {Limit(name): Rule(whose, Limit(name), value) for whose, name, value in row.limits}

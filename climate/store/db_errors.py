@@ -1,4 +1,4 @@
-"""What an error of the database means to whoever asked."""
+"""Classification of database errors."""
 
 import psycopg
 from sqlalchemy import exc
@@ -7,17 +7,18 @@ from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalErr
 from climate.domain.errors import DiskFull
 
 ERRORS = (exc.SQLAlchemyError, psycopg.Error)
-"""Whatever the database or the way to it may raise."""
+"""Errors that the database or its connection may raise."""
 
 PASSING = frozenset({"40001", "40P01", "23P01", "55P03", "57014", "25P03", "25006", "57P01", "57P02", "57P03", "53300"})
-"""Serialization, deadlock, exclusion, lock and statement time-outs, server read-only, ending or full."""
+"""Transient errors: serialization, deadlock, exclusion, lock and statement time-outs, server read-only, ending or full.
+"""
 
 NO_ROOM = "53100"
-"""Postgres cannot write: its disk is full."""
+"""Errors of a server whose disk is full."""
 
 
 def disk_full(error: BaseException) -> bool:
-    """The disk of the database is full: nothing was changed, and another try is in vain until there is room."""
+    """Return whether the disk of the database is full: nothing was changed, and a retry fails until there is space."""
     if isinstance(error, DiskFull):
         return True
     if isinstance(error, DBAPIError):
@@ -26,27 +27,27 @@ def disk_full(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The name of an error for the log; a full disk is called so."""
+    """Return the name of an error for the log; a full disk has its own name."""
     return "the disk of the database is full" if disk_full(error) else type(error).__name__
 
 
 def passing(error: BaseException) -> bool:
-    """The same request may well succeed shortly: the database was away, too busy, or two got into each other's way."""
+    """Return whether a retry may succeed shortly: the database was away or too busy, or transactions conflicted."""
     if isinstance(error, exc.TimeoutError | OperationalError | InterfaceError | psycopg.OperationalError):
         return True
     return isinstance(error, DBAPIError) and (error.connection_invalidated or sqlstate(error) in PASSING)
 
 
 def unusable_value(error: BaseException) -> bool:
-    """A value can not be stored: too large a number, a text that is no text."""
+    """Return whether a value cannot be stored: too large a number, or an invalid text."""
     return isinstance(error, DataError | psycopg.DataError)
 
 
 def sqlstate(error: DBAPIError) -> str:
-    """The five characters by which Postgres names its errors, or an empty text."""
+    """Return the SQLSTATE of an error, or an empty text."""
     return getattr(error.orig, "sqlstate", None) or ""
 
 
 def constraint(error: DBAPIError) -> str:
-    """The name of the constraint that was violated, or an empty text."""
+    """Return the name of the violated constraint, or an empty text."""
     return getattr(getattr(error.orig, "diag", None), "constraint_name", None) or ""

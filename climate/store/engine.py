@@ -1,4 +1,4 @@
-"""Connections to Postgres, and its clock."""
+"""Connections to PostgreSQL, and its clock."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, select
 
 OPTIONS = (
     "-c timezone=UTC -c statement_timeout=5s -c lock_timeout=3s -c idle_in_transaction_session_timeout=30s "
-    # A concrete window lets the planner flip to reading a whole index: 190 ms instead of 0.1 (performance.md L6).
+    # With a concrete window the planner may choose a scan of a whole index: 190 ms instead of 0.1.
     "-c plan_cache_mode=force_generic_plan "
-    # The statements take milliseconds; compiling one takes a hundred where the estimates are off.
+    # The statements take milliseconds, but JIT compilation takes a hundred when the estimates are off.
     "-c jit=off"
 )
 
@@ -25,17 +25,17 @@ LINE: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""Of each connection, in seconds but for the last one in milliseconds: a database that vanished is missed soon."""
+"""Keepalive options of a connection, in seconds except the last in milliseconds, to detect a vanished database soon."""
 
 SERVER_LINE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10s"
-"""The same for the server's side: what a client that vanished has locked is free again soon."""
+"""The same options of the server, which release the locks of a vanished client soon."""
 
 UNSYNCED = "-c synchronous_commit=off"
 """Option of connections whose commits do not wait for the disk."""
 
 
 def connect(url: str, *, pool_size: int = 10, application: str = "climate", options: str = "") -> Engine:
-    """An engine for `url`: UTC, bounded statements, plans that do not depend on the window asked for."""
+    """Return an engine for `url`: UTC, statement time-outs, and plans that do not depend on the window."""
     engine = create_engine(
         url.replace("postgres://", "postgresql://", 1),
         pool_size=pool_size,
@@ -63,7 +63,7 @@ IN_TRANSACTION = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 def line(url: str, application: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection of its own for `url`, in no pool and no transaction: to listen, or to hold a lock."""
+    """Return a connection for `url` outside pool and transactions: to listen, or to hold a lock."""
     known: dict[str, Any] = dict(LINE)
     return psycopg.connect(url, autocommit=True, application_name=application, options=SERVER_LINE, **known)
 
@@ -72,7 +72,7 @@ _CLOCK = select(func.clock_timestamp())
 
 
 def database_time(conn: Connection) -> datetime:
-    """Now, by the database's clock, in UTC."""
+    """Return the present time of the database's clock, in UTC."""
     return conn.scalar(_CLOCK) or _never()
 
 
@@ -81,11 +81,10 @@ def _never() -> datetime:
 
 
 class PreparedConnection(psycopg.Connection[Any]):
-    """A connection that keeps its prepared statements when a transaction is rolled back.
+    """Connection that keeps its prepared statements when a transaction is rolled back.
 
-    Postgres keeps them too: PREPARE is not transactional.  psycopg deallocates
-    all of them, in case the transaction had changed the schema; then each
-    statement after a refused request would be parsed and planned again.
+    PostgreSQL keeps them too, because PREPARE is not transactional. psycopg deallocates all of them, in case the
+    transaction had changed the schema. Each statement after a refused request would then be parsed and planned again.
     """
 
     def rollback(self) -> None:
@@ -100,15 +99,14 @@ class PreparedConnection(psycopg.Connection[Any]):
 
 
 class Cursor(psycopg.Cursor[Any]):
-    """A cursor that describes the columns of its result when somebody looks at them.
+    """Cursor that describes the columns of its result on demand.
 
-    SQLAlchemy asks each result whether it has a description, and reads it for
-    the first one of a statement only.
+    SQLAlchemy asks each result whether it has a description, but reads it only for the first result of a statement.
     """
 
     @property
     def description(self) -> Any:
-        """The columns of the result; None when it has none."""
+        """Return the columns of the result, or None if it has none."""
         result = self.pgresult
         return Columns(self) if result is not None and result.nfields else super().description
 
@@ -118,7 +116,7 @@ class Cursor(psycopg.Cursor[Any]):
 
 
 class Columns(Sequence[Column]):
-    """The columns of the result that a cursor has now."""
+    """Columns of the current result of a cursor."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor

@@ -1,4 +1,4 @@
-"""Floating addresses that can be reserved: registered, shown, taken off the books."""
+"""Reservable floating IPs: add, get, list and remove."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from climate.store.tables.leases import in_force, leases, reservations
 
 @dataclass(frozen=True, slots=True)
 class FloatingIp:
-    """An address of a network outside, which the cloud leaves to reservations."""
+    """An address of an external network, which the cloud leaves to reservations."""
 
     id: UUID
     number: int
@@ -53,7 +53,7 @@ _REGISTERED: Select[Any] = select(*_COLUMNS).where(floating_ips.c.removed_at.is_
 
 
 def add(conn: Connection, network_id: str, subnet_id: str, address: str, now: datetime) -> FloatingIp:
-    """Register an address; Conflict where it is registered already."""
+    """Register an address. Raise Conflict if it is registered already."""
     row = {"network_id": network_id, "subnet_id": subnet_id, "address": address, "created_at": now}
     try:
         return FloatingIp(*conn.execute(insert(floating_ips).values(row).returning(*_COLUMNS)).one())
@@ -62,7 +62,7 @@ def add(conn: Connection, network_id: str, subnet_id: str, address: str, now: da
 
 
 def get(conn: Connection, wanted: UUID, *, lock: bool = False) -> FloatingIp:
-    """A registered address; NotFound where there is none of that id."""
+    """Return a registered address. Raise NotFound for an unknown id."""
     query = _REGISTERED.where(floating_ips.c.id == wanted)
     row = conn.execute(locks.ordered(query, floating_ips.c.number) if lock else query).one_or_none()
     if row is None:
@@ -71,7 +71,7 @@ def get(conn: Connection, wanted: UUID, *, lock: bool = False) -> FloatingIp:
 
 
 def listed(conn: Connection, marker: UUID | None = None, limit: int | None = None) -> list[FloatingIp]:
-    """All that are registered, first those that were first."""
+    """Return all registered addresses, oldest first."""
     query = _REGISTERED.order_by(floating_ips.c.number).limit(limit)
     if marker is not None:
         place = conn.scalar(select(floating_ips.c.number).where(floating_ips.c.id == marker))
@@ -82,12 +82,12 @@ def listed(conn: Connection, marker: UUID | None = None, limit: int | None = Non
 
 
 def remove(conn: Connection, number: int, now: datetime) -> None:
-    """Register an address no longer."""
+    """Remove the registration of an address."""
     conn.execute(update(floating_ips).where(floating_ips.c.number == number).values(removed_at=now))
 
 
 def promised(conn: Connection, number: int) -> Sequence[UUID]:
-    """Leases that hold the address, now or later."""
+    """Return the leases that hold the address, now or later."""
     query = (
         select(reservations.c.lease_id)
         .join(floating_allocations, floating_allocations.c.reservation_id == reservations.c.id)
@@ -98,9 +98,9 @@ def promised(conn: Connection, number: int) -> Sequence[UUID]:
 
 
 def allocated(conn: Connection, now: datetime, numbers: Collection[int]) -> list[Allocated]:
-    """Who holds which of these addresses, now and later.  Dates are the leases'.
+    """Return the reservations that hold these addresses, now and later. Dates are the leases'.
 
-    An address is held beyond them too: by a lease in its grace period, and by one whose end could not be done.
+    An address can be held for longer: by a lease in its grace period, or by one whose end failed.
     """
     held = floating_allocations
     query = (

@@ -1,4 +1,4 @@
-"""Signs of life of the processes, for readiness and for operators."""
+"""Heartbeats of the processes, for readiness and for operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,39 +13,39 @@ from climate.store.tables.hosts import beats
 FORGOTTEN = timedelta(hours=1)
 
 ROLE_FORGOTTEN = timedelta(days=7)
-"""After this long not even the last sign of life of a role is kept: nothing has that role any more."""
+"""Age after which even the last heartbeat of a role is deleted, since no process has that role any more."""
 
 QUEUE = "queue:"
-"""Roles of workers begin with it; the name of a queue that the worker reads follows."""
+"""Prefix of the roles of workers; the name of the queue that the worker reads follows."""
 
 HOST_QUEUES = ("queue:compute.", "queue:network.")
-"""Roles of one host begin with these.  The tables of services know since when such a host is silent."""
+"""Prefixes of the roles of single hosts. The tables of services record since when such a host is silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueBeat:
-    """Signs of life of the workers that read one queue."""
+    """Heartbeats of the workers that read one queue."""
 
     at: datetime
-    """The last one."""
+    """Time of the last heartbeat."""
     alive: int
-    """Workers that were heard of lately."""
+    """Number of workers with a recent heartbeat."""
 
 
 def beat(conn: Connection, roles: Sequence[str], process: str, now: datetime) -> None:
-    """Note that a process has just done what each of the roles stands for; one statement."""
+    """Record heartbeats of a process for each of the roles, in one statement."""
     mark = insert(beats).values([{"role": role, "process": process, "at": now} for role in roles])
     conn.execute(mark.on_conflict_do_update(index_elements=["role", "process"], set_={"at": now}))
 
 
 def latest(conn: Connection, role: str) -> datetime | None:
-    """When any process of that role was last heard of."""
+    """Return the time of the last heartbeat of any process of that role."""
     last: datetime | None = conn.execute(select(func.max(beats.c.at)).where(beats.c.role == role)).scalar_one()
     return last
 
 
 def by_queue(conn: Connection, alive_since: datetime) -> dict[str, QueueBeat]:
-    """Return for each queue when a worker that reads it was last heard of, and how many were since a moment."""
+    """Return for each queue its last heartbeat, and the number of workers with one since a moment."""
     alive = func.count().filter(beats.c.at >= alive_since)
     query = select(beats.c.role, func.max(beats.c.at), alive).where(beats.c.role.startswith(QUEUE, autoescape=True))
     found = conn.execute(query.group_by(beats.c.role))
@@ -53,10 +53,10 @@ def by_queue(conn: Connection, alive_since: datetime) -> dict[str, QueueBeat]:
 
 
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Delete a portion of the processes that were not heard of for long; how many.
+    """Delete a batch of old heartbeats; return their number.
 
-    The last sign of life of each role stays for a week: it says since when there is none.  That of a queue of one
-    host goes with the others: the host may be gone for good.
+    The last heartbeat of each role stays for a week, to show since when there is none. That of a queue of one host is
+    deleted with the others, since the host may be gone for good.
     """
     later = beats.alias("later")
     is_outlived = exists().where(later.c.role == beats.c.role, later.c.at > beats.c.at)

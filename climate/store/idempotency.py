@@ -1,4 +1,4 @@
-"""Requests that must not be carried out twice, by the key their sender gave them."""
+"""Idempotent requests, by the key of their sender."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,16 +16,16 @@ KEPT = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An Idempotency-Key with the fingerprint of the request that it came with."""
+    """An Idempotency-Key with the fingerprint of its request."""
 
     text: str
     fingerprint: str
 
 
 def earlier(conn: Connection, caller: Caller, key: Key) -> str | None:
-    """The id of what an earlier request with this key made, or None for the first.
+    """Return the id of the object that an earlier request with this key created, or None for the first.
 
-    Busy while that request is still running; KeyReused when it was another one.
+    Raise Busy while that request is running, and KeyReused if it was a different one.
     """
     number = advisory_locks.idempotent_request(caller.project_id, caller.user_id, key.text)
     if not conn.scalar(select(func.pg_try_advisory_xact_lock(number))):
@@ -53,12 +53,12 @@ def remember(conn: Connection, caller: Caller, key: Key, resource_id: str, now: 
 
 
 def forget(conn: Connection, caller: Caller, key: Key) -> None:
-    """What the request made is no more; the next one with this key is the first."""
+    """Delete the key of an object that no longer exists, so that the next request counts as the first."""
     k = idempotency_keys.c
     mine = (k.project_id == caller.project_id, k.user_id == caller.user_id, k.key == key.text)
     conn.execute(delete(idempotency_keys).where(*mine))
 
 
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Delete a portion of the keys of more than a day ago; how many."""
+    """Delete a batch of keys older than a day; return their number."""
     return drop(conn, idempotency_keys, idempotency_keys.c.created_at < now - KEPT)

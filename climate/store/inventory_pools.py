@@ -1,4 +1,4 @@
-"""Inventories: pools of countable resources, registered, shown, changed, taken off the books."""
+"""Inventories: pools of countable resources; add, get, list, change and remove."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from climate.store.tables.leases import in_force, leases, reservations
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """So much of a class of a resource, in one place of the cloud.  `total` is in the unit of its resource type."""
+    """Amount of a resource class in one backend of the cloud. `total` is in the unit of its resource type."""
 
     number: int
     id: UUID
@@ -27,10 +27,10 @@ class Inventory:
     resource_class: str
     name: str
     backend: str
-    """What the cloud calls the place."""
+    """Name of the backend in the cloud."""
     total: int
     closed: bool
-    """Whether nothing new is promised of it."""
+    """True if no new allocations are accepted."""
     created_at: datetime
     updated_at: datetime | None
 
@@ -46,7 +46,7 @@ class Allocated:
     end: datetime
     amount: int
     kept: bool
-    """Whether its lease is over and it is still there."""
+    """True if its lease has ended and the resource still exists."""
 
 
 _COLUMNS = tuple(inventories.c[name] for name in Inventory.__dataclass_fields__)
@@ -54,12 +54,12 @@ _REGISTERED: Select[Any] = select(*_COLUMNS).where(inventories.c.removed_at.is_(
 
 
 def add(conn: Connection, row: Mapping[str, Any]) -> Inventory:
-    """Register an inventory; Conflict where its name or its backend is taken."""
+    """Register an inventory. Raise Conflict if its name or its backend is taken."""
     return _written(conn, insert(inventories).values(**row).returning(*_COLUMNS), row)
 
 
 def change(conn: Connection, number: int, changes: Mapping[str, Any]) -> Inventory:
-    """Change a registered inventory; Conflict where its new name is taken."""
+    """Change a registered inventory. Raise Conflict if its new name is taken."""
     changed = update(inventories).where(inventories.c.number == number).values(**changes)
     return _written(conn, changed.returning(*_COLUMNS), changes)
 
@@ -75,7 +75,7 @@ def _written(conn: Connection, statement: Any, values: Mapping[str, Any]) -> Inv
 
 
 def get(conn: Connection, resource_type: str, wanted: UUID, *, lock: bool = False) -> Inventory:
-    """A registered inventory; NotFound where there is none of that id."""
+    """Return a registered inventory. Raise NotFound for an unknown id."""
     query = _REGISTERED.where(inventories.c.id == wanted, inventories.c.resource_type == resource_type)
     row = conn.execute(locks.ordered(query, inventories.c.number) if lock else query).one_or_none()
     if row is None:
@@ -86,7 +86,7 @@ def get(conn: Connection, resource_type: str, wanted: UUID, *, lock: bool = Fals
 def listed(
     conn: Connection, resource_type: str, marker: UUID | None = None, limit: int | None = None
 ) -> list[Inventory]:
-    """All that are registered of a resource type, first those that were first."""
+    """Return all registered inventories of a resource type, oldest first."""
     query = _REGISTERED.where(inventories.c.resource_type == resource_type).order_by(inventories.c.number).limit(limit)
     if marker is not None:
         place = conn.scalar(select(inventories.c.number).where(inventories.c.id == marker))
@@ -97,23 +97,23 @@ def listed(
 
 
 def backends(conn: Connection, numbers: set[int]) -> dict[int, str]:
-    """What the cloud calls the places of inventories, also of those that are no longer registered."""
+    """Return the backends of inventories, including those that are no longer registered."""
     rows = conn.execute(select(inventories.c.number, inventories.c.backend).where(inventories.c.number.in_(numbers)))
     return {row.number: row.backend for row in rows}
 
 
 def promised(conn: Connection, number: int) -> list[UUID]:
-    """Leases that hold some of the inventory, now or later, or keep some of it after their end."""
+    """Return leases that hold some of the inventory, now or later, or keep some after their end."""
     held = inventory_allocations
     query = select(reservations.c.lease_id).join(held, held.c.reservation_id == reservations.c.id)
     return list(conn.scalars(query.where(held.c.number == number, in_force(held)).distinct()))
 
 
 def allocated(conn: Connection, now: datetime, numbers: Collection[int]) -> list[Allocated]:
-    """Who holds how much of which of these inventories, now and later, in the order of numbers and starts.
+    """Return the reservations that hold amounts of these inventories, in the order of numbers and starts.
 
-    Dates are the leases'.  An amount is held beyond them too: in the grace
-    period, where it is kept, and where an end could not be done.
+    Dates are the leases'. An amount can be held for longer: in the grace period, where it is kept, and where an end
+    failed.
     """
     held = inventory_allocations
     over = leases.c.gone | (leases.c.status == "TERMINATED")

@@ -1,4 +1,4 @@
-"""Limits of projects, and what their leases take."""
+"""Limits of projects, and the usage of their leases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from climate.store.tables.hosts import limits
 LONGEST_GRACE = timedelta(days=30)
 
 DEFAULT = ""
-"""Whose limits hold for every project that has none of its own."""
+"""Project id of the default limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One limit of a project, or of all."""
+    """One limit of a project, or a default."""
 
     project_id: str
     limit: Limit
@@ -39,7 +39,7 @@ class Rule:
 
 
 def of(conn: Connection, project_id: str) -> dict[Limit, Rule]:
-    """The limits that hold for a project: its own before the default ones."""
+    """Return the effective limits of a project: its own override the defaults."""
     rows = conn.execute(
         select(limits).where(limits.c.project_id.in_([DEFAULT, project_id])).order_by(limits.c.project_id)
     )
@@ -47,12 +47,12 @@ def of(conn: Connection, project_id: str) -> dict[Limit, Rule]:
 
 
 def everyones(conn: Connection) -> list[Rule]:
-    """All limits that are set anywhere."""
+    """Return all limits of all projects."""
     return [_rule(row) for row in conn.execute(select(limits).order_by(limits.c.project_id, limits.c.name))]
 
 
 def put(conn: Connection, author: Caller, project_id: str, values: Mapping[Limit, int | None], now: datetime) -> None:
-    """Set limits of a project; None takes one away.  Tampered where the rows are not what the facts say."""
+    """Set limits of a project; None deletes one. Raise Tampered if the rows do not match the facts."""
     stream = limits_stream(project_id)
     known = journal.hold(conn, stream)
     tampering.refuse_values(f"the limits of {project_id or 'all projects'}", _own(conn, project_id), _folded(known))
@@ -62,7 +62,7 @@ def put(conn: Connection, author: Caller, project_id: str, values: Mapping[Limit
 
 
 def drop(conn: Connection, author: Caller, project_id: str, now: datetime) -> int:
-    """Take all limits of a project away; how many that were."""
+    """Delete all limits of a project; return their number."""
     present = {rule.limit: None for rule in everyones(conn) if rule.project_id == project_id}
     if present:
         put(conn, author, project_id, present, now)
@@ -70,7 +70,7 @@ def drop(conn: Connection, author: Caller, project_id: str, now: datetime) -> in
 
 
 def write(conn: Connection, project_id: str, values: Mapping[str, Any], now: datetime) -> None:
-    """Bring the rows of a project's limits up to date."""
+    """Write the rows of a project's limits."""
     unset = [name for name, value in values.items() if value is None]
     if unset:
         conn.execute(delete(limits).where(limits.c.project_id == project_id, limits.c.name.in_(unset)))
@@ -89,7 +89,7 @@ def write(conn: Connection, project_id: str, values: Mapping[str, Any], now: dat
 
 
 def then(conn: Connection, project_id: str, at: datetime) -> dict[Limit, Rule]:
-    """The limits that held for a project at that moment: its own before the default ones."""
+    """Return the limits of a project at that moment: its own override the defaults."""
     found: dict[Limit, Rule] = {}
     for owner in (DEFAULT, project_id):
         known = _folded(journal.until(journal.read(conn, limits_stream(owner)), at))
@@ -107,16 +107,16 @@ def _folded(known: Sequence[Entry]) -> dict[str, Any]:
 
 
 def one_at_a_time(conn: Connection, project_id: str) -> None:
-    """Wait until nobody else books under limits of this project, and let nobody until the transaction is over.
+    """Take the lock of allocations under limits of this project, until the transaction ends.
 
-    Stands before leases, events and hosts in the order of locks.
+    It precedes leases, events and hosts in the order of locks.
     """
     locks.alone(conn, Subject.LIMITS, project_id)
 
 
-# Spelled out: a lease that is over is found by its end only, so that those of years ago are not read.
+# Literal day: ended leases are found by their end, so that old ones are not read.
 OPEN = ", ".join(f"'{status}'" for status in LeaseStatus if status is not LeaseStatus.TERMINATED)
-# Planned by themselves, hence read by the key of each lease.
+# Subqueries planned by themselves, hence read by the key of each lease.
 END, START = (
     f"LATERAL (SELECT * FROM events WHERE lease_id = l.id AND kind = '{kind}' OFFSET 0) {name}"  # noqa: S608
     for kind, name in ((EventKind.END, "e"), (EventKind.START, "s"))
@@ -184,19 +184,19 @@ _USE = """
 
 @lru_cache(maxsize=100)
 def _use_since(over_from: str) -> TextClause:
-    """The statement for leases that were over after that day, which it spells out.
+    """Return the statement for leases that ended after that day, as a literal.
 
-    Plans are made without looking at bound values (climate.store.engine): for a day that is bound, all leases of a
-    project would be read that are over.
+    Plans are made without looking at bound values (climate.store.engine): with a bound day, all ended leases of a
+    project would be read.
     """
     spelled = _USE.format(OPEN=OPEN, END=END, START=START, over_from=over_from)
     return text(spelled).bindparams(bindparam("but", type_=Uuid))
 
 
 def use(conn: Connection, project_id: str, during: Period, but: UUID | None = None) -> Use:
-    """What a project's leases take in that time, in one statement however many they are; `but` is left out.
+    """Return the usage of a project's leases in that time, without the lease `but`, in one statement.
 
-    Of leases that ended early only what they took counts: deletion moves their end.
+    Of leases that ended early only the actual usage counts, since deletion moves their end.
     """
     asked = {
         "project_id": project_id,
@@ -205,7 +205,7 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
         "until": during.end,
         "forever": FOREVER,
     }
-    # Grace comes on top of the dates of a lease.  From the beginning of a month on: few days, hence few plans.
+    # Grace follows the dates of a lease. The literal is the beginning of a month: few days, hence few plans.
     over_from = (during.start - LONGEST_GRACE).astimezone(UTC).strftime("%Y-%m-01 00:00+00")
     row = conn.execute(_use_since(over_from), asked).one()
     edges = tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges)

@@ -1,9 +1,8 @@
-"""Row locks of the engine, taken in one order: docs/locks.md lists it.
+"""Row locks of the engine, taken in one order (docs/locks.md).
 
-No transaction waits for a lock that stands before one that it holds, and rows
-of one table are locked in ascending order.  A transaction that needs a host
-below one that it holds takes its row if it is free.  Otherwise it starts again
-and locks first what it had and what it lacked: `HostsInUse`.
+No transaction waits for a lock that precedes one that it holds, and rows of one table are locked in ascending order. A
+transaction that needs a host below one that it holds takes its row if it is free. Otherwise it restarts and locks all
+needed hosts first: `HostsInUse`.
 """
 
 from collections.abc import Collection, Iterable
@@ -53,7 +52,7 @@ class _Held:
     numbers: set[int] = field(default_factory=set)
     ahead: frozenset[int] = frozenset()
     has_more: bool = False
-    """Whether it holds other locks that somebody may wait for who holds a resource."""
+    """True if it holds other locks for which the holder of a resource may wait."""
 
 
 def ordered(query: Select[Any], key: Column[Any], *, skip_locked: bool = False) -> Select[Any]:
@@ -68,12 +67,12 @@ def expect_hosts(conn: Connection, numbers: Collection[int]) -> None:
 
 
 def note_hosts(conn: Connection, numbers: Iterable[int]) -> None:
-    """Note that the transaction holds the rows of these hosts, which it has locked without waiting."""
+    """Record that the transaction holds the rows of these hosts, which it has locked without waiting."""
     _held(conn).numbers.update(numbers)
 
 
 def lock_hosts(conn: Connection, numbers: Collection[int]) -> None:
-    """Lock the rows of hosts, removed ones too; HostsInUse where that would mean to wait out of order."""
+    """Lock the rows of hosts, including removed ones. Raise HostsInUse if that requires a wait out of order."""
     held = _held(conn)
     new = (set(numbers) if held.numbers or not numbers else held.ahead.union(numbers)) - held.numbers
     if not new:
@@ -97,22 +96,22 @@ def read_hosts(conn: Connection, query: Select[Any], numbers: Collection[int]) -
 
 
 def await_host(conn: Connection, number: int) -> None:
-    """Wait until nobody holds the row of a host; in a transaction of its own, that holds nothing when it has ended.
+    """Wait until nobody holds the row of a host, in a transaction of its own that holds nothing afterwards.
 
-    All who wait for the same holder go on at once.
+    All that wait for the same holder continue at once.
     """
     conn.execute(_AWAITED, {"id": number})
 
 
 def note_others(conn: Connection) -> None:
-    """Note that the transaction holds rows of addresses or inventories, which it has locked without waiting."""
+    """Record that the transaction holds rows of addresses or inventories, which it has locked without waiting."""
     _held(conn).has_more = True
 
 
 def hosts_alone(conn: Connection) -> None:
-    """Let no other booking that waits for hosts begin until the transaction ends.
+    """Keep other allocations that wait for hosts from beginning until the transaction ends.
 
-    To be called after all leases are locked, and before any host is.
+    Call this after all leases are locked, and before any host is.
     """
     _held(conn).has_more = True
     conn.execute(_ALONE)
@@ -127,7 +126,7 @@ def _held(conn: Connection) -> _Held:
 
 
 def lock_leases(conn: Connection, ids: Iterable[UUID]) -> list[UUID]:
-    """Lock the rows of leases; return the ids of those that are not gone, in order."""
+    """Lock the rows of leases; return the ids of those that are not deleted, in order."""
     return list(conn.scalars(_LEASES, {"ids": list(ids)}))
 
 
@@ -137,12 +136,12 @@ def lock_windows(conn: Connection, *conditions: Any) -> list[UUID]:
 
 
 def alone(conn: Connection, subject: Subject, thing: object) -> None:
-    """Wait until nobody else holds the lock of a thing without a row, and hold it until the transaction ends."""
+    """Lock an object without a row until the transaction ends."""
     conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(subject.named(thing), 0))))
 
 
 def lock_resource(conn: Connection, resource_id: str) -> None:
-    """Hold a resource until the transaction ends: wait for it first of all, else Busy where somebody else holds it."""
+    """Lock a resource until the transaction ends: wait if no other lock is held, else raise Busy if it is taken."""
     held = _held(conn)
     if not held.numbers and not held.has_more:
         held.has_more = True
@@ -160,7 +159,7 @@ def _known(table: Table, ids: Any) -> Select[Any]:
 _SOME_HOSTS = _known(hosts, bindparam("ids", type_=ARRAY(BigInteger)))
 _HOSTS = ordered(_SOME_HOSTS, hosts.c.id)
 _FREE_HOSTS = ordered(_SOME_HOSTS, hosts.c.id, skip_locked=True)
-# The commit of a lock that is over waits for no disk.
+# The commit of a released lock does not wait for the disk.
 _AT_ONCE = func.set_config("synchronous_commit", "off", True)
 _HOST = select(hosts.c.id, _AT_ONCE).where(hosts.c.id == bindparam("id", type_=BigInteger))
 _AWAITED = _HOST.with_for_update(read=True)

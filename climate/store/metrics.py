@@ -1,4 +1,4 @@
-"""The engine's figures, as an operator wants to see them on a curve."""
+"""Metrics of the engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,46 +11,46 @@ from climate.store.leases import set_aside
 from climate.store.tables.leases import events, has, journal
 
 LOOKED_AT = 1000
-"""Facts among which the latest claims are sought: a scrape costs the same however long the journal is."""
+"""Number of facts that are searched for the latest claims, so that the cost of a scrape is bounded."""
 
 COUNTED = 100_000
-"""Events that are counted at most: a scrape costs no more when a million is due."""
+"""Maximum of events that are counted, so that the cost of a scrape is bounded."""
 
 RECENT = timedelta(minutes=5)
 RETRIED_WITHIN = timedelta(minutes=10)
-"""No event that is put back waits longer than this."""
+"""Maximum wait of an event that is retried."""
 
 ALIVE = timedelta(seconds=45)
-"""A worker that was heard of so long ago counts as one that reads its queues."""
+"""Age of a heartbeat up to which a worker counts as reading its queues."""
 
 QUANTILES = (0.5, 0.99, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of events, at one moment.  Times in seconds."""
+    """Metrics of events at one moment. Times in seconds."""
 
     due: int
-    """Due, and not yet claimed; no more than `COUNTED` are counted."""
+    """Due events that are not claimed, counted up to `COUNTED`."""
     oldest_due: float
-    """How long the oldest of them has been due; 0 when there is none."""
+    """Time for which the oldest of them has been due; 0 if there is none."""
     in_progress: int
     failed: int
-    """In ERROR, waiting for an operator."""
+    """Events in ERROR, waiting for an operator."""
     retrying: int
-    """Tried at least once, and to be tried again or being tried again."""
+    """Events that were tried at least once, and are to be retried or are running again."""
     claimed_ago: float | None
-    """Since a poller has claimed what is due, or found nothing; None where none ever has."""
+    """Time since a poller has claimed the due events, or found none; None if none ever has."""
     lateness: dict[float, float]
-    """Quantile -> how late the events claimed in the last minutes were; empty when there were none."""
+    """Lateness of the events claimed in the last minutes, by quantile; empty if there were none."""
     queues: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    """Queue -> workers heard of lately that read it, and seconds since one of them was."""
+    """Workers with a recent heartbeat, and seconds since the last one, by queue."""
     set_aside: int = 0
-    """Leases that no poller looks at until they are mended."""
+    """Leases that no poller reads until they are repaired."""
 
 
 def read(conn: Connection, now: datetime) -> Figures:
-    """All figures; each question is answered from an index of its own."""
+    """Return all metrics; each is read from an index of its own."""
     undone = has(events.c.status, "UNDONE") & (events.c.run_at <= now)
     first = select(events.c.due_at).where(undone).order_by(events.c.run_at, events.c.id).limit(COUNTED).subquery()
     due, oldest = conn.execute(select(func.count(), func.min(first.c.due_at))).one()

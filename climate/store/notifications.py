@@ -1,4 +1,4 @@
-"""What is told, as rows: for reading, and for sending."""
+"""Notifications as rows, for lists and for delivery."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from climate.store.tables.hosts import notices
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A notice with its number and when it was given; `attempts`: how often sending it was tried."""
+    """A notification with its number and its time; `attempts` counts the tries of delivery."""
 
     id: int
     at: datetime
@@ -28,7 +28,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which notices to list: conditions that all must hold, then a page after `marker`."""
+    """Filter of notifications (all conditions must hold), and the page after `marker`."""
 
     project_id: str | None = None
     since: datetime | None = None
@@ -40,7 +40,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How sending a notice went.  `again_at`: when it is tried next; None: never."""
+    """Result of a delivery. `again_at` is the time of the next try, or None."""
 
     id: int
     attempts: int
@@ -59,13 +59,13 @@ _ADD = text("""
 
 
 def add(conn: Connection, now: datetime, told: Sequence[Notice]) -> None:
-    """Keep notices in the order given, in one statement; they are due to be sent at once."""
+    """Store notifications in the order given, in one statement; they are due for delivery at once."""
     if told:
         conn.execute(_ADD, {"now": now, "told": json.dumps([_row(notice) for notice in told])})
 
 
 def listed(conn: Connection, wanted: Listing) -> list[Kept]:
-    """Notices for people, oldest first; InvalidInput for a marker that is not among them."""
+    """Return notifications for users, oldest first. Raise InvalidInput for a marker that is not among them."""
     shown = [notices.c.audience == Audience.PEOPLE]
     shown += [notices.c.project_id == wanted.project_id] if wanted.project_id is not None else []
     query = select(notices).where(*shown).order_by(notices.c.id).limit(wanted.limit)
@@ -97,7 +97,7 @@ _CLAIM = text("""
 
 
 def claim(conn: Connection, audiences: Sequence[Audience], now: datetime, until: datetime, most: int) -> list[Kept]:
-    """What is to be sent now, at most one of each lease; nobody else is given it before `until`."""
+    """Claim due notifications until `until`, at most one of each lease, and return them."""
     asked = {"audiences": [str(one) for one in audiences], "now": now, "until": until, "most": most}
     return sorted((_kept(row) for row in conn.execute(_CLAIM, asked)), key=lambda kept: kept.id)
 
@@ -111,7 +111,7 @@ _SETTLE = text("""
 
 
 def settle(conn: Connection, results: Sequence[Result]) -> None:
-    """Keep how sending went; what somebody else has claimed since is left to him."""
+    """Store results of deliveries, except of notifications that another process has claimed since."""
     rows = [
         {
             "id": one.id,
@@ -125,14 +125,14 @@ def settle(conn: Connection, results: Sequence[Result]) -> None:
 
 
 def send_nowhere(conn: Connection, audiences: Sequence[Audience]) -> None:
-    """What is for these is not sent, as there is no place to send it to."""
+    """Mark the notifications of these audiences as not to be delivered, since they have no receiver."""
     unsent = notices.c.next_at.is_not(None) & notices.c.audience.in_(list(audiences))
     rows = locks.ordered(select(notices.c.id).where(unsent), notices.c.id, skip_locked=True)
     conn.execute(update(notices).where(notices.c.id.in_(rows)).values(next_at=None))
 
 
 def forget_old(conn: Connection, before: datetime) -> int:
-    """Drop a portion of what is older; how many."""
+    """Delete a batch of older notifications; return their number."""
     return drop(conn, notices, notices.c.at < before)
 
 

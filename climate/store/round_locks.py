@@ -1,7 +1,6 @@
 """Locks of the rounds, as rows that expire unless their holder renews them.
 
-A lock of a session would outlive a machine that stands still: its kernel goes
-on answering for a connection that nobody reads.
+A session lock would survive a frozen machine, whose kernel still answers for the connection.
 """
 
 from datetime import timedelta
@@ -15,7 +14,7 @@ from climate.store.tables.hosts import round_locks
 
 
 def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | None:
-    """Take a lock that is free or has expired; return its token, or None where somebody else holds it."""
+    """Take a lock that is free or has expired; return its token, or None if another process holds it."""
     now, token = database_time(conn), event_claims.tokens(conn, 1)[0]
     row = {"holder": holder, "token": token, "expires_at": now + life}
     free = insert(round_locks).values(name=name, **row)
@@ -25,13 +24,13 @@ def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | Non
 
 
 def renew(conn: Connection, name: str, token: int, life: timedelta) -> bool:
-    """Hold the lock for longer; return False where it was given back, or taken by somebody else since."""
+    """Renew the lock; return False if it was released, or taken by another process since."""
     expiry = database_time(conn) + life
     return conn.execute(update(round_locks).where(_mine(name, token)).values(expires_at=expiry)).rowcount == 1
 
 
 def give_back(conn: Connection, name: str, token: int) -> None:
-    """Delete the lock, if it is held under this token still: a renewal that comes late finds none."""
+    """Delete the lock if it is still held under this token, so that a late renewal fails."""
     conn.execute(delete(round_locks).where(_mine(name, token)))
 
 

@@ -1,4 +1,4 @@
-"""What all tables of the engine have in common."""
+"""Common metadata of the engine's tables."""
 
 from sqlalchemy import MetaData
 from sqlalchemy.dialects.postgresql import TIMESTAMP

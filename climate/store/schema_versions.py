@@ -1,4 +1,4 @@
-"""Which migrations the database has seen, and which there are."""
+"""Migrations: revisions of the database, and the newest available ones."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ TABLE = "alembic_version"
 
 
 def present(conn: Connection) -> frozenset[str]:
-    """The revisions that the database stands at; none before the first migration."""
+    """Return the revisions of the database; none before the first migration."""
     if conn.execute(select(func.to_regclass(TABLE))).scalar_one() is None:
         return frozenset()
     return frozenset(conn.scalars(select(column("version_num")).select_from(table(TABLE))))
@@ -19,7 +19,7 @@ def present(conn: Connection) -> frozenset[str]:
 
 @cache
 def wanted(folder: Path) -> frozenset[str]:
-    """The newest revisions among the migrations in a folder."""
+    """Return the newest revisions among the migrations in a folder."""
     config = Config()
     config.set_main_option("script_location", str(folder))
     return frozenset(ScriptDirectory.from_config(config).get_heads())

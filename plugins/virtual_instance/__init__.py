@@ -1,4 +1,4 @@
-"""virtual:instance: servers, either one that sleeps until its lease starts, or room for some of a size."""
+"""virtual:instance: a server that sleeps until its lease starts, or capacity for servers of one size."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ Form = RoomForServers | SleepingServer
 
 
 class VirtualInstance:
-    """A server by its id that is woken at the start, or room for new servers of one size."""
+    """A server by its id that is woken at the start, or capacity for new servers of one size."""
 
     resource_type = "virtual:instance"
     spec_schema = InstanceSpec

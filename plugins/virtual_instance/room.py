@@ -1,4 +1,4 @@
-"""Room for new servers of one size on hosts of the reservation pool."""
+"""Capacity for new servers of one size on hosts of the reservation pool."""
 
 from dataclasses import replace
 
@@ -15,14 +15,14 @@ from climate.store.allocation import requirements_sql
 from climate.store.hosts import hosts
 
 OPEN = frozenset({"amount", "grace_period"})
-"""What can be changed of a reservation that is in use; the amount can only grow."""
+"""Fields that can be changed while the reservation is in use; the amount can only grow."""
 
 
 class RoomForServers:
     """Slots of a size, used through a flavor of their own."""
 
     def check(self, cloud: Cloud, ask: Ask) -> None:
-        """Nothing: the reservation pool is in the database."""
+        """Do nothing: the reservation pool is in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         ask = replace(ask, spec={"affinity": None, "resource_properties": "", **ask.spec})
@@ -40,7 +40,7 @@ class RoomForServers:
         plugin_capacity.hand_over(cloud, lent, plugin_capacity.size_of(lent.reservation.spec))
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: such reservations have no actions of their own before the end."""
+        """Do nothing: such reservations have no actions before the end."""
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)

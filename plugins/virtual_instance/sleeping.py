@@ -23,13 +23,13 @@ from climate.plugin_fields import GIVEN_UP
 from climate.store.leases import leases
 
 ACTIONS = ("create_image", "suspend", "delete")
-"""What can be done at the end, in the order in which it is done (reservation.md 5.3)."""
+"""Actions at the end, in the order in which they run."""
 
 IMAGE_PREFIX = "reserved_"
 
 
 def actions(text: str) -> tuple[str, ...]:
-    """The actions of a comma list, in their fixed order; ValidationError names one that does not exist."""
+    """Return the actions of a comma list, in their fixed order. Raise ValidationError that names an unknown one."""
     words = {word.strip() for word in text.split(",")} - {""}
     unknown = sorted(words - set(ACTIONS))
     if unknown:
@@ -38,7 +38,7 @@ def actions(text: str) -> tuple[str, ...]:
 
 
 class SleepingServer:
-    """A server by its id: woken at the start; at the end imaged, suspended or deleted."""
+    """A server by its id: woken at the start; at the end saved as an image, suspended or deleted."""
 
     def check(self, cloud: Cloud, ask: Ask) -> None:
         if ask.present is None:
@@ -58,20 +58,20 @@ class SleepingServer:
         if server is None and lent.reservation.spec.get(GIVEN_UP):
             return
         if server is None:
-            raise Refused(f"server {lent.reservation.resource_id} does not exist any more")
+            raise Refused(f"server {lent.reservation.resource_id} no longer exists")
         if server.status == RESERVED:
             cloud.wake(server.id, lent.token)
             server = cloud.server(server.id) or server
         if server.status == ERROR:
             raise CloudError(f"server {server.id} is in ERROR: {server.fault or 'no reason given'}")
-        if server.status in (RESERVED, BUILD):  # in any other its user has done something with it since
+        if server.status in (RESERVED, BUILD):  # any other status means that its user has changed it since
             raise NotYet(f"server {server.id} is being woken up")
 
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: the end has its own actions."""
+        """Do nothing: the end has its own actions."""
 
     def close(self, cloud: Cloud, lent: Lent) -> None:
-        """Nothing: the server goes on until the end."""
+        """Do nothing: the server continues until the end."""
 
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
         server = self._lent(cloud, lent)
@@ -80,9 +80,9 @@ class SleepingServer:
             return
         slept = server.status == RESERVED and not lent.started
         if server.status == RESERVED and not slept and "create_image" in wanted:
-            # Where a shelved server counts as one that sleeps, this one was shelved by its user: it is imaged awake.
+            # If shelved servers count as sleeping, this one was shelved by its user: wake it for the image.
             cloud.wake(server.id, lent.token)
-            raise NotYet(f"server {server.id} is being woken up to be imaged")
+            raise NotYet(f"server {server.id} is being woken for its image")
         if "create_image" in wanted and server.status in IMAGEABLE:
             cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", lent.token)
         if "suspend" in wanted and server.status in (ACTIVE, RESIZED):
@@ -97,7 +97,7 @@ class SleepingServer:
             raise NotYet(f"server {server.id} is still {'being deleted' if gone else SUSPENDED.lower()}")
 
     def _lent(self, cloud: Cloud, lent: Lent) -> CloudServer | None:
-        """The server, provided it is the project's: nobody else's is ever touched."""
+        """Return the server if it is the project's; servers of other projects are never changed."""
         server = cloud.server(str(lent.reservation.resource_id))
         return server if server and server.project_id == lent.project_id else None
 

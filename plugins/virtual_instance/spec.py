@@ -1,4 +1,4 @@
-"""How servers are asked for: one by its id, or so many of a size."""
+"""Requests for servers: one by its id, or a number of one size."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,17 +25,15 @@ def _number(says: str) -> Count:
 
 
 class InstanceSpec(Schema):
-    """Which server, and what becomes of it at the end; or how many of which size, and on what hosts."""
+    """A server and its action at the end, or a number of servers, their size and the requirements of their hosts."""
 
-    resource_id = fields.UUID(metadata={"description": "Id of the server; then nothing of a size can be given."})
+    resource_id = fields.UUID(metadata={"description": "Id of the server; excludes the fields of a size."})
     vcpus = _number("Of each server.")
     memory_mb = _number("Of each server, in MB.")
     disk_gb = _number("Of each server, in GB.")
     amount = _number("How many servers.")
     affinity = Affinity()
-    resource_properties = fields.String(
-        validate=is_requirement, metadata={"description": "What the hosts must be like."}
-    )
+    resource_properties = fields.String(validate=is_requirement, metadata={"description": "Requirements of the hosts."})
     on_end = fields.String(
         validate=_can_end,
         metadata={"description": "Of one server: comma list of create_image, suspend, delete. Else: terminate."},

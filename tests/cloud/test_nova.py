@@ -92,7 +92,7 @@ def test_a_host_that_gets_a_server_while_it_is_placed_is_not_kept(there: Nova, c
 def test_an_aggregate_of_an_administrator_is_no_pool_by_its_name(there: Nova, cloud: Cloud) -> None:
     there.put(MAINTENANCE, ("n2",), rack="7")
     assert cloud.pools() == {FREEPOOL: frozenset()}
-    with pytest.raises(Refused, match="the aggregate maintenance is another one's"):
+    with pytest.raises(Refused, match="the aggregate maintenance is not a pool of climate"):
         cloud.place(N1, MAINTENANCE, 1)
     assert there.of(MAINTENANCE)["hosts"] == ["n2"]
 
@@ -260,7 +260,7 @@ def test_what_nova_does_not_evacuate_is_refused_or_waited_for(there: Nova, cloud
 def test_a_server_that_is_to_move_alone_waits_for_another_that_moves(there: Nova, cloud: Cloud) -> None:
     there.run("s1", N1)
     there.run("s2", N1, **{"OS-EXT-STS:task_state": "migrating"})
-    with pytest.raises(NotYet, match="another server is on its way"):
+    with pytest.raises(NotYet, match="another server is still migrating"):
         cloud.move_server("s1", N1, 1, alone=True)
     there.servers["s2"]["OS-EXT-STS:task_state"] = None
     cloud.move_server("s1", N1, 1, alone=True)

@@ -188,7 +188,7 @@ def test_its_group_keeps_servers_together_or_apart(bundled: BundledScene, affini
 @SDK_WARNS
 @pytest.mark.parametrize(("affinity", "slots"), [(True, {"h1": 1, "h2": 1}), (False, {"h1": 2})])
 def test_a_cloud_that_keeps_no_group_of_ours_says_so(openstack: Scene, affinity: bool, slots: dict[str, int]) -> None:
-    with pytest.raises(Refused, match="together on one of several hosts"):
+    with pytest.raises(Refused, match="affinity over several hosts"):
         granted(openstack, slots, affinity=affinity, group_id=GROUP)
     assert openstack.granted(POOL) is None
     openstack.cloud.grant(wanted({"h1": 1}, affinity=affinity, group_id=GROUP), 10)

@@ -77,7 +77,7 @@ def test_what_it_says_tells_whether_another_try_is_of_use(program: Callable[[str
 def test_words_that_say_no_state_are_an_error(program: Callable[[str], IpmiDriver], said: str) -> None:
     driver = program(f"printf '{said}\\n'")
     for verb in (driver.state, driver.on, driver.off):
-        with pytest.raises(PowerError, match="does not say"):
+        with pytest.raises(PowerError, match="does not report"):
             verb(TARGET)
 
 

@@ -122,7 +122,7 @@ EVIL = "http://evil.example/reset"
 def test_the_password_goes_to_no_other_place(service: Hostile, path: object) -> None:
     with hostile.serving() as other:
         led = path.replace("evil.example", f"127.0.0.1:{other.port}") if isinstance(path, str) else path
-        assert "by what path" in str(refused(service, action(target=led)))
+        assert "names no path" in str(refused(service, action(target=led)))
         assert other.requests == []
     assert [request[:4] for request in service.requests] == [b"GET "]
 

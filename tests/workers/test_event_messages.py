@@ -13,7 +13,7 @@ from climate.service.leases import event_claims
 from climate.store.leases import claim_portions
 from tests.conftest import Clock
 from tests.service.lease_actions import make
-from workers.event_messages import Rings
+from workers.event_messages import EventMessages
 
 
 class Bell:
@@ -44,8 +44,8 @@ def bell() -> Bell:
 
 
 @pytest.fixture
-def rings(climate: Climate, bell: Bell) -> Rings:
-    return Rings(climate, cast("Any", bell), bell.waiting)
+def sender(climate: Climate, bell: Bell) -> EventMessages:
+    return EventMessages(climate, cast("Any", bell), bell.waiting)
 
 
 @pytest.fixture
@@ -57,55 +57,61 @@ def claimed(climate: Climate, clock: Clock) -> int:
     return event_claims.claim_due(climate, "poller")
 
 
-def test_while_no_worker_comes_each_event_has_one_message(clock: Clock, bell: Bell, rings: Rings, claimed: int) -> None:
+def test_while_no_worker_comes_each_event_has_one_message(
+    clock: Clock, bell: Bell, sender: EventMessages, claimed: int
+) -> None:
     for _ in range(300):
-        rings.ring()
+        sender.send()
         clock.forward(seconds=3)
     assert len(bell.sent) == claimed
     assert set(bell.sent.values()) == {1}
 
 
-def test_a_message_that_is_lost_is_sent_again(clock: Clock, bell: Bell, rings: Rings, claimed: int) -> None:
-    rings.ring()
+def test_a_message_that_is_lost_is_sent_again(clock: Clock, bell: Bell, sender: EventMessages, claimed: int) -> None:
+    sender.send()
     bell.queues.clear()
     clock.forward(seconds=2)
-    rings.ring()
+    sender.send()
     assert len(bell.sent) == claimed
     assert set(bell.sent.values()) == {2}
 
 
-def test_what_could_not_be_sent_is_sent_as_soon_as_the_broker_is_back(bell: Bell, rings: Rings, claimed: int) -> None:
+def test_what_could_not_be_sent_is_sent_as_soon_as_the_broker_is_back(
+    bell: Bell, sender: EventMessages, claimed: int
+) -> None:
     bell.away_after = 0
     for _ in range(3):
         with pytest.raises(BrokerError):
-            rings.ring()
+            sender.send()
     bell.away_after = None
-    rings.ring()
+    sender.send()
     assert len(bell.sent) == claimed
 
 
 def test_what_the_broker_has_lost_in_an_outage_is_sent_again_at_once(
-    clock: Clock, bell: Bell, rings: Rings, claimed: int
+    clock: Clock, bell: Bell, sender: EventMessages, claimed: int
 ) -> None:
     for _ in range(10):  # several times, so that the pause before the next time is long
-        rings.ring()
+        sender.send()
         bell.queues.clear()
         clock.forward(seconds=40)
     bell.away_after = 3
     with pytest.raises(BrokerError):
-        rings.ring()
+        sender.send()
     before = Counter(bell.sent)
     bell.queues.clear()
     bell.away_after = None
-    rings.ring()
+    sender.send()
     assert bell.sent - before == Counter(dict.fromkeys(before, 1))
     assert len(before) == claimed
 
 
-def test_only_what_was_not_sent_is_taken_back(climate: Climate, bell: Bell, rings: Rings, claimed: int) -> None:
+def test_only_what_was_not_sent_is_taken_back(
+    climate: Climate, bell: Bell, sender: EventMessages, claimed: int
+) -> None:
     bell.away_after = 2
     with pytest.raises(BrokerError):
-        rings.ring()
+        sender.send()
     with climate.engine.connect() as conn:
         rows = conn.execute(text("SELECT dispatches, dispatched_at IS NULL FROM claims")).all()
     assert Counter(tuple(row) for row in rows) == {(1, False): 2, (0, True): claimed - 2}

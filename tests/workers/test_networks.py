@@ -118,7 +118,7 @@ def test_a_host_that_is_down_is_rung_for_its_beats_only(desks: dict[str, Desk], 
     call(desks[ONE], ONE, TWO)
     poller.beat()
     assert bell(poller).taken() == []
-    poller.ring_for_beats()
+    poller.wake_network_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{host}" for host in (ONE, TWO)]
 
 
@@ -128,10 +128,10 @@ def test_messages_do_not_pile_up_for_a_host_that_is_gone(desks: dict[str, Desk],
     with desks[ONE].deployment.compute.engine.begin() as conn:
         gone = text("UPDATE compute_network_hosts SET beat_at = beat_at - interval '1 hour' WHERE host = :host")
         conn.execute(gone, {"host": ONE})
-    poller.ring_for_beats()
+    poller.wake_network_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{TWO}"]
     there[f"network.{ONE}"] = 0
-    poller.ring_for_beats()
+    poller.wake_network_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [f"network.{ONE}", f"network.{TWO}"]
 
 
@@ -140,14 +140,14 @@ def test_messages_do_not_pile_up_for_a_compute_service_that_is_gone(desks: dict[
     desks[ONE].tend()
     queue = f"compute.{compute.service_host}"
     poller.waiting = lambda queue: there.get(queue, 100)
-    poller.ring_for_services()
+    poller.wake_compute_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
     with compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET beat_at = beat_at - interval '1 hour'"))
-    poller.ring_for_services()
+    poller.wake_compute_services()
     assert bell(poller).taken() == []
     there[queue] = 0
-    poller.ring_for_services()
+    poller.wake_compute_services()
     assert [queue for _, _, queue, _ in bell(poller).taken()] == [queue]
 
 
@@ -157,7 +157,7 @@ def test_each_host_is_rung_for_its_beats_and_looks_at_everything_now_and_then(
     for desk in desks.values():
         desk.tend_networks()
     for thorough in (True, False, False):
-        poller.ring_for_beats()
+        poller.wake_network_services()
         expected = [(celery_app.TEND_NETWORKS, [thorough], f"network.{host}", 3.0) for host in (ONE, TWO)]
         assert bell(poller).taken() == expected
 
@@ -166,7 +166,7 @@ def test_a_broker_or_database_that_is_away_is_met_again_at_the_next_beat(databas
     for url in (database, "postgresql://nobody@127.0.0.1:1/none"):
         settings = Settings(database_url=url, redis_url=AWAY, home=tmp_path)
         made = Poller(bootstrap.build(settings, pool_size=1), celery_app.connect(AWAY))
-        made.ring_for_beats()
+        made.wake_network_services()
         made.deployment.climate.engine.dispose()
 
 

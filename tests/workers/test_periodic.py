@@ -53,8 +53,8 @@ def test_the_trouble_of_one_does_not_keep_the_others_from_theirs(climate: Climat
 def test_all_rounds_can_be_made_of_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
     periodic.make(climate)
     said = capsys.readouterr().out
-    assert "came to nothing" not in said
-    assert "put off" not in said
+    assert "failed" not in said
+    assert "postponed" not in said
 
 
 def test_one_worker_makes_them_at_a_time(engine: Engine) -> None:
@@ -164,13 +164,13 @@ class Rings(Poller):
     def _look(self) -> None:
         pass
 
-    def do_chores(self) -> None:
+    def do_housekeeping(self) -> None:
         pass
 
-    def ring_for_services(self) -> None:
+    def wake_compute_services(self) -> None:
         pass
 
-    def ring_for_rounds(self) -> None:
+    def wake_rounds(self) -> None:
         next(one for one in self.rung if not one.is_set()).set()
 
 
@@ -200,5 +200,5 @@ def test_a_transaction_can_ask_for_rounds_at_once(poller: Rings, engine: Engine)
 def test_a_broker_that_is_away_does_not_end_a_poller(database_url: str) -> None:
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1")
     made = Poller(bootstrap.build(settings, pool_size=1), celery_app.connect(settings.redis_url))
-    made.ring_for_rounds()
+    made.wake_rounds()
     made.deployment.climate.engine.dispose()

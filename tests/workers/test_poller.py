@@ -161,7 +161,7 @@ def test_trouble_of_one_chore_keeps_no_other_from_being_done(
     with poller.deployment.climate.engine.begin() as conn:
         conn.execute(text("ALTER TABLE notices RENAME TO elsewhere"))
     try:
-        poller.do_chores()
+        poller.do_housekeeping()
     finally:
         with poller.deployment.climate.engine.begin() as conn:
             conn.execute(text("ALTER TABLE elsewhere RENAME TO notices"))
@@ -174,10 +174,10 @@ def test_rings_for_services_wait_for_no_chore(database_url: str) -> None:
     rung, over = threading.Event(), threading.Event()
 
     class Lasts(Poller):
-        def do_chores(self) -> None:
+        def do_housekeeping(self) -> None:
             over.wait()
 
-        def ring_for_services(self) -> None:
+        def wake_compute_services(self) -> None:
             rung.set()
 
     settings = Settings(database_url=database_url, redis_url="redis://127.0.0.1:1", poll_seconds=SLOW)

@@ -3,7 +3,7 @@
 from sqlalchemy import Engine, text
 
 from climate.settings import Settings
-from workers.watchdog import LIFE_SECONDS, LOOKS, Life, Watch, shown
+from workers.watchdog import LIFE_SECONDS, LOOKS, Heartbeat, Watch, recorder
 
 
 def _looks(*seen: tuple[int, int]) -> list[bool]:
@@ -31,7 +31,7 @@ def test_one_good_look_begins_the_count_anew() -> None:
 
 def test_a_worker_shows_life_now_and_then_while_the_broker_answers() -> None:
     answers, moments, shows = iter([False, True, True]), iter([0.0, 1.0, 1.0, 2.0, LIFE_SECONDS + 2.0, 0.0]), []
-    life = Life(lambda: shows.append("shown"), lambda: next(answers), lambda: next(moments))
+    life = Heartbeat(lambda: shows.append("recorder"), lambda: next(answers), lambda: next(moments))
     seen = []
     for _ in range(4):
         life.look()
@@ -40,7 +40,7 @@ def test_a_worker_shows_life_now_and_then_while_the_broker_answers() -> None:
 
 
 def test_each_queue_of_a_worker_has_a_sign_of_life(database_url: str, engine: Engine) -> None:
-    show = shown(Settings(database_url=database_url), ["events", "compute.c"])
+    show = recorder(Settings(database_url=database_url), ["events", "compute.c"])
     show()
     show()
     with engine.connect() as conn:
@@ -49,5 +49,7 @@ def test_each_queue_of_a_worker_has_a_sign_of_life(database_url: str, engine: En
 
 
 def test_a_database_that_is_away_ends_no_watch() -> None:
-    life = Life(shown(Settings(database_url="postgresql:///nowhere?host=/nonexistent"), ["events"]), lambda: True)
+    life = Heartbeat(
+        recorder(Settings(database_url="postgresql:///nowhere?host=/nonexistent"), ["events"]), lambda: True
+    )
     life.look()

@@ -35,14 +35,14 @@ def test_a_build_is_rung_for_once_and_again_only_after_a_while(pair: Tree) -> No
     parent = pair["parent"]
     reservation = done(parent.ask("POST", "/zones/boot", server(num_instances=2)))["reservation_id"]
     ringing, bell = poller(parent)
-    ringing._ring_for_builds()
+    ringing._wake_for_builds()
     build_id = look(parent, reservation)["id"]
     assert bell.sent == [(celery_app.BUILD, [build_id], "events")]
-    ringing._ring_for_builds()
+    ringing._wake_for_builds()
     assert len(bell.sent) == 1
     with parent.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_zone_builds SET rung_at = rung_at - interval '6 s'"))
-    ringing._ring_for_builds()
+    ringing._wake_for_builds()
     assert len(bell.sent) == 2
 
 
@@ -55,7 +55,7 @@ def test_a_worker_carries_a_build_out_and_it_is_not_rung_for_any_more(pair: Tree
     assert look(parent, reservation)["state"] == "done"
     assert builds.to_ring(parent.compute, again=0) == []
     ringing, bell = poller(parent)
-    ringing._ring_for_builds()
+    ringing._wake_for_builds()
     assert bell.sent == []
 
 

@@ -1,12 +1,10 @@
-"""The port over an OpenStack cloud: its aggregates are the pools, its hypervisors the hosts, shelved servers sleep.
+"""Cloud interface over OpenStack: aggregates are the pools, hypervisors the hosts, shelved servers the sleeping ones.
 
-Tokens are remembered in the metadata of aggregates, and compared before
-something is asked for: see `fences` for what that can promise and what not.
-Others are kept off lent hosts by Nova's filter AggregateMultiTenancyIsolation,
-which must be enabled there; climate's own cloud reads `blazar:owner` instead.
+Tokens are stored in the metadata of aggregates and compared before each request. See `fencing` for the guarantees and
+their limits. Nova's filter AggregateMultiTenancyIsolation, which must be enabled there, keeps other projects off lent
+hosts. The bundled cloud reads `blazar:owner` instead.
 
-openstacksdk is needed by those alone who set CLIMATE_CLOUD=openstack, and is
-not imported for anybody else.
+Only CLIMATE_CLOUD=openstack needs openstacksdk; it is not imported otherwise.
 """
 
 from climate.cloud import Cloud
@@ -16,10 +14,10 @@ INSTALL = "CLIMATE_CLOUD=openstack needs the package openstacksdk: pip install '
 
 
 def of(entry: str, config: str = "", *, blazar_filter: bool = False) -> Cloud:
-    """The cloud of an entry of the clouds.yaml at the path `config`, or where the SDK looks for one.
+    """Return the cloud of an entry of the clouds.yaml at the path `config`, or at the SDK's default path.
 
-    With `blazar_filter` lent pools are marked as blazar-nova's BlazarFilter reads
-    them.  Speaks to nobody yet.  SettingError without the package, the file or the entry.
+    With `blazar_filter`, lease pools carry the metadata that blazar-nova's BlazarFilter reads. Open no connection yet.
+    Raise SettingError if the package, the file or the entry is missing.
     """
     try:
         from climate.cloud.openstack.cloud import OpenStackCloud

@@ -1,9 +1,8 @@
-"""Aggregates of the cloud as pools: read, made, filled, emptied and dropped, one request each.
+"""Aggregates of the cloud as pools: read, create, fill, empty and delete, one request each.
 
-A pool is the aggregate `freepool`, one with the metadata `blazar:owner`, or
-another one of the KEPT names that is closed to every project; an aggregate that
-an administrator has given such a name for a reason of his own is none.
-All tokens but those of pools are kept in the aggregate BOOK, which has no host.
+A pool is the aggregate `freepool`, one with the metadata `blazar:owner`, or another KEPT name that is closed to every
+project. An aggregate that an administrator named so for another purpose is not a pool. All tokens except those of pools
+are stored in the aggregate BOOK, which has no host.
 """
 
 from collections.abc import Mapping
@@ -18,13 +17,13 @@ from climate.cloud.openstack.http import Body, Clash, Missing, Remote
 BOOK = "climate:fences"
 OWNER, TENANT, CLOSED = "blazar:owner", "filter_tenant_id", "climate:closed"
 GRANTED, RESERVATION = "climate:granted", "reservation"
-"""Metadata of an aggregate that is no pool: whose the room on its hosts is, and by which reservation."""
+"""Metadata of an aggregate of shared capacity: its project, and its reservation."""
 
 PROMISED, WANTED = "climate:promised", "climate:wanted:"
-"""Metadata of a pool that is promised and still empty; what its keys begin with that say what its hosts are like."""
+"""Metadata of a planned, empty pool, and the prefix of the keys with its requirements."""
 
 NOBODY = "climate:nobody"
-"""Stands where the id of a project would: there is none of that name, so nobody passes."""
+"""Placeholder for a project id; no project has it, so that the filter admits nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,12 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The pools and the book at one moment."""
+    """The pools and the token book at one moment."""
 
     names: Names
     pools: Mapping[str, Pool]
     grants: Mapping[str, Pool]
-    """What is granted on hosts that stay in their pool, by name."""
+    """Shared capacity on hosts that stay in their pool, by name."""
 
     @property
     def book(self) -> Metadata:
@@ -56,17 +55,17 @@ class Look:
         return frozenset[str]().union(*(pool.hosts for pool in self.pools.values()))
 
     def of(self, host: str) -> str | None:
-        """The pool that a host is in; while it moves, the one where least may be done, and `freepool` last."""
+        """Return the pool of a host. While it moves, return the most restrictive one, with `freepool` last."""
         inside = self.all_of(host)
         return min(inside, key=lambda name: (name == FREEPOOL, name not in KEPT, name)) if inside else None
 
     def all_of(self, host: str) -> list[str]:
-        """The pools that a host is in: two while it moves."""
+        """Return the pools of a host: two while it moves."""
         return [name for name, pool in self.pools.items() if host in pool.hosts]
 
 
 def look(remote: Remote) -> Look:
-    """What there is now.  The names are read first: a host that goes meanwhile is still known by its aggregates."""
+    """Read the present state. Names are read first, so that a host deleted meanwhile is known by its aggregates."""
     names = hosts.names(remote)
     found = [_pool(each, names) for each in remote.get("/os-aggregates")["aggregates"]]
     granted = {pool.name: pool for pool in found if GRANTED in pool.metadata}
@@ -74,18 +73,18 @@ def look(remote: Remote) -> Look:
 
 
 def kept(remote: Remote, seen: Look, name: str) -> Pool:
-    """One of the KEPT pools, made when there is none: closed to everybody."""
+    """Return one of the KEPT pools; create it, closed to everybody, if there is none."""
     pool = ensure(remote, seen, name)
     if name in seen.pools:
         return pool
     if not _is_pool(pool) and (pool.hosts or pool.metadata):
-        raise Refused(f"the aggregate {name} is another one's: give it another name, as that is the name of a pool")
+        raise Refused(f"the aggregate {name} is not a pool of climate, but has the name of one; rename the aggregate")
     set_metadata(remote, pool, {TENANT: NOBODY})
     return pool
 
 
 def ensure(remote: Remote, seen: Look, name: str) -> Pool:
-    """The pool of that name, made when there is none; somebody else may make it at the same time."""
+    """Return the pool of that name; create it if there is none. Another process may create it at the same time."""
     if name in seen.pools:
         return seen.pools[name]
     try:
@@ -99,15 +98,15 @@ def ensure(remote: Remote, seen: Look, name: str) -> Pool:
 
 
 def set_metadata(remote: Remote, pool: Pool, changes: Changes) -> Metadata:
-    """Change the metadata of a pool; all of it as it is then."""
+    """Change the metadata of a pool; return all of it after the change."""
     answer = remote.post(f"/os-aggregates/{pool.id}/action", {"set_metadata": {"metadata": changes}})
     return dict(answer["aggregate"]["metadata"])
 
 
 def move(remote: Remote, names: Names, host: str, source: Pool, target: Pool) -> None:
-    """Take a host from one pool to the other: added before it is removed, it is in one of them at every moment.
+    """Move a host between pools, adding before removing, so that it is in a pool at every moment.
 
-    A cloud whose hosts are in one pool at most removes it by adding it.
+    A cloud that allows one pool per host removes it from the old pool when it is added.
     """
     host = names.spelled(host)
     _change(remote, target, "add_host", host)
@@ -123,7 +122,7 @@ def leave(remote: Remote, names: Names, host: str, pool: Pool) -> None:
 
 
 def drop(remote: Remote, pool: Pool) -> None:
-    """Delete a pool that has no hosts; nothing to do when somebody else has."""
+    """Delete a pool without hosts; do nothing if it is deleted already."""
     try:
         remote.delete(f"/os-aggregates/{pool.id}")
     except Missing:

@@ -1,7 +1,7 @@
-"""What blazar-nova's BlazarFilter reads of a pool, and the preemptible servers that it lets onto free hosts.
+"""Metadata of pools for blazar-nova's BlazarFilter, and the preemptible servers that it admits to free hosts.
 
-The filter takes an aggregate for a pool by its availability zone.  A project
-gets in as `blazar:owner`, or by a key that is the project's id.
+The filter recognises a pool by the aggregate's availability zone. It admits a project by `blazar:owner`, or by a key
+that is the project's id.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,12 +27,12 @@ def marks(name: str, project_id: str) -> Metadata:
 
 
 def shut(pool: Pool) -> Changes:
-    """Return the changes after which the filter lets no project into a pool; its zone stays, and keeps others off."""
+    """Return the changes after which the filter admits no project to a pool; its zone stays and keeps others off."""
     return dict.fromkeys(key for key, value in pool.metadata.items() if value == ADMITTED)
 
 
 def evict(remote: Remote, hosts: Collection[str]) -> int:
-    """Delete the preemptible servers on these hosts; how many there were."""
+    """Delete the preemptible servers on these hosts; return how many there were."""
     found = [each for each in servers.on(remote, hosts) if _is_preemptible(each)]
     for each in found:
         remote.delete(f"/servers/{each['id']}")

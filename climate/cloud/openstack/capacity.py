@@ -1,8 +1,7 @@
-"""Room on hosts of the reservation pool, granted to a project by a private flavor and an aggregate that it names.
+"""Capacity on hosts of the reservation pool, granted to a project by a private flavor and an aggregate.
 
-The hosts stay in the reservation pool.  Who is let onto them is told by
-`reservation` and `filter_tenant_id` of the aggregate and by the flavor's extra
-spec; Nova does not count how many servers of a flavor are on a host.
+The hosts stay in the reservation pool. `reservation` and `filter_tenant_id` of the aggregate, and the flavor's extra
+spec, restrict access. Nova does not count how many servers of a flavor are on a host.
 """
 
 from collections.abc import Sequence
@@ -15,10 +14,10 @@ from climate.cloud.openstack.http import Body, Remote
 
 
 def grant(remote: Remote, capacity: Capacity, token: int) -> None:
-    """Let a project boot with the flavor of a pool on hosts; again with others: on those.
+    """Let a project boot with the flavor of a pool on hosts; called again, replace the hosts.
 
-    Refused where servers have to be kept apart, or together on one of several
-    hosts: that takes a group with an id of ours, which nobody can make there.
+    Raise Refused for affinity or anti-affinity across hosts: that needs a server group with a chosen id, which Nova
+    cannot create.
     """
     _check_affinity(capacity)
     seen, found = _look(remote, capacity.pool, token)
@@ -36,7 +35,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
 
 
 def close(remote: Remote, name: str, token: int) -> None:
-    """Let nobody boot on what is granted any more; nothing to do where nothing is."""
+    """Refuse further boots on shared capacity; do nothing if there is none."""
     seen, found = _look(remote, name, token)
     if found is not None:
         fence_store.fence_pool(remote, seen, name, token)
@@ -44,7 +43,7 @@ def close(remote: Remote, name: str, token: int) -> None:
 
 
 def revoke(remote: Remote, name: str, token: int) -> None:
-    """Drop the flavor and the aggregate.  Closed before it is looked for servers."""
+    """Delete the flavor and the aggregate. Close the capacity before the check for servers."""
     seen, found = _look(remote, name, token)
     fence_store.fence_pool(remote, seen, name, token)
     if found is None:
@@ -60,28 +59,28 @@ def revoke(remote: Remote, name: str, token: int) -> None:
 
 
 def used_by(remote: Remote, name: str) -> list[Body]:
-    """The servers of all projects with the flavor of what is granted."""
+    """Return the servers of all projects with the flavor of shared capacity."""
     found = remote.each("/servers/detail", all_tenants="1", flavor=name)
     return [each for each in found if each["flavor"].get("original_name") == flavors.name_of(name)]
 
 
-def strangers(remote: Remote, seen: Look, host: str) -> list[Body]:
-    """The servers on a host without those that are on it by what is granted there."""
+def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:
+    """Return the servers on a host, except those that use shared capacity there."""
     here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
 
 
 def check_unused(remote: Remote, seen: Look, hosts: Sequence[str]) -> None:
-    """Return unless servers are on hosts where something is granted: NotYet."""
+    """Raise NotYet if servers are on hosts with shared capacity."""
     shared = sorted({host for host in hosts for pool in seen.grants.values() if host in pool.hosts})
     if shared and servers.on(remote, shared):
-        raise NotYet(f"servers of what is granted are still on {', '.join(shared)}")
+        raise NotYet(f"servers on shared capacity are still on {', '.join(shared)}")
 
 
 def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
     seen = aggregates.look(remote)
     if name in KEPT or name == BOOK:
-        raise Refused(f"the pool {name} is granted to nobody")
+        raise Refused(f"no capacity is granted for the pool {name}")
     fencing.check(seen.book, [fencing.of_pool(name)], token)
     return seen, seen.grants.get(name)
 
@@ -89,7 +88,7 @@ def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:
 def _check_affinity(capacity: Capacity) -> None:
     alone = len(capacity.slots) <= 1 if capacity.affinity else sum(capacity.slots.values()) <= 1
     if capacity.affinity is not None and not alone:
-        raise Refused("this cloud cannot keep servers of a reservation apart, or together on one of several hosts")
+        raise Refused("this cloud supports neither anti-affinity of a reservation, nor affinity over several hosts")
 
 
 def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:

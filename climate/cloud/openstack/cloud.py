@@ -1,4 +1,4 @@
-"""`OpenStackCloud`: the verbs of the port, each over HTTP."""
+"""`OpenStackCloud`: the methods of the cloud interface, over HTTP."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ from climate.connections import Insert
 
 @dataclass(frozen=True)
 class OpenStackCloud:
-    """Hosts are the hypervisors of a cloud elsewhere, pools its aggregates."""
+    """Cloud interface in which hosts are hypervisors of an OpenStack cloud, and pools are its aggregates."""
 
     remote: Remote
     blazar_filter: bool = False
-    """Whether BlazarFilter guards the pools there."""
+    """True if BlazarFilter restricts access to the pools."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return hosts.find(self.remote, name)
@@ -108,14 +108,14 @@ class OpenStackCloud:
         floating.take_back(self.remote, pool, addresses, token)
 
     def find_storage(self, backend: str) -> CloudStorage | None:
-        """No backend: volumes of Cinder cannot be reserved."""
+        """Return None: volumes of Cinder cannot be reserved."""
         return None
 
     def make_volume(self, order: VolumeOrder, token: int) -> None:
-        raise Refused("volumes cannot be made with CLIMATE_CLOUD=openstack: this port does not speak to Cinder")
+        raise Refused("volumes cannot be created with CLIMATE_CLOUD=openstack: Cinder is not supported")
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
-        """Nothing: there never are any."""
+        """Do nothing: there never are volumes."""
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
         return ()
@@ -135,7 +135,7 @@ class OpenStackCloud:
         return servers.view(found) if found else None
 
     def sleeping(self) -> Sequence[CloudServer]:
-        """Servers that were put to sleep for a lease; others that are shelved are their owners' business."""
+        """Return servers that were shelved for a lease; other shelved servers belong to their users."""
         return [servers.view(each) for each in servers.asleep(self.remote)]
 
     def wake(self, server_id: str, token: int) -> None:

@@ -11,11 +11,11 @@ from climate.file_errors import UNREADABLE, told
 from climate.settings import SettingError
 
 TIMEOUT_SECONDS = 30
-"""No answer within so long, from any service, is none."""
+"""Time-out in seconds of a request to any service."""
 
 
 def connect(entry: str, config: str) -> Any:
-    """A connection that has spoken to nobody yet.  SettingError where the file or the entry cannot be used."""
+    """Return a connection that has sent nothing yet. Raise SettingError if the file or the entry is unusable."""
     if not entry:
         raise SettingError("CLIMATE_CLOUD=openstack needs CLIMATE_OPENSTACK_CLOUD, the name of an entry of clouds.yaml")
     if config and not Path(config).is_file():

@@ -1,4 +1,4 @@
-"""The book of tokens: the metadata of an aggregate without hosts."""
+"""Token book: the metadata of an aggregate without hosts."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Remote
 
 REMEMBERED = 50
-"""Grants whose tokens are kept at least; no worker is late by as many."""
+"""Minimum number of shared capacities whose tokens are kept; no worker is late by as many."""
 
 LOOKED_FOR = 2
-"""Servers that each new entry makes us look for, so that the book never fills up with those that are gone."""
+"""Number of servers that are checked per new entry, so that entries of deleted servers do not fill the book."""
 
 
 def fence(remote: Remote, seen: Look, subjects: Iterable[str], token: int) -> None:
-    """Write down that a claim works on hosts or servers.  Fenced when a later one does, or has just begun to."""
+    """Record that a claim works on hosts or servers. Raise Fenced when a later claim does, or has just begun to."""
     wanted = list(subjects)
     fencing.check(seen.book, wanted, token)
     changes = fencing.raising(seen.book, wanted, token)
@@ -24,16 +24,16 @@ def fence(remote: Remote, seen: Look, subjects: Iterable[str], token: int) -> No
 
 
 def fence_server(remote: Remote, seen: Look, server_id: str, token: int) -> None:
-    """The same for one server; a few of those that are gone are forgotten."""
+    """Do the same for one server, and forget a few deleted ones."""
     wanted = [fencing.of_server(server_id)]
     fencing.check(seen.book, wanted, token)
     changes = fencing.raising(seen.book, wanted, token)
     if changes:
-        _write(remote, seen, wanted, token, _outlived(remote, seen, token) | changes)
+        _write(remote, seen, wanted, token, _expired_servers(remote, seen, token) | changes)
 
 
 def fence_pool(remote: Remote, seen: Look, name: str, token: int) -> None:
-    """The same for what is granted; of that which is over, the latest are remembered."""
+    """Do the same for shared capacity; keep the latest tokens of capacity that was released."""
     wanted = [fencing.of_pool(name)]
     fencing.check(seen.book, wanted, token)
     changes = fencing.raising(seen.book, wanted, token)
@@ -46,7 +46,7 @@ def fence_pool(remote: Remote, seen: Look, name: str, token: int) -> None:
 
 
 def forget(remote: Remote, seen: Look, server_id: str) -> None:
-    """Forget the tokens of a server that is gone."""
+    """Forget the tokens of a deleted server."""
     changes = fencing.dropping(seen.book, fencing.of_server(server_id))
     if changes:
         aggregates.set_metadata(remote, seen.pools[BOOK], changes)
@@ -54,13 +54,13 @@ def forget(remote: Remote, seen: Look, server_id: str) -> None:
 
 def _write(remote: Remote, seen: Look, wanted: list[str], token: int, changes: Changes) -> None:
     page = aggregates.ensure(remote, seen, BOOK)
-    # Given to nobody, it is no aggregate that a scheduler has to look at.
+    # It has no hosts, so that no scheduler has to consider the aggregate.
     owner: Changes = {} if OWNER in page.metadata else {OWNER: NOBODY}
     fencing.check(aggregates.set_metadata(remote, page, owner | changes), wanted, token)
 
 
-def _outlived(remote: Remote, seen: Look, token: int) -> Changes:
-    """What forgets servers that are gone: of a few, others with each token."""
+def _expired_servers(remote: Remote, seen: Look, token: int) -> Changes:
+    """Return the changes that forget deleted servers: of a few, others with each token."""
     known = fencing.servers(seen.book)
     start = token % len(known) if known else 0
     gone = [each for each in (known[start:] + known[:start])[:LOOKED_FOR] if servers.look(remote, each) is None]

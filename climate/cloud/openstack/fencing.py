@@ -1,16 +1,12 @@
-"""The highest token per host, server and pool, kept in the cloud itself: in the metadata of aggregates.
+"""Highest token per host, server and pool, stored in the cloud itself as metadata of aggregates.
 
-A token is a key of its own, so that a late write adds one and never lowers
-what is there; whoever writes reads the answer, and gives up when a higher one
-stands beside his.  That is compare, then act, over HTTP, and no more: the few
-requests of a verb that is under way while a later claim writes its token still
-arrive.  What protects then: a worker asks whether its claim is lost before each
-step, a request lasts no longer than its time-out, every verb ends in the same
-place whoever asks for it, and what the engine records compares the token in one
-statement.
+Each token is a key of its own, so that a late write adds a key and never lowers a stored value. The writer reads the
+answer, and gives up when it contains a higher token. This is compare-then-act over HTTP: the few requests of a method
+that is under way while a later claim writes its token still arrive. Further protection: a worker checks its claim
+before each step; a request lasts no longer than its time-out; every method is idempotent; and the engine compares the
+token in the statement that records the result.
 
-Not in the metadata of servers: their users could write there, and keep a
-server for ever by giving it a token that no claim ever reaches.
+Server metadata is not used: users can write to it, and could keep a server for ever with a token that no claim reaches.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +17,7 @@ PREFIX = "climate:fence:"
 
 Metadata = Mapping[str, str]
 Changes = dict[str, str | None]
-"""What is to be set in metadata; None takes a key away."""
+"""Changes of metadata; None deletes a key."""
 
 
 def of_host(name: str) -> str:
@@ -37,13 +33,13 @@ def of_pool(name: str) -> str:
 
 
 def check(metadata: Metadata, subjects: Iterable[str], token: int) -> None:
-    """Fenced when a later claim has worked on one of these."""
+    """Raise Fenced when a later claim has worked on one of these."""
     if any(_highest(metadata, subject) > token for subject in subjects):
         raise Fenced
 
 
 def raising(metadata: Metadata, subjects: Iterable[str], token: int) -> Changes:
-    """What sets these to the token; nothing where it stands already."""
+    """Return the changes that raise these to the token; nothing if it is stored already."""
     changes: Changes = {}
     for subject in subjects:
         if _highest(metadata, subject) < token:
@@ -52,18 +48,18 @@ def raising(metadata: Metadata, subjects: Iterable[str], token: int) -> Changes:
 
 
 def dropping(metadata: Metadata, subject: str) -> Changes:
-    """What forgets the tokens of a subject."""
+    """Return the changes that forget the tokens of a subject."""
     return {key: None for key in metadata if _subject(key) == subject}
 
 
 def servers(metadata: Metadata) -> list[str]:
-    """Ids of the servers that tokens are kept of."""
+    """Return the ids of the servers with stored tokens."""
     found = {(_subject(key) or "").partition("server:")[2] for key in metadata}
     return sorted(found - {""})
 
 
 def oldest_pools(metadata: Metadata, keep: int) -> list[str]:
-    """The pools that tokens are kept of, but for those with the `keep` highest."""
+    """Return the pools with stored tokens, except those with the `keep` highest."""
     found = {subject for key in metadata if (subject := _subject(key) or "").startswith("pool:")}
     ordered = sorted(found, key=lambda subject: (_highest(metadata, subject), subject))
     return [subject.removeprefix("pool:") for subject in ordered[: max(0, len(ordered) - keep)]]

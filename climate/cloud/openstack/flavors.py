@@ -1,20 +1,20 @@
-"""Flavors of the cloud, as projects may use them; those of what is granted are made and dropped here."""
+"""Flavors of the cloud as projects may use them, and the private flavors of shared capacity."""
 
 from climate.cloud import Capacity, CloudFlavor
 from climate.cloud.openstack.http import Body, Clash, Missing, Remote
 
 PRIVATE = "os-flavor-access:is_public"
 RESERVATION = "aggregate_instance_extra_specs:reservation"
-"""Extra spec that leads servers to the hosts of the aggregate that says the same."""
+"""Extra spec that restricts servers to the hosts of the aggregate with the same value."""
 
 
 def name_of(pool: str) -> str:
-    """What the flavor of something granted is called."""
+    """Return the name of the flavor of shared capacity."""
     return f"reservation:{pool}"
 
 
 def make(remote: Remote, capacity: Capacity) -> None:
-    """See that there is the flavor of what is granted, of that size; one of another size is exchanged for it."""
+    """Create the flavor of shared capacity with that size; replace one of another size."""
     wanted = {"vcpus": capacity.vcpus, "ram": capacity.memory_mb, "disk": capacity.disk_gb}
     path = f"/flavors/{capacity.pool}"
     try:
@@ -35,12 +35,12 @@ def admit(remote: Remote, flavor_id: str, project_id: str) -> None:
     """Let a project use a flavor."""
     try:
         remote.post(f"/flavors/{flavor_id}/action", {"addTenantAccess": {"tenant": project_id}})
-    except Clash:  # it may already
+    except Clash:  # access may exist already
         return
 
 
 def expel(remote: Remote, flavor_id: str, project_id: str) -> None:
-    """Take a flavor away from a project; nothing to do where it has none."""
+    """Remove a project's access to a flavor; do nothing if it has none."""
     try:
         remote.post(f"/flavors/{flavor_id}/action", {"removeTenantAccess": {"tenant": project_id}})
     except Missing:
@@ -48,7 +48,7 @@ def expel(remote: Remote, flavor_id: str, project_id: str) -> None:
 
 
 def drop(remote: Remote, flavor_id: str) -> None:
-    """Delete a flavor; nothing to do where there is none."""
+    """Delete a flavor; do nothing if there is none."""
     try:
         remote.delete(f"/flavors/{flavor_id}")
     except Missing:
@@ -56,7 +56,7 @@ def drop(remote: Remote, flavor_id: str) -> None:
 
 
 def find(remote: Remote, named: str, project_id: str) -> CloudFlavor | None:
-    """The flavor of that id, else of that name, if the project may use it."""
+    """Return the flavor of that id, else of that name, if the project may use it."""
     known = list(remote.each("/flavors/detail", is_public="None"))
     found = next((each for each in known if each["id"] == named), None)
     found = found or next((each for each in known if each["name"] == named), None)

@@ -1,4 +1,4 @@
-"""Floating addresses of Neutron, lent to projects: marked by their description when they are made, and by tags."""
+"""Floating IPs of Neutron for projects, marked by their description at creation, and by tags."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from climate.cloud.openstack.http import Body, Clash, Missing, Remote
 
 SERVICE = "network"
 MARK, POOL = "blazar", "reservation:"
-"""Tags in the peer's words (reservation.md 1.5 P3); the second is followed by the pool's name."""
+"""Tags that Blazar uses; the second is followed by the name of the pool."""
 
 
 def find(remote: Remote, network: str) -> ExternalNetwork | None:
-    """The network outside of that id or name, with its IPv4 subnets."""
+    """Return the external network of that id or name, with its IPv4 subnets."""
     found = _network(remote, network)
     if found is None:
         return None
@@ -21,7 +21,7 @@ def find(remote: Remote, network: str) -> ExternalNetwork | None:
 
 
 def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
-    """Make an address for a project; `at` is the network's id and the address."""
+    """Create an address for a project; `at` is the network's id and the address."""
     network_id, address = at
     fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
     there = _at(remote, network_id, address)
@@ -38,7 +38,7 @@ def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token:
 
 
 def take_back(remote: Remote, pool: str, addresses: Sequence[str], token: int) -> None:
-    """Drop what bears the marks of a pool, and of the addresses those that bear no marks of another one."""
+    """Delete addresses with the tags of a pool, and of the given addresses those without tags of another pool."""
     fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
     mark = f"{POOL}{pool}"
     found = [*_listed(remote, tags=mark), *_listed(remote, description=mark)]
@@ -82,13 +82,13 @@ def _made(remote: Remote, pool: str, project_id: str, at: tuple[str, str]) -> Bo
     }
     try:
         made: Body = remote.post("/floatingips", {"floatingip": body}, SERVICE)["floatingip"]
-    except Clash as clash:  # it was free a moment ago
+    except Clash as clash:  # the address was free a moment ago
         raise NotYet(str(clash)) from clash
     return made
 
 
 def _pool_of(seen: Body) -> str | None:
-    """The pool whose marks an address bears; its owner may have changed one of them."""
+    """Return the pool whose tags an address has; its owner may have changed one of them."""
     marks = [*(seen.get("tags") or ()), seen.get("description") or ""]
     return next((mark.removeprefix(POOL) for mark in marks if mark.startswith(POOL)), None)
 

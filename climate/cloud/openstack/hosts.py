@@ -1,8 +1,7 @@
-"""Hypervisors of the cloud, and how aggregates spell them.
+"""Hypervisors of the cloud, and their names in aggregates.
 
-Nova's aggregates name service hosts.  Where a service stands for one
-hypervisor, that is its name there; where it stands for several, the
-hypervisor's own name is, as clouds have it that tell them apart.
+Nova's aggregates name service hosts. A service with one hypervisor stands for that hypervisor. If a service has
+several, the aggregate has the hypervisor's own name, in clouds that distinguish them.
 """
 
 import json
@@ -25,12 +24,12 @@ class Names:
     services: Mapping[str, str]
 
     def spelled(self, name: str) -> str:
-        """A hypervisor as aggregates are told of it."""
+        """Return the name of a hypervisor in aggregates."""
         service = self.services[name]
         return service if Counter(self.services.values())[service] == 1 else name
 
     def read(self, entries: Iterable[str]) -> frozenset[str]:
-        """The hypervisors that the hosts of an aggregate stand for."""
+        """Return the hypervisors that the hosts of an aggregate stand for."""
         return frozenset(name for entry in entries for name in self._of(entry))
 
     def _of(self, entry: str) -> list[str]:
@@ -40,22 +39,22 @@ class Names:
 
 
 def names(remote: Remote) -> Names:
-    """The hypervisors that there are now."""
+    """Return the present hypervisors."""
     found = remote.each("/os-hypervisors/detail")
     return Names({each["hypervisor_hostname"]: each["service"]["host"] for each in found})
 
 
 def find(remote: Remote, name: str) -> list[CloudHost]:
-    """The hypervisors of that very name; where there are none, the one with that id."""
+    """Return the hypervisors of exactly that name; if there are none, the one with that id."""
     alike = remote.each("/os-hypervisors/detail", hypervisor_hostname_pattern=name)
     found = [each for each in alike if each["hypervisor_hostname"] == name]
-    # Asked for by its path, an id of the older kind is refused at the microversion that tells UUIDs.
+    # The microversion with UUIDs refuses an id of the older kind in the path.
     found = found or [each for each in remote.each("/os-hypervisors/detail") if str(each["id"]) == name]
     return [_host(remote, each) for each in found]
 
 
 def others(remote: Remote, inside: Collection[str]) -> list[CloudHost]:
-    """The hypervisors that are not among those named, by name; the zones of all of them in one request."""
+    """Return the hypervisors that are not among those named, by name; read all their zones in one request."""
     services = remote.get("/os-services", binary="nova-compute")["services"]
     zones = {each["host"]: each["zone"] for each in services}
     found = [each for each in remote.each("/os-hypervisors/detail") if each["hypervisor_hostname"] not in inside]
@@ -64,7 +63,7 @@ def others(remote: Remote, inside: Collection[str]) -> list[CloudHost]:
 
 
 def health(remote: Remote) -> dict[str, str | None]:
-    """What is wrong with each hypervisor; None: nothing."""
+    """Return the fault of each hypervisor; None if there is none."""
     return {each["hypervisor_hostname"]: _wrong(each) for each in remote.each("/os-hypervisors/detail")}
 
 

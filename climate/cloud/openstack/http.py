@@ -1,7 +1,7 @@
-"""Requests to the cloud over HTTP: each has a time-out, and every way to fail has a name in the words of the port.
+"""HTTP requests to the cloud: each has a time-out, and each failure maps to an error of the cloud interface.
 
-The bodies are those of the Compute API at one microversion, which is old
-enough for every Nova since 2017 and still describes a hypervisor's size.
+The bodies follow one microversion of the Compute API. It is old enough for every Nova since 2017, and still describes
+the size of a hypervisor.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,40 +20,40 @@ Body = Mapping[str, Any]
 
 
 class Missing(Refused):
-    """The cloud knows no such thing."""
+    """The cloud has no such object."""
 
 
 class Clash(CloudError):
-    """The state of things in the cloud does not allow it now."""
+    """The present state of the cloud does not allow this."""
 
 
 _OUTCOMES: Mapping[int, type[CloudError]] = {400: Refused, 403: Refused, 404: Missing, 409: Clash}
-"""What an answer says; every other one may be different the next time."""
+"""Error by status; any other status may differ in a retry."""
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A cloud at the other end of a connection of openstacksdk."""
+    """A cloud behind a connection of openstacksdk."""
 
     connection: Any
 
     def get(self, path: str, service: str = "compute", **query: str) -> Body:
-        """The body of an answer."""
+        """Return the body of an answer."""
         return self._ask("GET", path, service, params=query)
 
     def post(self, path: str, body: Body, service: str = "compute") -> Body:
-        """Ask for something to be made or done."""
+        """Send a POST request and return the body."""
         return self._ask("POST", path, service, json=body)
 
     def put(self, path: str, body: Body, service: str = "compute") -> Body:
-        """Ask for something to be otherwise."""
+        """Send a PUT request."""
         return self._ask("PUT", path, service, json=body)
 
     def delete(self, path: str, service: str = "compute") -> None:
         self._ask("DELETE", path, service)
 
     def each(self, path: str, **query: str) -> Iterator[Body]:
-        """All entries of a list of compute, page by page; none where the cloud says that nothing matches."""
+        """Yield all entries of a list of compute, page by page; none if the cloud answers that nothing matches."""
         key = path.removesuffix("/detail").strip("/").removeprefix("os-")
         while True:
             try:
@@ -80,7 +80,7 @@ class Remote:
 
 
 def _reason(answer: Any) -> str:
-    """The message of a refusal, in any of the shapes that services give it."""
+    """Return the message of a refusal, in any of the formats of the services."""
     try:
         body = answer.json()
     except ValueError:

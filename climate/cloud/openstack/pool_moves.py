@@ -1,4 +1,4 @@
-"""Hosts between the pools of a cloud: kept, lent to a project, closed, taken back, and moved one by one."""
+"""Hosts between the pools of a cloud: KEPT pools, lease pools, close, take back, and single moves."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.http import Remote
 
 _SHUT: Changes = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
-"""Metadata of a pool that nobody may boot in, whichever filter the cloud has."""
+"""Metadata of a pool that refuses boots, for either filter."""
 
 
 def members(seen: Look) -> Mapping[str, frozenset[str]]:
-    """Pool -> names of its hosts, each in one of them; KEPT ones without hosts are not told, but for the first."""
+    """Return names of hosts by pool, each host in one pool; KEPT pools without hosts are left out, except the first."""
     there = {name: pool for name, pool in seen.pools.items() if name != BOOK and PROMISED not in pool.metadata}
     shown = {name for name, pool in there.items() if name not in KEPT or pool.hosts}
     return {
@@ -26,7 +26,7 @@ def members(seen: Look) -> Mapping[str, frozenset[str]]:
 
 
 def enrol(remote: Remote, host: str, token: int) -> None:
-    """Put a host into the reservation pool; looks for servers again afterwards, as they may come meanwhile."""
+    """Add a host to the reservation pool; check for servers again afterwards, since they may arrive meanwhile."""
     seen = aggregates.look(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
@@ -53,7 +53,7 @@ def _join_free(remote: Remote, seen: Look, host: str) -> None:
 
 
 def withdraw(remote: Remote, host: str, token: int) -> None:
-    """Give a host of the reservation pool back to everybody."""
+    """Return a host of the reservation pool to the ordinary scheduler."""
     seen = aggregates.look(remote)
     subject = [fencing.of_host(host)]
     fencing.check(seen.book, subject, token)
@@ -67,9 +67,9 @@ def withdraw(remote: Remote, host: str, token: int) -> None:
 
 
 def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token: int, marks: Metadata) -> None:
-    """Make a pool for a project and move hosts of the reservation pool into it; it is open then.
+    """Create an open pool for a project and move hosts of the reservation pool into it.
 
-    `marks` are what BlazarFilter reads: with them preemptible servers leave the hosts first.
+    `marks` is the metadata that BlazarFilter reads: with it, preemptible servers leave the hosts first.
     """
     seen = aggregates.look(remote)
     _check(seen, name, hosts, token)
@@ -83,16 +83,16 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
     pool = aggregates.ensure(remote, seen, name)
     _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None, **marks}, token)
     if marks:
-        _free_of_preemptibles(remote, seen, pool, hosts)
+        _evict_preemptibles(remote, seen, pool, hosts)
         pool = replace(pool, hosts=pool.hosts | set(hosts))
     for host in hosts:
-        _into(remote, seen, host, FREEPOOL, pool)
+        _complete_move(remote, seen, host, FREEPOOL, pool)
 
 
-def _free_of_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
-    """Delete the preemptible servers of hosts that come from the reservation pool; NotYet while there are any.
+def _evict_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
+    """Delete the preemptible servers of hosts that come from the reservation pool; raise NotYet while there are any.
 
-    Such a host is put into the lent pool first: in two pools, BlazarFilter lets no other preemptible server there.
+    Such a host is added to the lease pool first: BlazarFilter admits no preemptible server to a host in two pools.
     """
     free = seen.pools.get(FREEPOOL)
     coming = [host for host in hosts if free is not None and host in free.hosts]
@@ -105,7 +105,7 @@ def _free_of_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequenc
 
 
 def close(remote: Remote, name: str, token: int) -> None:
-    """Let nobody boot in a pool any more."""
+    """Refuse further boots in a pool."""
     seen = aggregates.look(remote)
     pool = seen.pools.get(name)
     _check(seen, name, pool.hosts if pool else (), token)
@@ -115,7 +115,7 @@ def close(remote: Remote, name: str, token: int) -> None:
 
 
 def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: str | None) -> None:
-    """Move a pool's hosts to a KEPT one or to none, and drop it.  Closed before it is looked for servers."""
+    """Move a pool's hosts to a KEPT pool or to none, and delete it. Close it before the check for servers."""
     seen = aggregates.look(remote)
     pool = seen.pools.get(name)
     inside = sorted(pool.hosts) if pool else []
@@ -131,14 +131,14 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
     target = aggregates.kept(remote, seen, to) if to is not None else None
     for host in inside:
         if target is not None:
-            _into(remote, seen, host, name, target)
+            _complete_move(remote, seen, host, name, target)
         else:
             aggregates.leave(remote, seen.names, host, pool)
     aggregates.drop(remote, pool)
 
 
 def place(remote: Remote, host: str, to: str | None, token: int) -> None:
-    """Move one host to a KEPT pool, to a lent one that there is, or to none; a move that was broken off is finished."""
+    """Move one host to a KEPT pool, an existing lease pool, or none; complete an interrupted move."""
     seen = aggregates.look(remote)
     if host not in seen.names.services:
         raise Refused(f"there is no host {host}")
@@ -162,13 +162,13 @@ def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:
     if target is not None and host not in target.hosts:
         aggregates.join(remote, seen.names, host, target)
         if to == FREEPOOL:
-            _leave_again(remote, seen, host, target)
+            _undo_move(remote, seen, host, target)
     for source in sources:
         aggregates.leave(remote, seen.names, host, source)
 
 
-def _leave_again(remote: Remote, seen: Look, host: str, free: Pool) -> None:
-    """Where servers came while the host moved: the pools that it was in before it has not left yet."""
+def _undo_move(remote: Remote, seen: Look, host: str, free: Pool) -> None:
+    """Undo a move if servers arrived meanwhile; the host has not left its former pools yet."""
     try:
         _wait_for_servers(remote, seen, host)
     except NotYet:
@@ -177,7 +177,7 @@ def _leave_again(remote: Remote, seen: Look, host: str, free: Pool) -> None:
 
 
 def _wait_for_servers(remote: Remote, seen: Look, host: str) -> None:
-    if capacity.strangers(remote, seen, host):
+    if capacity.other_servers(remote, seen, host):
         raise NotYet(f"servers are still on {host}")
 
 
@@ -190,7 +190,7 @@ def _check(seen: Look, name: str, hosts: Iterable[str], token: int) -> None:
 
 
 def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
-    """Change a pool's metadata and its token in one request; nothing where all of it is so."""
+    """Change a pool's metadata and its token in one request; send nothing if both are stored already."""
     subject = [fencing.of_pool(pool.name)]
     changes = {key: value for key, value in wanted.items() if pool.metadata.get(key) != value}
     changes |= fencing.raising(pool.metadata, subject, token)
@@ -198,8 +198,8 @@ def _mark(remote: Remote, pool: Pool, wanted: Changes, token: int) -> None:
         fencing.check(aggregates.set_metadata(remote, pool, changes), subject, token)
 
 
-def _into(remote: Remote, seen: Look, host: str, source: str, target: Pool) -> None:
-    """Move a host, or finish a move that was broken off half-way."""
+def _complete_move(remote: Remote, seen: Look, host: str, source: str, target: Pool) -> None:
+    """Move a host, or complete an interrupted move."""
     if host not in target.hosts:
         aggregates.move(remote, seen.names, host, seen.pools[source], target)
     elif source in seen.pools and host in seen.pools[source].hosts:

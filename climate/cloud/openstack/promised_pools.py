@@ -1,4 +1,4 @@
-"""Pools of reservations before anything is lent: empty aggregates, with what is wanted as their metadata."""
+"""Planned pools of reservations: empty aggregates with the requirements as metadata."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from climate.cloud.openstack.http import Remote
 
 
 def promise(remote: Remote, name: str, wanted: Mapping[str, str]) -> int:
-    """Make the pool, or change what is wanted of it; the id of its aggregate."""
+    """Create the pool, or update its requirements; return the id of its aggregate."""
     if name in KEPT or name == BOOK:
         raise Refused(f"the pool {name} is lent to nobody")
     seen = aggregates.look(remote)
@@ -30,14 +30,14 @@ def _write(remote: Remote, pool: Pool, wanted: Mapping[str, str]) -> None:
 
 
 def forget(remote: Remote, name: str) -> None:
-    """Drop a pool that is only promised."""
+    """Delete a pool that never had hosts."""
     pool = aggregates.look(remote).pools.get(name)
     if pool is not None and PROMISED in pool.metadata and not pool.hosts:
         aggregates.drop(remote, pool)
 
 
 def listed(seen: Look) -> dict[str, LeasePool]:
-    """All pools of reservations by name."""
+    """Return all pools of reservations by name."""
     own = {name: pool for name, pool in seen.pools.items() if name not in KEPT and name != BOOK}
     return {name: LeasePool(int(pool.id), _wanted(pool)) for name, pool in own.items()}
 

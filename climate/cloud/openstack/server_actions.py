@@ -1,4 +1,4 @@
-"""What is asked of a server of the cloud: woken, suspended, imaged, deleted; each under a token."""
+"""Actions on a server of the cloud: unshelve, suspend, snapshot, move, delete; each under a token."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,27 +12,27 @@ MOVABLE = (ACTIVE, PAUSED)
 REBUILDING = ("rebuilding", "rebuild_block_device_mapping", "rebuild_spawning")
 WAKING = ("unshelving", "spawning")
 MADE_OF, OCCASION = "climate_server", "climate_occasion"
-"""Properties of an image: which server it was made of, and when it was to be."""
+"""Properties of an image: its server, and the event that created it."""
 
 
 def wake(remote: Remote, server_id: str, token: int) -> None:
-    """Unshelve a server; it is no longer one that is swept away for want of a lease."""
-    server = _fit(remote, server_id, token)
+    """Unshelve a server, and remove the mark by which servers without a lease are deleted."""
+    server = _actionable(remote, server_id, token)
     if server["status"] == ACTIVE or server.get(TASK) in WAKING:
         return
-    _idle(server)
+    _check_idle(server)
     if servers.view(server).status != RESERVED:
         raise Refused(f"server {server_id} is {server['status']}")
     if SLEEPS in server["metadata"]:
-        _quietly_delete(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
+        _delete_if_present(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
     _act(remote, server_id, "unshelve", None)
 
 
 def suspend(remote: Remote, server_id: str, token: int) -> None:
-    server = _fit(remote, server_id, token)
+    server = _actionable(remote, server_id, token)
     if server["status"] == SUSPENDED or server.get(TASK) == "suspending":
         return
-    _idle(server)
+    _check_idle(server)
     _confirm_resize(remote, server)
     if server["status"] != ACTIVE:
         raise Refused(f"server {server_id} is {server['status']}")
@@ -40,53 +40,52 @@ def suspend(remote: Remote, server_id: str, token: int) -> None:
 
 
 def snapshot(remote: Remote, server_id: str, image: str, token: int, occasion: str) -> None:
-    """Make an image, unless one was made; one that failed is made anew.
+    """Create an image, unless it exists; replace a failed one.
 
-    The server is looked at before the image: an image that is not there yet,
-    although its server was at rest before, will never be.
+    The server is read before the image: if the image is missing although the server was idle before, its creation has
+    failed.
     """
-    server = _fit(remote, server_id, token)
+    server = _actionable(remote, server_id, token)
     marks = {MADE_OF: server_id, OCCASION: occasion}
-    if _made(remote, image, marks):
+    if _image_exists(remote, image, marks):
         return
-    _idle(server)
+    _check_idle(server)
     if servers.view(server).status not in IMAGEABLE:
         raise Refused(f"server {server_id} is {server['status']}")
     _confirm_resize(remote, server)
     _act(remote, server_id, "createImage", {"name": image, "metadata": marks})
-    raise NotYet(f"server {server_id} is still being imaged")
+    raise NotYet(f"server {server_id} is still being saved as an image")
 
 
 def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
-    """Migrate a running server live.
+    """Live-migrate a running server.
 
-    One that is shut off stays: a cold migration would have to be confirmed
-    after it, when nothing reminds this port of the server any more.
+    A server that is shut off stays: a cold migration would have to be confirmed later, and nothing here tracks it.
     """
     server = servers.look(remote, server_id)
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", "migrating"):
         return
     fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
-    _idle(server)
+    _check_idle(server)
     if server["status"] not in MOVABLE:
         raise Refused(f"server {server_id} is {server['status']}: only running servers can be moved")
     if alone and any(each.get(TASK) == "migrating" for each in servers.on(remote, [host])):
-        raise NotYet(f"another server is on its way from {host}")
+        raise NotYet(f"another server is still migrating from {host}")
     _act(remote, server_id, "os-migrateLive", {"host": None, "block_migration": "auto"})
 
 
 def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
-    """Rebuild a server of a host that is down on another one."""
+    """Evacuate a server of a host that is down."""
     server = servers.look(remote, server_id)
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
         return
     fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
-    _idle(server)
+    _check_idle(server)
     _act(remote, server_id, "evacuate", {})
 
 
 def delete(remote: Remote, server_id: str, token: int) -> None:
-    """Delete a server; one that does not exist leaves no token behind."""
+    """Delete a server; if it does not exist, delete its token instead."""
     server = servers.look(remote, server_id)
     seen = aggregates.look(remote)
     if server is None:
@@ -94,11 +93,11 @@ def delete(remote: Remote, server_id: str, token: int) -> None:
         return
     fence_store.fence_server(remote, seen, server_id, token)
     if server.get(TASK) != "deleting":
-        _quietly_delete(remote, f"/servers/{server_id}")
+        _delete_if_present(remote, f"/servers/{server_id}")
 
 
-def _fit(remote: Remote, server_id: str, token: int) -> Body:
-    """A server that something can be asked of under this token."""
+def _actionable(remote: Remote, server_id: str, token: int) -> Body:
+    """Return a server that accepts actions under this token."""
     server = servers.look(remote, server_id)
     if server is None or server.get(TASK) == "deleting":
         raise Refused(f"there is no server {server_id}")
@@ -107,19 +106,19 @@ def _fit(remote: Remote, server_id: str, token: int) -> Body:
 
 
 def _confirm_resize(remote: Remote, server: Body) -> None:
-    """Return unless a server could still have its old size back: no cloud images or suspends such a one."""
+    """Confirm a pending resize and raise NotYet: the cloud can neither snapshot nor suspend a resized server."""
     if server["status"] == RESIZED:
         _act(remote, server["id"], "confirmResize", None)
         raise NotYet(f"server {server['id']} keeps its new size")
 
 
-def _idle(server: Body) -> None:
+def _check_idle(server: Body) -> None:
     if server.get(TASK) is not None:
         raise NotYet(f"server {server['id']} is {server[TASK]}")
 
 
-def _made(remote: Remote, name: str, marks: Mapping[str, str]) -> bool:
-    """Whether the image with these marks is there."""
+def _image_exists(remote: Remote, name: str, marks: Mapping[str, str]) -> bool:
+    """Return whether the image with these properties exists."""
     query = {"name": name}
     while True:
         page = remote.get("/images", service="image", **query)
@@ -138,11 +137,11 @@ def _bears(image: Body, marks: Mapping[str, str]) -> bool:
 def _act(remote: Remote, server_id: str, action: str, details: Any) -> None:
     try:
         remote.post(f"/servers/{server_id}/action", {action: details})
-    except Clash as clash:  # it was fit for this a moment ago
+    except Clash as clash:  # the state was suitable a moment ago
         raise NotYet(str(clash)) from clash
 
 
-def _quietly_delete(remote: Remote, path: str) -> None:
+def _delete_if_present(remote: Remote, path: str) -> None:
     try:
         remote.delete(path)
     except Missing:

@@ -1,4 +1,4 @@
-"""Servers of the cloud as the port sees them.  A shelved server is one that sleeps: RESERVED."""
+"""Servers of the cloud, as the cloud interface describes them. A shelved server that sleeps is RESERVED."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,17 +10,16 @@ SHELVED = ("SHELVED_OFFLOADED", "SHELVED")
 GONE = ("DELETED", "SOFT_DELETED")
 
 SLEEPS = "climate:reserved"
-"""Metadata of a shelved server that was put to sleep for a lease.
+"""Metadata of a server that was shelved for a lease.
 
-Any other shelved server may be woken for a lease too, but is never swept away
-for having none.
+Any other shelved server may be unshelved for a lease too, but is never deleted for having none.
 """
 
 TASK, NODE = "OS-EXT-STS:task_state", "OS-EXT-SRV-ATTR:hypervisor_hostname"
 
 
 def look(remote: Remote, server_id: str) -> Body | None:
-    """A server as the cloud describes it; None when there is none (any more)."""
+    """Return a server as the cloud describes it, or None if it does not exist."""
     try:
         found: Body = remote.get(f"/servers/{server_id}")["server"]
     except Missing:
@@ -29,20 +28,20 @@ def look(remote: Remote, server_id: str) -> Body | None:
 
 
 def on(remote: Remote, hosts: Iterable[str]) -> list[Body]:
-    """The servers of all projects on these hypervisors."""
+    """Return the servers of all projects on these hypervisors."""
     found = [each for host in hosts for each in remote.each("/servers/detail", all_tenants="1", node=host)]
     wanted = set(hosts)
     return list({each["id"]: each for each in found if each[NODE] in wanted}.values())
 
 
 def asleep(remote: Remote) -> list[Body]:
-    """The servers of all projects that sleep until their lease."""
+    """Return the servers of all projects that sleep until their lease."""
     found = (each for status in SHELVED for each in remote.each("/servers/detail", all_tenants="1", status=status))
     return [each for each in found if each["status"] in SHELVED and each["metadata"].get(SLEEPS) == "true"]
 
 
 def view(seen: Body) -> CloudServer:
-    """A server in the words of the port."""
+    """Return a server in the form of the cloud interface."""
     status = str(seen["status"])
     return CloudServer(
         id=seen["id"],

@@ -1,1 +1,1 @@
-"""The SQL of identity.  Every function takes a connection; none commits."""
+"""SQL of identity. Every function takes a connection; none commits."""

@@ -1,4 +1,4 @@
-"""Who has which role where, as rows."""
+"""Role assignments as rows."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from climate.identity.store.tables import projects, role_assignments, users
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which assignments are wanted; None stands for all."""
+    """Filter of assignments; None matches all."""
 
     user_id: str | None = None
     project_id: str | None = None
@@ -19,13 +19,13 @@ class Filter:
 
 
 def roles(conn: Connection, user_id: str, project_id: str) -> list[str]:
-    """The roles of a user in a project."""
+    """Return the roles of a user in a project."""
     mine = (role_assignments.c.user_id == user_id) & (role_assignments.c.project_id == project_id)
     return list(conn.scalars(select(role_assignments.c.role).where(mine).order_by(role_assignments.c.role)))
 
 
 def listing(conn: Connection, wanted: Filter) -> list[Assignment]:
-    """All assignments that match, by names."""
+    """Return all matching assignments, ordered by names."""
     question = (
         select(
             users.c.id.label("user_id"),
@@ -44,13 +44,13 @@ def listing(conn: Connection, wanted: Filter) -> list[Assignment]:
 
 
 def add(conn: Connection, user_id: str, project_id: str, role: str) -> bool:
-    """Return whether the role is new; nothing is done when the user has it already."""
+    """Add a role; return False when the user has it already."""
     row = {"user_id": user_id, "project_id": project_id, "role": role}
     added = insert(role_assignments).values(row).on_conflict_do_nothing().returning(role_assignments.c.role)
     return conn.execute(added).one_or_none() is not None
 
 
 def remove(conn: Connection, user_id: str, project_id: str, role: str) -> bool:
-    """Whether the user had the role."""
+    """Remove a role; return False when the user does not have it."""
     one = (role_assignments.c.user_id == user_id) & (role_assignments.c.project_id == project_id)
     return conn.execute(delete(role_assignments).where(one, role_assignments.c.role == role)).rowcount == 1

@@ -1,4 +1,4 @@
-"""Failed attempts to sign in, as rows."""
+"""Failed sign-in attempts as rows."""
 
 from datetime import timedelta
 from typing import NamedTuple
@@ -12,20 +12,20 @@ LONG_WINDOW = timedelta(minutes=10)
 
 
 class Recent(NamedTuple):
-    """How often an address has failed lately, and how often a login from anywhere."""
+    """Numbers of recent failures from an address, and of a login from anywhere."""
 
     with_login: int
-    """From the address with the login, within WINDOW."""
+    """Failures from the address with the login, within WINDOW."""
     with_any: int
-    """From the address with any login, within WINDOW."""
+    """Failures from the address with any login, within WINDOW."""
     with_login_long: int
-    """From the address with the login, within LONG_WINDOW."""
+    """Failures from the address with the login, within LONG_WINDOW."""
     from_anywhere: int
-    """With the login from any address, within LONG_WINDOW."""
+    """Failures with the login from any address, within LONG_WINDOW."""
 
 
 def recent(conn: Connection, login: str, address: str) -> Recent:
-    """The failures that count."""
+    """Return the numbers of failures that count."""
     mine, named = table.c.address == address, table.c.login == login
     lately = table.c.at > func.clock_timestamp() - WINDOW
     question = select(
@@ -38,6 +38,6 @@ def recent(conn: Connection, login: str, address: str) -> Recent:
 
 
 def add(conn: Connection, login: str, address: str) -> None:
-    """One more failure; those that no longer count are forgotten."""
+    """Record a failure, and delete those that no longer count."""
     conn.execute(delete(table).where(table.c.at < func.clock_timestamp() - 2 * LONG_WINDOW))
     conn.execute(insert(table).values(login=login, address=address))

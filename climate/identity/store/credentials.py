@@ -22,14 +22,14 @@ COLUMNS = (
 
 
 def for_sign_in(conn: Connection, who: Who, user_id: str | None) -> tuple[Credential, str] | None:
-    """The credential of that id, or of that name among a user's, with its secret's hash."""
+    """Return the credential of that id, or of that name of a user, with the hash of its secret."""
     named = (table.c.user_id == (user_id or "")) & (table.c.name == (who.name or ""))
     row = conn.execute(select(*COLUMNS).where(table.c.id == who.id if who.id else named)).one_or_none()
     return row and (_credential(row), row.secret_hash)
 
 
 def listing(conn: Connection, user_id: str, name: str | None = None) -> list[Credential]:
-    """A user's credentials by name."""
+    """Return a user's credentials by name."""
     question = select(*COLUMNS).where(table.c.user_id == user_id).order_by(table.c.name)
     if name is not None:
         question = question.where(table.c.name == name)
@@ -37,7 +37,7 @@ def listing(conn: Connection, user_id: str, name: str | None = None) -> list[Cre
 
 
 def find(conn: Connection, user_id: str, credential_id: str) -> Credential | None:
-    """One of a user's credentials."""
+    """Return one of a user's credentials."""
     mine = (table.c.user_id == user_id) & (table.c.id == credential_id)
     row = conn.execute(select(*COLUMNS).where(mine)).one_or_none()
     return row and _credential(row)
@@ -48,7 +48,7 @@ def add(conn: Connection, credential: Credential, secret_hash: str) -> None:
 
 
 def remove(conn: Connection, user_id: str, credential_id: str) -> bool:
-    """Whether there was such a credential."""
+    """Delete a credential; return whether it existed."""
     mine = (table.c.user_id == user_id) & (table.c.id == credential_id)
     return conn.execute(delete(table).where(mine)).rowcount == 1
 

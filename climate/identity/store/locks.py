@@ -1,4 +1,4 @@
-"""Locks that are no row's."""
+"""Advisory locks of identity."""
 
 from sqlalchemy import Connection, func, select
 
@@ -6,5 +6,5 @@ from climate.advisory_locks import FIRST_START
 
 
 def one_first_start(conn: Connection) -> None:
-    """Until this transaction ends no other process makes the first users."""
+    """Keep other processes from creating the first users until this transaction ends."""
     conn.execute(select(func.pg_advisory_xact_lock(FIRST_START)))

@@ -12,14 +12,14 @@ COLUMNS = (projects.c.id, projects.c.name, projects.c.description, projects.c.en
 
 
 def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
-    """The project of that id, or else of that name; with `share` a change that is under way is waited for."""
+    """Return the project of that id, or else of that name; with `share`, wait for concurrent changes."""
     question = select(*COLUMNS).where(projects.c.id == who.id if who.id else projects.c.name == (who.name or ""))
     row = conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
     return row and _project(row)
 
 
 def lock(conn: Connection, project_id: str) -> Project | None:
-    """The project of that id, or None; no one else changes it until this transaction ends."""
+    """Return the project of that id, or None; nobody else changes it until this transaction ends."""
     row = conn.execute(select(*COLUMNS).where(projects.c.id == project_id).with_for_update()).one_or_none()
     return row and _project(row)
 
@@ -27,7 +27,7 @@ def lock(conn: Connection, project_id: str) -> Project | None:
 def listing(
     conn: Connection, name: str | None = None, user_id: str | None = None, project_id: str | None = None
 ) -> list[Project]:
-    """All projects by name, or that of a name or an id; only those in which the user has a role, when one is given."""
+    """Return all projects by name, or those of a name or id; with a user, only those in which it has a role."""
     question = select(*COLUMNS).order_by(projects.c.name)
     if name is not None:
         question = question.where(projects.c.name == name)
@@ -48,7 +48,7 @@ def add(conn: Connection, project: Project) -> None:
 
 
 def change(conn: Connection, project_id: str, changes: Mapping[str, Any]) -> bool:
-    """Whether there is such a project."""
+    """Update a project; return whether it exists."""
     return conn.execute(update(projects).where(projects.c.id == project_id).values(**changes)).rowcount == 1
 
 

@@ -1,4 +1,4 @@
-"""What is no longer believed, as rows."""
+"""Revocations as rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from climate.identity.store.tables import revocations as table
 TOKEN, USER, PROJECT, CREDENTIAL = "token", "user", "project", "credential"
 
 Key = tuple[str, str]
-"""Kind and subject."""
+"""Kind and subject of a revocation."""
 
 MOST_OF_A_USER = 1000
-"""Revoked tokens and credentials of one user that are kept; with one more, all of his tokens are revoked instead."""
+"""Maximum of revoked tokens and credentials of one user; with one more, all tokens of the user are revoked instead."""
 
-# What was not to be seen in a snapshot was written by a transaction that is no older than its xmin: for the index.
+# A row invisible to a snapshot was written by a transaction no older than its xmin; the index uses that.
 _READ = """
     SELECT now.now, now.seen, pg_snapshot_xmin(CAST(now.seen AS pg_snapshot))::text AS xmin,
            r.kind, r.subject, r.owner, r.issued_before, r.expires_at
@@ -35,7 +35,7 @@ _UNSEEN = text(
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """No token that names the subject and was issued until then is believed."""
+    """Revokes all tokens that name the subject and were issued until then."""
 
     key: Key
     owner: str | None
@@ -46,7 +46,7 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read at a moment, the snapshot in which, and the oldest transaction that it may have missed."""
+    """Time of a read, its snapshot, and the oldest transaction that it may have missed."""
 
     now: datetime
     seen: str
@@ -55,15 +55,15 @@ class Reading:
 
 
 def clock(conn: Connection) -> datetime:
-    """Now, by the database's clock."""
+    """Return the present time of the database's clock."""
     now: datetime = conn.execute(select(func.clock_timestamp())).scalar_one()
     return now
 
 
 def add(conn: Connection, kind: str, subject: str, seconds: float, owner: str | None = None) -> None:
-    """No token issued until now that names the subject is believed; kept for the longest life of a token.
+    """Revoke all tokens issued until now that name the subject; keep this for the longest lifetime of a token.
 
-    A user who has MOST_OF_A_USER of them in force gets one for all of his tokens instead.
+    A user with MOST_OF_A_USER revocations in force gets one for all tokens instead.
     """
     now = func.clock_timestamp()
     conn.execute(delete(table).where(table.c.expires_at < now))
@@ -77,7 +77,7 @@ def add(conn: Connection, kind: str, subject: str, seconds: float, owner: str | 
 
 
 def read(conn: Connection, seen: str | None = None) -> Reading:
-    """The revocations in force, or those that were not to be seen in the snapshot `seen`; one statement."""
+    """Return the revocations in force, or those invisible to the snapshot `seen`, in one statement."""
     rows = conn.execute(_UNSEEN, {"seen": seen}).all() if seen else conn.execute(_ALL).all()
     found = [
         Revocation((row.kind, row.subject), row.owner, row.issued_before, row.expires_at)

@@ -1,4 +1,4 @@
-"""Who there is, what they may do where, and what is no longer believed."""
+"""Tables of users, projects, roles, credentials and revocations."""
 
 from sqlalchemy import (
     BigInteger,
@@ -91,9 +91,9 @@ revocations = Table(
     changed(),
     CheckConstraint("kind IN ('token', 'user', 'project', 'credential')", name="kind_known"),
 )
-"""Tokens that name the subject and were issued before that moment are not believed; kept until they have expired.
+"""Tokens that name the subject and were issued before that time are refused; rows are kept until they expire.
 
-`owner`: the user whose token or credential the subject is.
+`owner` is the user whose token or credential the subject is.
 """
 
 failures = Table(
@@ -107,4 +107,4 @@ failures = Table(
     Index("ix_identity_failures_login_at", "login", "at"),
     Index("ix_identity_failures_at", "at"),
 )
-"""Failed attempts to sign in, kept for some minutes."""
+"""Failed sign-in attempts, kept for some minutes."""

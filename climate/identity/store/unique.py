@@ -1,4 +1,4 @@
-"""What a broken constraint means to whoever asked."""
+"""Translation of violated constraints into errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from climate.domain.errors import Conflict
 
 @contextmanager
 def begin(engine: Engine, clash: str) -> Iterator[Connection]:
-    """A transaction in which a name that is taken, or a row that has just gone, is Conflict with the text `clash`."""
+    """Begin a transaction that raises Conflict with the text `clash` for a taken name or a deleted row."""
     try:
         with engine.begin() as conn:
             yield conn

@@ -21,25 +21,25 @@ COLUMNS = (
 
 
 def find(conn: Connection, who: Who) -> User | None:
-    """The user of that id, or else of that name."""
+    """Return the user of that id, or else of that name."""
     found = _row(conn, who, share=False)
     return _user(found) if found else None
 
 
 def for_sign_in(conn: Connection, who: Who) -> tuple[User, str | None] | None:
-    """The user with its password's hash; a change of the user that is under way is waited for."""
+    """Return the user with its password hash; wait for concurrent changes of the user."""
     found = _row(conn, who, share=True)
     return found and (_user(found), found.password_hash)
 
 
 def lock(conn: Connection, user_id: str) -> User | None:
-    """The user of that id, or None; no one signs in as it until this transaction ends."""
+    """Return the user of that id, or None; it cannot sign in until this transaction ends."""
     row = conn.execute(select(*COLUMNS).where(users.c.id == user_id).with_for_update()).one_or_none()
     return row and _user(row)
 
 
 def listing(conn: Connection, name: str | None = None) -> list[User]:
-    """All users by name."""
+    """Return all users by name."""
     question = select(*COLUMNS).order_by(users.c.name)
     if name is not None:
         question = question.where(users.c.name == name)
@@ -51,18 +51,18 @@ def add(conn: Connection, user: User, password_hash: str | None) -> None:
 
 
 def change(conn: Connection, user_id: str, changes: Mapping[str, Any]) -> bool:
-    """Whether there is such a user."""
+    """Update a user; return whether it exists."""
     return conn.execute(update(users).where(users.c.id == user_id).values(**changes)).rowcount == 1
 
 
 def replace_hash(conn: Connection, user_id: str, old: str, new: str) -> None:
-    """Put another hash of the same password in the place of `old`, if that is still the user's."""
+    """Replace the hash `old` by another hash of the same password, if it is still the user's."""
     same = (users.c.id == user_id) & (users.c.password_hash == old)
     conn.execute(update(users).where(same).values(password_hash=new))
 
 
 def remove(conn: Connection, user_id: str) -> bool:
-    """Whether there was such a user; its roles and credentials go with it."""
+    """Delete a user with its roles and credentials; return whether it existed."""
     return conn.execute(delete(users).where(users.c.id == user_id)).rowcount == 1
 
 

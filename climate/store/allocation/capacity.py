@@ -1,10 +1,8 @@
-"""Which hosts have room for more servers when, and the choice among them; the same two ways as `availability`.
+"""Allocation of capacity on shared hosts for a period; the same two ways as `hosts`.
 
-The quick way takes the rows of the fullest hosts that look as if they had
-room and that nobody else is booking, and counts again in a new statement.  It
-never waits.  Where that is not enough, the caller comes again the patient way.
-What is taken of a host is counted at every instant of the window, in one
-statement for all hosts.
+The quick way locks the rows of the fullest hosts that seem to have capacity and that nobody else is booking, and counts
+again in a new statement. It never waits. If that is not enough, the caller repeats the request the patient way. Usage
+of a host is counted at every instant of the window, in one statement for all hosts.
 """
 
 import json
@@ -29,7 +27,7 @@ from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, TryPatiently
 from climate.store.allocation.resource_classes import Taken
 
 HORIZON_ROWS = 3000
-"""Allocations that are looked at to say when it would fit."""
+"""Maximum number of allocations that are read to compute when the request would fit."""
 
 
 class Cramped(NotEnoughHosts):
@@ -42,7 +40,7 @@ class Cramped(NotEnoughHosts):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Slots that are free for the whole `window`."""
+    """Request for slots that are free for the whole `window`."""
 
     requirement: Requirement
     window: Period
@@ -50,40 +48,40 @@ class Wanted:
     own: frozenset[UUID] = frozenset()
     """Reservations whose present slots count as free."""
     beside: Sequence[Use] = ()
-    """What was chosen a moment ago, and is in no table yet."""
+    """Uses that this request has just allocated, and that are in no table yet."""
     keep: tuple[int, ...] = field(default=())
-    """Hosts to take before all others."""
+    """Hosts to prefer over all others."""
     without: tuple[int, ...] = field(default=())
-    """Hosts not to take."""
+    """Hosts to exclude."""
     grace: timedelta = timedelta(0)
-    """The part of the window that comes after the lease's period."""
+    """Part of the window that follows the lease's period."""
     soon: bool = False
-    """Whether hosts that are switched off may not be up in time."""
+    """True if hosts that are off may not be up in time."""
     classes: Mapping[str, int] = field(default_factory=dict)
-    """Amounts of resource classes for each slot."""
+    """Amounts of resource classes per slot."""
     classes_beside: Sequence[Taken] = ()
-    """What was chosen of them a moment ago."""
+    """Resource classes that this request has just allocated."""
     project_id: str = ""
-    """For which they are wanted: hosts with authorized projects are for those only."""
+    """Project of the request: hosts with authorized projects are for those only."""
 
     @property
     def must(self) -> tuple[int, ...]:
-        """Hosts that are in use already: they need not match any more."""
+        """Return the hosts that are in use already; they need not match the requirements any more."""
         return tuple(self.order.kept)
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> Mapping[int, int]:
-    """Slots by number of host for `wanted`; the hosts' rows stay locked until the transaction ends.
+    """Return slots by number of host for `wanted`; the hosts' rows stay locked until the transaction ends.
 
-    TryPatiently where the quick way is not enough; Cramped where the patient way is not.
+    Raise TryPatiently if the quick way does not suffice, and Cramped if the patient way does not.
     """
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
 
 def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
-    found = _looked(conn, wanted, search(wanted.requirement).quick)
+    found = _read_rooms(conn, wanted, search(wanted.requirement).quick)
     locks.note_hosts(conn, (room.host for room in found))
-    chosen = capacity.choose(_again(conn, wanted, [room.host for room in found]), wanted.order) if found else None
+    chosen = capacity.choose(_recheck(conn, wanted, [room.host for room in found]), wanted.order) if found else None
     if chosen is None:
         raise TryPatiently()
     return chosen
@@ -92,25 +90,25 @@ def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
 def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
-        # By size alone it is not known how many hosts are enough where resource classes are asked for.
+        # With resource classes, the number of hosts that suffice is not known from sizes alone.
         statements = search(wanted.requirement)
         look = statements.ranked if wanted.classes else statements.best
-        seen = capacity.choose(_looked(conn, wanted, look), wanted.order)
+        seen = capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
         if seen is None:
             raise Cramped(wanted)
         locks.lock_hosts(conn, seen)
-        chosen = capacity.choose(_again(conn, wanted, list(seen)), wanted.order)
+        chosen = capacity.choose(_recheck(conn, wanted, list(seen)), wanted.order)
         if chosen is not None:
             return chosen
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _looked(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
-    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _given(wanted, numbers=None))])
+def _read_rooms(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
+    return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _parameters(wanted, numbers=None))])
 
 
 def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
-    """The rooms, each with no more slots than the resource classes allow for."""
+    """Return the rooms, each limited to the slots that the resource classes allow."""
     if not wanted.classes or not rooms:
         return rooms
     numbers = [room.host for room in rooms]
@@ -118,14 +116,14 @@ def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
     return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
 
 
-def _again(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
-    """The rooms of hosts whose rows are ours, in the order given; whether they suit is asked again too."""
-    given = _given(wanted, numbers=sorted(numbers))
+def _recheck(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
+    """Return the rooms of locked hosts, in the order given; their suitability is checked again."""
+    given = _parameters(wanted, numbers=sorted(numbers))
     found = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
     return _capped(conn, wanted, [Room(number, found[number]) for number in numbers if number in found])
 
 
-def _given(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
+def _parameters(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
     order, window = wanted.order, wanted.window
     return {
         "start": window.start,
@@ -163,31 +161,31 @@ def _json(beside: Sequence[Use]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why there is no room: how many slots there are, on how many hosts that match, and what can be had instead."""
+    """Explanation of a shortage: number of slots, of matching hosts, and the alternatives."""
 
     matching: int
     fitting: int
     fits_from: datetime | None = None
     lasts_until: datetime | None = None
-    """When slots that are in use are promised to others."""
+    """Time from which slots that are in use are allocated to others."""
 
 
 def shortage(conn: Connection, wanted: Wanted) -> Shortage:
-    """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
+    """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     order, window, statements = wanted.order, wanted.window, search(wanted.requirement)
     until = window.end + HORIZON
-    given = {**_given(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
+    given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
     rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
     told = Shortage(len(capacities), capacity.fitting(order, rooms))
     if wanted.classes:
-        return told  # when they would be free is not looked up: a start that fits by size alone may be none
+        return told  # Their availability is not computed: a start that fits by size alone may not fit.
     rows = conn.execute(statements.uses, given).all()
     known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
     uses = [
         Use(row.host, Period(row.begins, row.ends), Size(*row[-3:]) if row.slots else None)
         for row in rows
-        if row.host in capacities  # others were opened or registered between the two statements
+        if row.host in capacities  # Other hosts were opened or registered between the two statements.
     ]
     uses += [use for use in wanted.beside if use.host in capacities]
     if order.kept:

@@ -1,4 +1,4 @@
-"""The statements that count how much room hosts have for more servers: made once for a requirement."""
+"""Statements that count the free capacity of hosts, built once per requirement."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,7 +31,7 @@ from climate.store.schema import Time
 from climate.store.tables.leases import IN_FORCE, allocations, has, hosts, in_force
 
 SPARE = 2
-"""Rows taken beyond those that have enough room, for what others book meanwhile."""
+"""Rows read beyond those with enough capacity, because others may book some meanwhile."""
 
 PARTS = ("vcpus", "memory_mb", "disk_gb")
 
@@ -54,36 +54,37 @@ _PEAKS = """
         WINDOW w AS (PARTITION BY u.host ORDER BY p.at)) s
     GROUP BY s.host
 """
-"""The most that is taken of each host at any instant: running sums over what begins and ends, rows of one moment
-together, so that what ends makes room for what begins.  `lent`: at some instant somebody has the whole host."""
+"""Peak usage of each host: running sums over begins and ends, with rows of one moment together, so that an end makes
+room for a begin. `lent`: at some instant a lease has the whole host.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Statements over the hosts that suit one requirement."""
+    """Statements over the hosts that match one requirement."""
 
     best: Select[Any]
-    """(host, free slots): the fullest hosts first, as many as have enough room together, and SPARE more.
+    """(host, free slots): the fullest hosts first, as many as suffice together, and SPARE more.
 
-    For what starts soon those that are up come before them.
+    For a start soon, hosts that are up come first.
     """
     ranked: Select[Any]
-    """All hosts that have room, in that order."""
+    """All hosts with capacity, in that order."""
     quick: Select[Any]
-    """The same, locked; passes over those that others hold."""
+    """Same as `best`, with locks; skips rows that others hold."""
     again: Select[Any]
-    """(host, free slots) of those among `numbers` that suit and have room."""
+    """(host, free slots) of those among `numbers` that match and have capacity."""
     rooms: Select[Any]
-    """The same of all hosts."""
+    """Same for all hosts."""
     capacities: Select[Any]
-    """(host, sizes) of all that suit."""
+    """(host, sizes) of all matching hosts."""
     uses: Select[Any]
-    """(host, begin, end, slots, sizes) of what is promised of them until `until`, `limit` rows, earliest first."""
+    """(host, begin, end, slots, sizes) of allocations until `until`, `limit` rows, earliest first."""
 
 
 @lru_cache(maxsize=500)
 def search(requirement: Requirement) -> Search:
-    """The statements for a requirement."""
+    """Return the statements for a requirement."""
     suitable = suits(requirement)
     everywhere = _rooms(suitable)
     best, ranked = _best(everywhere), select(everywhere.c.id, everywhere.c.free).order_by(*_order(everywhere))
@@ -119,7 +120,7 @@ def _peaks(among: str) -> FromClause:
 
 
 def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
-    """(host, free slots, one to keep, it recycles, how far from up, others share it, worth) where of use."""
+    """Return (host, free slots, preferred, recycles, distance from up, shared, worth) of usable hosts."""
     peaks = _peaks(among)
     whole = {"vcpus": hosts.c.vcpus, "memory_mb": hosts.c.memory_mb, "disk_gb": hosts.c.local_gb}
     fits = [(whole[part] - func.coalesce(peaks.c[part], 0)) / func.nullif(_number(part), 0) for part in PARTS]
@@ -142,7 +143,7 @@ def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
 
 
 def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
-    """The best hosts first."""
+    """Return the order of the hosts, best first."""
     return rooms.c.kept.desc(), rooms.c.recycles, rooms.c.off, rooms.c.shared.desc(), rooms.c.free, rooms.c.id
 
 
@@ -162,7 +163,7 @@ def _best(rooms: FromClause) -> Select[Any]:
 
 
 def _uses(suitable: ColumnElement[bool]) -> Select[Any]:
-    """Read host by host, as `search._busy` is."""
+    """Return the uses, read host by host as in `host_queries._busy`."""
     a, limit = allocations, bindparam("limit", type_=Integer)
     begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")
     theirs = (

@@ -1,8 +1,7 @@
-"""Which floating addresses are free when, and the choice among them: as with hosts (climate.store.allocation.hosts).
+"""Allocation of floating IPs for a period, in the same two ways as hosts (climate.store.allocation.hosts).
 
-The quick way locks free addresses that nobody else is booking and, in a new
-statement and hence a new snapshot, keeps those that are still free; it never
-waits.  The patient way waits for the rows, in the order of their numbers.
+The quick way locks free addresses that nobody else is booking. In a new statement, and hence a new snapshot, it keeps
+those that are still free. It never waits. The patient way waits for the rows, in the order of their numbers.
 """
 
 from collections.abc import Sequence
@@ -25,21 +24,21 @@ PATIENT_LOOKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`amount` addresses of a network, all free for the whole `window`."""
+    """Request for `amount` addresses of a network, all free for the whole `window`."""
 
     network_id: str
     amount: int
     window: Period
     own: UUID | None = None
-    """A reservation whose present addresses count as free."""
+    """Reservation whose present addresses count as free."""
     keep: tuple[int, ...] = ()
-    """Addresses to take before all others, by number."""
+    """Numbers of addresses to prefer over all others."""
     must: tuple[int, ...] = ()
-    """Those of them that are in use already: they have to be free for the window."""
+    """Numbers among them that are in use already and have to be free for the window."""
     required: tuple[str, ...] = ()
-    """Addresses that have to be among them, as they are spelled."""
+    """Addresses that have to be included, as text."""
     without: tuple[int, ...] = ()
-    """Addresses not to take, though they may look free."""
+    """Numbers of addresses to exclude, even if they are free."""
 
 
 class Short(NotEnoughAddresses):
@@ -52,16 +51,16 @@ class Short(NotEnoughAddresses):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """An address that is free, by number and as it is spelled."""
+    """A free address: its number and its text."""
 
     number: int
     address: str
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[Chosen, ...]:
-    """Free addresses, in the order of their numbers; their rows stay locked until the transaction ends.
+    """Return free addresses, in the order of their numbers; their rows stay locked until the transaction ends.
 
-    TryPatiently where the quick way is not enough; NotEnoughAddresses where the patient way is not.
+    Raise TryPatiently if the quick way does not suffice, and NotEnoughAddresses if the patient way does not.
     """
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
@@ -99,7 +98,7 @@ def _read(conn: Connection, query: Select[Any]) -> tuple[Chosen, ...]:
 
 
 def _best(wanted: Wanted) -> Select[Any]:
-    """The free addresses, first those that it must have, then those that it would like."""
+    """Return the free addresses: required ones first, then preferred ones."""
     number, address = floating_ips.c.number, floating_ips.c.address
     required = [bindparam(None, one, INET) for one in wanted.required]
     order = (
@@ -112,7 +111,7 @@ def _best(wanted: Wanted) -> Select[Any]:
 
 
 def _still_free(conn: Connection, found: Sequence[Chosen], wanted: Wanted) -> tuple[Chosen, ...]:
-    """Whether they are registered is asked again too: one may have been removed until its row was ours."""
+    """Return the addresses that are still free and registered; one may have been removed before its row was locked."""
     query = select(floating_ips.c.number, func.host(floating_ips.c.address))
     return _read(conn, query.where(_free(wanted), _among([one.number for one in found])))
 
@@ -144,7 +143,7 @@ def _among(numbers: Sequence[int]) -> ColumnElement[bool]:
 
 
 def shortage(conn: Connection, wanted: Wanted) -> tuple[Shortage, tuple[str, ...]]:
-    """What to tell somebody who was refused, and which of the addresses that he requires are not to be had."""
+    """Return the explanation of a shortage, and the required addresses that are not available."""
     count = select(func.count(), func.count().filter(~_taken(wanted))).select_from(floating_ips)
     matching, free = conn.execute(count.where(_suits(wanted))).one()
     spelled = set(conn.scalars(select(func.host(floating_ips.c.address)).where(_free(wanted))))

@@ -1,4 +1,4 @@
-"""The statements of the search for free hosts: made once for a requirement, run with what is asked for."""
+"""Statements of the search for free hosts, built once per requirement and run with parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ FAR = timedelta(days=3650)
 
 
 class Asked(Protocol):
-    """What the statements are run with."""
+    """Parameters of the statements."""
 
     @property
     def window(self) -> Period: ...
@@ -66,29 +66,29 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Statements over the hosts that suit one requirement.  To be run with `given` and what each says."""
+    """Statements over the hosts that match one requirement. Run them with `given` and their own parameters."""
 
     best: Select[int]
     """Free hosts, best first, `limit` of them out of a `sample`."""
     quick: Select[int]
-    """The same, locked; passes over those that others hold."""
+    """Same as `best`, with locks; skips rows that others hold."""
     anywhere: Select[int]
-    """As `quick`, for what has no hosts to keep and does not start soon; the sample is what follows a random host.
+    """Same as `quick`, without preferred hosts and for later starts; the sample follows a random host.
 
-    Looks at a few hosts, where `quick` looks at all.  None that recycles is among them.
+    Reads a few hosts, where `quick` reads all. Recycling hosts are not among them.
     """
     still_free: Select[int]
-    """Those among `numbers` that suit and are free, in the order given."""
+    """Those among `numbers` that match and are free, in the order given."""
     few_still_free: Select[int]
-    """The same, host by host: for less than some dozen."""
+    """Same, host by host: for fewer than some dozen."""
     counted: Select[int, int, int | None]
-    """How many suit, how many of those are free, and the first of the free ones that is not among `numbers`."""
+    """Number of matching hosts, number of free ones, and the first free one that is not among `numbers`."""
     busy: Select[Any]
-    """(host, start, end) of what is promised between the window's start and `until`, `limit` rows, earliest first."""
+    """(host, start, end) of allocations between the window's start and `until`, `limit` rows, earliest first."""
 
 
 def given(asked: Asked, **more: object) -> Mapping[str, object]:
-    """The parameters that all the statements take, and `more`."""
+    """Return the common parameters of the statements, and `more`."""
     window = asked.window
     return {
         "start": window.start,
@@ -107,7 +107,7 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
 
 @lru_cache(maxsize=500)
 def search(requirement: Requirement, has_own: bool) -> Search:
-    """The statements for a requirement; with `has_own` what the reservation `own` holds counts as free."""
+    """Return the statements for a requirement; with `has_own`, allocations of the reservation `own` count as free."""
     suitable, best = suits(requirement), _best(requirement, has_own)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
     among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
@@ -124,7 +124,7 @@ def search(requirement: Requirement, has_own: bool) -> Search:
 
 
 def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None]:
-    """The offset keeps what is free in one place of the plan: it is looked up once for each host."""
+    """Return the counts; the OFFSET keeps the check for free hosts in one place of the plan, once per host."""
     looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
     others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))
     counts = (func.count(), func.count().filter(looked.c.free), func.min(looked.c.id).filter(others))
@@ -136,7 +136,7 @@ def _numbers(name: str) -> ColumnElement[Any]:
 
 
 def suits(requirement: Requirement) -> ColumnElement[bool]:
-    """Hosts that can be promised and are as required, or `must` be taken; but none of those to do `without`."""
+    """Return the condition for hosts that can be allocated and match, or are in `must`, without the excluded ones."""
     there = and_(
         open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE))
     )
@@ -145,15 +145,15 @@ def suits(requirement: Requirement) -> ColumnElement[bool]:
 
 
 def open_to_project() -> ColumnElement[bool]:
-    """Whether the project `project_id` is among the authorized ones of a host; every project is where it names none."""
+    """Return the condition that a host names no authorized projects, or `project_id` is among them."""
     named = func.regexp_split_to_array(hosts.c.extra[AUTHORIZED_PROJECTS].astext, r"[\s,]+")
     return or_(~hosts.c.extra.has_key(AUTHORIZED_PROJECTS), bindparam("project_id", type_=Text) == func.any(named))
 
 
 def far_from_up() -> ColumnElement[int]:
-    """For what starts `soon`: 0 of hosts that are on, more the longer it takes until a host is.
+    """Return the rank for starts that are `soon`: 0 for hosts that are on, higher the longer a host needs to be up.
 
-    One on its way off comes last: only when it is off can it be asked to come up again.
+    A host that is shutting down comes last, because it can only be started after it is off.
     """
     asked = select(host_power.c.host)
     coming = hosts.c.id.in_(asked.where(has(host_power.c.wanted, "on")))
@@ -166,7 +166,7 @@ _on_host = allocations.c.host == hosts.c.id
 
 
 def _one_host(number: ColumnElement[int]) -> ColumnElement[Any]:
-    """The number as the index of the exclusion constraint has it, to the letter: it finds one host in a window."""
+    """Return the number as the index of the exclusion constraint has it, exactly: it finds one host in a window."""
     return func.int8range(number, number, literal_column("'[]'"))
 
 
@@ -175,18 +175,17 @@ def _in_window() -> ColumnElement[bool]:
 
 
 def _free(of_host: ColumnElement[bool], has_own: bool) -> ColumnElement[bool]:
-    """Whether no allocation `of_host` lies in the window."""
+    """Return the condition that no allocation `of_host` overlaps the window."""
     a = allocations
     taken = exists().where(of_host, _in_window())
     return ~(taken.where(a.c.reservation_id.is_distinct_from(bindparam("own", type_=Uuid))) if has_own else taken)
 
 
 def _best(requirement: Requirement, has_own: bool) -> Select[int]:
-    """Those to keep, then the tightest fit among a random sample, so that long free stretches stay whole.
+    """Order by preferred hosts, then by tightest fit in a random sample, so that long free periods stay whole.
 
-    A host that recycles comes last: to promise it is to end the servers that were to go on there.  For what
-    starts soon those that are switched on come before those that may not be up in time.  With `at_random` the
-    fit does not count.
+    A recycling host comes last: allocating it ends the servers that were to continue there. For a start soon, hosts
+    that are on come before those that may not be up in time. With `at_random` the fit does not count.
     """
     kept = hosts.c.id == func.any(_numbers("keep"))
     recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
@@ -207,7 +206,7 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
 
 
 def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:
-    """The tightest fit among the free hosts that follow a random one, by their numbers and around the end.
+    """Return the tightest fit among the free hosts that follow a random number, wrapping around at the end.
 
     NOT IN keeps the order of the index, so that the scan stops when the sample is full.
     """
@@ -229,7 +228,7 @@ def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:
 
 
 def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
-    """How long the host would be free around the window, were it not for this booking."""
+    """Return the length of the free period around the window, without this allocation."""
     a = allocations
     mine = (a.c.host == host, in_force(a))
     begins, ends = func.lower(a.c.during), func.upper(a.c.during)
@@ -241,7 +240,7 @@ def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
 
 
 def _busy(suits: ColumnElement[bool]) -> Select[Any]:
-    """Read host by host: of few hosts that is little, however much all the others are booked."""
+    """Return the allocations, read host by host: for few hosts that is cheap, whatever the others hold."""
     a, limit = allocations, bindparam("limit", type_=Integer)
     begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")
     theirs = (

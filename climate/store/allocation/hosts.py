@@ -1,14 +1,11 @@
-"""Which hosts are free when, and the choice among them.  engine.md 1, reliability.md 3.2.
+"""Allocation of free hosts for a period.
 
-The quick way takes the rows of a few more hosts than wanted that look free
-and that nobody else is booking, then, in a new statement and hence a new
-snapshot, keeps those that still are.  It never waits.  Where that is not
-enough, the caller rolls back, which gives the rows up, and waits with nothing
-locked until a rival is done (`outlast`).  Everybody who waits for the same
-rival looks again at the same moment: who finds the hosts gone is refused, and
-the others try the quick way again.  A few times at most, then the patient way:
-one patient booking at a time, which waits for rows in the order of their
-numbers and counts honestly.
+The quick way locks the rows of a few more hosts than wanted that seem free and that nobody else is booking. In a new
+statement, and hence a new snapshot, it keeps those that are still free. It never waits. If that is not enough, the
+caller rolls back, which releases the rows, and waits without locks until a rival is done (`outlast`). All callers that
+wait for the same rival look again at the same moment: a caller that finds the hosts allocated is refused, and the
+others repeat the quick way. After a few repetitions the patient way follows: one patient allocation at a time, which
+waits for rows in the order of their numbers and counts exactly.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,28 +25,31 @@ from climate.store.allocation.host_queries import given, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 SPARE = 2
-"""Rows taken beyond what is wanted, for those that turn out not to be free.
+"""Rows locked beyond the number wanted, because some may turn out not to be free.
 
-Fewer for one or two hosts: rivals find all locked in a small pool otherwise, though most of it stays free.
+Fewer for one or two hosts: rivals would otherwise find all rows of a small pool locked, though most of it stays free.
 """
 
 SAMPLE = 16
-"""Free hosts that are compared for their fit; enough that concurrent bookings seldom want the same one."""
+"""Number of free hosts that are compared for their fit, so high that concurrent requests seldom choose the same one."""
 
 FEW = 32
-"""Hosts that are looked up one by one."""
+"""Number of hosts up to which each is looked up by itself."""
 
 PATIENT_LOOKS = 50
 
 RIVALS = 8
-"""Other bookings that are waited for, one after the other, before the quick way is tried again."""
+"""Number of rivals that are waited for, one after the other, before the quick way is repeated."""
 
 
 class TryPatiently(ClimateError):
-    """Too few hosts at hand without waiting for other bookings."""
+    """Too few hosts are available without waiting for other allocations."""
 
     def __init__(self, wanted: "Wanted | None" = None, at_hand: Sequence[int] = ()) -> None:
-        """`wanted`: what `outlast` may wait for; `at_hand`: the hosts that nobody else was booking."""
+        """Create the error.
+
+        `wanted` is the request for `outlast`; `at_hand` are the hosts that nobody else was booking.
+        """
         super().__init__()
         self.wanted, self.at_hand = wanted, at_hand
 
@@ -58,40 +58,40 @@ class Short(NotEnoughHosts):
     """Not enough hosts available"""
 
     def __init__(self, wanted: "Wanted", found: "Shortage | None" = None) -> None:
-        """`found`: why, where that was looked up already."""
+        """Create the error. `found` is the explanation, if it is known already."""
         super().__init__()
         self.wanted, self.found = wanted, found
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`least` to `most` hosts, all free for the whole `window`."""
+    """Request for `least` to `most` hosts, all free for the whole `window`."""
 
     requirement: Requirement
     window: Period
     least: int
     most: int
     own: UUID | None = None
-    """A reservation whose present hosts count as free."""
+    """Reservation whose present hosts count as free."""
     keep: tuple[int, ...] = field(default=())
-    """Hosts to take before all others."""
+    """Hosts to prefer over all others."""
     must: tuple[int, ...] = field(default=())
-    """Those of them that are in use already: they have to be free, but need not match any more."""
+    """Hosts among them that are in use already: they have to be free, but need not match any more."""
     without: tuple[int, ...] = field(default=())
-    """Hosts not to take, though they may look free."""
+    """Hosts to exclude, even if they are free."""
     soon: bool = False
-    """Whether hosts that are switched off may not be up in time."""
+    """True if hosts that are off may not be up in time."""
     project_id: str = ""
-    """For which they are wanted: hosts with authorized projects are for those only."""
+    """Project of the request: hosts with authorized projects are for those only."""
     at_random: bool = False
-    """Whether any of the free hosts will do, however well it fits."""
+    """True if the fit of the free hosts does not count."""
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
-    """Numbers of hosts for `wanted`, in order; their rows stay locked until the transaction ends.
+    """Return numbers of hosts for `wanted`, in order; their rows stay locked until the transaction ends.
 
-    As many as are free, up to `most`.  TryPatiently where the quick way is not
-    enough; NotEnoughHosts where the patient way is not.
+    Return as many as are free, up to `most`. Raise TryPatiently if the quick way does not suffice, and NotEnoughHosts
+    if the patient way does not.
     """
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
@@ -105,16 +105,15 @@ def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     still = _still_free(conn, taken, wanted) if len(taken) >= wanted.most else []
     picked = still[: wanted.most]
     if len(picked) < wanted.most or not set(wanted.must) <= set(picked):
-        # What other reservations of the request have chosen is in no table yet: others cannot be refused for it.
+        # Hosts of other reservations of the request are in no table yet, so rivals cannot be refused for them.
         raise TryPatiently() if special or wanted.without else TryPatiently(wanted, taken)
     return tuple(sorted(picked))
 
 
 def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
-    """Wait until rivals are done; whether the quick way may succeed now.  With no transaction open.
+    """Wait until rivals are done, outside a transaction; return whether the quick way may succeed now.
 
-    Short where too few hosts are left without those that are promised by then: a rival that
-    comes to nothing takes none away.
+    Raise Short if too few hosts remain beside those that are allocated by then; a rival that rolls back takes none.
     """
     wanted = hurdle.wanted
     if wanted is None:
@@ -134,7 +133,7 @@ def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
 
 
 def _counted(conn: Connection, wanted: Wanted, at_hand: Sequence[int] = ()) -> tuple[int, int, int | None]:
-    """How many hosts match, how many of them are free, and the first of these that is not `at_hand`."""
+    """Return the number of matching hosts, of free ones, and the first free one that is not in `at_hand`."""
     statement = search(wanted.requirement, wanted.own is not None).counted
     row = conn.execute(statement, given(wanted, numbers=list(at_hand))).one()
     return row[0], row[1], row[2]
@@ -159,7 +158,9 @@ def _best(conn: Connection, wanted: Wanted, statement: Select[int], limit: int) 
 
 
 def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> list[int]:
-    """Whether they suit is asked again too: a host may have been changed or removed until its row was ours."""
+    """Return the hosts that are still free and suitable; one may have been changed or removed before its row was
+    locked.
+    """
     statements = search(wanted.requirement, wanted.own is not None)
     statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
     return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
@@ -167,7 +168,7 @@ def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why there are not enough: how many hosts match at all, how many of them are free, and from when it would fit."""
+    """Explanation of a shortage: number of matching hosts, of free ones, and the earliest start that would fit."""
 
     matching: int
     free: int
@@ -179,7 +180,7 @@ HORIZON = timedelta(days=90)
 
 
 def shortage(conn: Connection, wanted: Wanted) -> Shortage:
-    """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
+    """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     matching, free, _ = _counted(conn, wanted)
     return _explained(conn, wanted, matching, free)
 
@@ -198,12 +199,11 @@ def _explained(conn: Connection, wanted: Wanted, matching: int, free: int) -> Sh
 def earliest_fit(
     hosts_in_all: int, taken: Sequence[tuple[int, Period]], window: Period, least: int, known_until: datetime
 ) -> Period | None:
-    """The first window of that length, from `window` on, in which `least` of the hosts are free.
+    """Return the first window of that length, from `window` on, in which `least` of the hosts are free.
 
-    None when there is none before `known_until`; nothing is known of later allocations.
-    A window can only begin to fit where some allocation ends, so those times
-    are tried; each host is counted once, over its merged stretches of starts
-    that it rules out.
+    Return None if there is none before `known_until`; later allocations are unknown. A window can only begin to fit
+    when an allocation ends, so only those times are tried. Each host is counted once, over its merged periods of
+    excluded starts.
     """
     length = window.end - window.start
     begins, ends = _ruled_out(taken, length)
@@ -217,7 +217,7 @@ def earliest_fit(
 
 
 def _ruled_out(taken: Sequence[tuple[int, Period]], length: timedelta) -> tuple[list[datetime], list[datetime]]:
-    """Sorted begins and ends of the stretches in which a window of `length` cannot start, per host."""
+    """Return sorted begins and ends of the periods in which a window of `length` cannot start, per host."""
     merged: dict[int, list[list[datetime]]] = {}
     for host, period in taken:  # ordered by start
         stretches = merged.setdefault(host, [])
@@ -230,7 +230,7 @@ def _ruled_out(taken: Sequence[tuple[int, Period]], length: timedelta) -> tuple[
 
 
 def first_conflict(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> datetime | None:
-    """When the first of the hosts `numbers` is promised to others within the window, or None."""
+    """Return the start of the first conflicting allocation of the hosts `numbers` within the window, or None."""
     a, window = allocations, Range(wanted.window.start, wanted.window.end)
     query = (
         select(func.min(func.lower(a.c.during)))
@@ -253,9 +253,9 @@ class Allocated:
 
 
 def allocated(conn: Connection, now: datetime, hosts: Collection[int]) -> list[Allocated]:
-    """Who holds which of these hosts, now and later: the calendar.  Dates are the leases', without cleaning time.
+    """Return the reservations that hold these hosts, now and later. Dates are the leases', without cleaning time.
 
-    A host is held beyond them too: by a lease in its grace period, and by one whose end could not be done.
+    A host can be held for longer: by a lease in its grace period, or by one whose end failed.
     """
     a = allocations
     query = (

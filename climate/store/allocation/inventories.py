@@ -1,9 +1,8 @@
-"""How much of an inventory is free when, and the choice among inventories.
+"""Allocation of amounts of inventories for a period.
 
-An amount is promised under the locked rows of all inventories of its class,
-read in a new statement and hence a new snapshot.  The quick way never waits:
-it passes over rows that others hold.  The patient way waits for them, in the
-order of their numbers, after the lock of patient bookings (climate.store.allocation.hosts).
+An amount is allocated under the locked rows of all inventories of its class, read in a new statement and hence a new
+snapshot. The quick way never waits: it skips rows that others hold. The patient way waits for them in the order of
+their numbers, after the lock of patient allocations (climate.store.allocation.hosts).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +25,12 @@ from climate.store.tables.inventories import inventories, inventory_allocations
 from climate.store.tables.leases import events, has, in_force, reservations
 
 MOST_STARTS = 200
-"""Later starts that are tried before a refusal names none."""
+"""Maximum number of later starts that are tried for the explanation of a shortage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`pieces` of `piece` units each, of inventories of one class, for the whole `window`; a piece is not divided."""
+    """Request for `pieces` of `piece` units each, of one class, for the whole `window`; a piece is not divided."""
 
     resource_type: str
     resource_class: str
@@ -43,9 +42,9 @@ class Wanted:
     present: Mapping[int, int] | None = None
     """Pieces that the reservation has of each inventory now, by its number."""
     must: bool = False
-    """Whether these are in use, and have to stay where they are."""
+    """True if these are in use and must not move."""
     taken: tuple[AmountHold, ...] = ()
-    """What was chosen a moment ago, and is not in the database yet."""
+    """Amounts that this request has just allocated, and that are not in the database yet."""
 
 
 class Short(NotEnoughStorage):
@@ -58,7 +57,7 @@ class Short(NotEnoughStorage):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """An inventory that suits, and how many pieces of it are free for the whole window."""
+    """A suitable inventory, and the number of its pieces that are free for the whole window."""
 
     number: int
     total: int
@@ -80,15 +79,15 @@ _PEAKS = text("""
 
 
 def peaks(conn: Connection, numbers: Iterable[int], window: Period, own: Sequence[UUID] = ()) -> dict[int, int]:
-    """The most that is promised of each inventory at any instant of the window, but for reservations of `own`."""
+    """Return the peak usage of each inventory in the window, without reservations of `own`."""
     asked = {"numbers": list(numbers), "own": list(own), "start": window.start, "end": window.end}
     return {row.number: row.level for row in conn.execute(_PEAKS, asked)}
 
 
 def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> dict[int, int]:
-    """How many pieces to take of each inventory, by its number; their rows stay locked until the transaction ends.
+    """Return the number of pieces of each inventory, by its number; their rows stay locked until the transaction ends.
 
-    TryPatiently where the quick way is not enough; NotEnoughStorage where the patient way is not.
+    Raise TryPatiently if the quick way does not suffice, and NotEnoughStorage if the patient way does not.
     """
     if patient:
         locks.hosts_alone(conn)
@@ -105,7 +104,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> dict[int, int]:
 
 
 def _suiting(wanted: Wanted) -> Any:
-    """The inventories that are open, and those that the reservation has some of."""
+    """Return the condition for inventories that are open, or that the reservation uses already."""
     open_or_own = or_(~inventories.c.closed, inventories.c.number.in_(list(wanted.present or ())))
     return select(inventories.c.number, inventories.c.total, inventories.c.closed).where(
         inventories.c.resource_type == wanted.resource_type,
@@ -116,7 +115,7 @@ def _suiting(wanted: Wanted) -> Any:
 
 
 def _rooms(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
-    """Whether they suit is asked again: one may have been changed or removed until its row was ours."""
+    """Return the suitable inventories; one may have been changed or removed before its row was locked."""
     rows = conn.execute(_suiting(wanted).where(inventories.c.number.in_(numbers)).order_by(inventories.c.number)).all()
     taken = peaks(conn, [row.number for row in rows], wanted.window, wanted.own)
     return [_room(wanted, row, taken.get(row.number, 0)) for row in rows]
@@ -132,10 +131,10 @@ def _room(wanted: Wanted, row: Row[Any], taken: int) -> Room:
 
 
 def _divided(wanted: Wanted, rooms: Sequence[Room]) -> dict[int, int] | None:
-    """Pieces by inventory, or None where there are too few.
+    """Return pieces by inventory, or None if there are too few.
 
-    First where the reservation has some already, then in the fullest
-    inventory that has room for all that are left, else in as few as possible.
+    Prefer inventories that the reservation uses already, then the fullest one with enough room, else as few as
+    possible.
     """
     left, chosen, there = wanted.pieces, dict[int, int](), {room.number: room for room in rooms}
     for number, had in (wanted.present or {}).items():
@@ -153,14 +152,14 @@ def _divided(wanted: Wanted, rooms: Sequence[Room]) -> dict[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A reservation that keeps something after its lease, and the event that has ended that one."""
+    """A reservation that keeps resources after its lease, and the event that ended the lease."""
 
     reservation_id: UUID
     end_event: UUID
 
 
 def kept(conn: Connection) -> list[Kept]:
-    """The reservations that keep something although their leases are over."""
+    """Return the reservations that keep resources although their leases have ended."""
     held, end = inventory_allocations, events
     query = (
         select(held.c.reservation_id, end.c.id)
@@ -175,7 +174,7 @@ def kept(conn: Connection) -> list[Kept]:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why there is not enough: what there is of the class, what of it is free, and from when it would fit."""
+    """Explanation of a shortage: total of the class, free amount, and the earliest start that would fit."""
 
     total: int
     free: int
@@ -183,7 +182,7 @@ class Shortage:
 
 
 def shortage(conn: Connection, wanted: Wanted) -> Shortage:
-    """What to tell somebody who was refused.  Looks at a bounded number of allocations in a bounded future."""
+    """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     rows = conn.execute(_suiting(wanted)).all()
     rooms = _rooms(conn, wanted, [row.number for row in rows])
     told = Shortage(sum(room.total for room in rooms), sum(room.free for room in rooms), None)
@@ -207,7 +206,7 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
 def _earliest(
     wanted: Wanted, rows: Sequence[Row[Any]], taken: Sequence[AmountHold], known_until: datetime
 ) -> datetime | None:
-    """The first later start at which it would fit: one at which something else ends."""
+    """Return the first later start that fits; candidates are the ends of other allocations."""
     starts = sorted({hold.during.end for hold in taken if hold.during.end > wanted.window.start})
     for start in starts[:MOST_STARTS]:
         window = _moved(wanted.window, start)
@@ -220,7 +219,7 @@ def _earliest(
 
 
 def _moved(window: Period, start: datetime) -> Period | None:
-    """The window from a later start on: as long as it is, or for ever still."""
+    """Return the window moved to a later start, with the same length, or still without an end."""
     if window.end < FOREVER:
         return Period(start, start + (window.end - window.start))
     return Period(start, FOREVER) if start < FOREVER else None

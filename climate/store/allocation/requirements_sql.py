@@ -1,4 +1,4 @@
-"""Requirements as SQL over the rows of hosts.  Says the same as `climate.domain.hosts.requirements.matches`."""
+"""Requirements as SQL over the rows of hosts, equivalent to `climate.domain.hosts.requirements.matches`."""
 
 from typing import Any
 
@@ -40,14 +40,14 @@ IS_NUMBER = rf"^{NUMBER.pattern}$"
 
 
 def refuse_unknown(requirement: Requirement, extra: frozenset[str]) -> None:
-    """InvalidRequirements names the keys that are neither columns of hosts nor known capabilities."""
+    """Raise InvalidRequirements that names the keys that are neither columns of hosts nor known capabilities."""
     unknown = sorted(keys(requirement) - extra - frozenset(COLUMNS))
     if unknown:
         raise InvalidRequirements(f"Malformed requirements: no host has a property called {', '.join(unknown)}")
 
 
 def condition(requirement: Requirement) -> ColumnElement[bool]:
-    """A condition on `hosts`; values are always bound, never part of the text."""
+    """Return a condition on `hosts`; values are always bound, never part of the text."""
     match requirement:
         case AllOf(terms):
             return and_(true(), *(condition(term) for term in terms))
@@ -83,7 +83,7 @@ def _null(op: str, own: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 def _text_holds(op: str, own: ColumnElement[Any], value: Value) -> ColumnElement[bool]:
-    """Both sides as numbers where they are; a number is never more or less than a text that is none."""
+    """Compare both sides as numbers if they are; a number is never more or less than other text."""
     wanted = number(value)
     as_text = _compared(op, func.coalesce(own).collate("C"), literal(_spelled(value)))
     if wanted is None:

@@ -1,8 +1,7 @@
-"""How many slots of a flavor fit on hosts by the resource classes that it asks for, such as CUSTOM_GPU.
+"""Slots of a flavor that fit on hosts by its resource classes, such as CUSTOM_GPU.
 
-A host has a class as its extra capability `resources:<CLASS>`.  What is taken
-of it is in the flavors of other reservations, and is counted at every instant
-of the window, as `room` counts sizes.
+A host has a class as its extra capability `resources:<CLASS>`. Usage comes from the flavors of other reservations, and
+is counted at every instant of the window, as `capacity_queries` counts sizes.
 """
 
 import json
@@ -21,7 +20,7 @@ from climate.store.tables.leases import IN_FORCE
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """So much of a resource class of a host, for a time."""
+    """An amount of a resource class of a host, in use for a period."""
 
     host: int
     name: str
@@ -37,9 +36,9 @@ def fitting(
     own: Collection[UUID],
     beside: Sequence[Taken],
 ) -> dict[int, int]:
-    """Return how many slots of `classes` (amounts for each slot) fit on each of the hosts throughout the window.
+    """Return the number of slots of `classes` (amounts per slot) that fit on each host throughout the window.
 
-    `own` are reservations whose slots count as free, `beside` is what was chosen a moment ago.
+    Slots of the reservations `own` count as free; `beside` has allocations of this request that are in no table yet.
     """
     given = {
         "names": list(classes),

@@ -1,4 +1,4 @@
-"""How many hosts of the reservation pool are promised when."""
+"""Number of hosts of the reservation pool that are allocated, over time."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from sqlalchemy.dialects.postgresql import TSTZRANGE, Range
 from climate.domain.hosts.pool_filling import Level
 from climate.domain.period import Period
 
-# Leases that share a host, and what follows on each other there, are one stretch of it.  What ends at the moment at
-# which another begins does not count beside it.
+# Leases that share a host, and consecutive ones on it, count as one period of it. A period that ends at the moment at
+# which another begins does not overlap with it.
 _LEVELS = text("""
     WITH taken AS (
         SELECT range_agg(a.during * CAST(:period AS tstzrange)) AS times
@@ -25,10 +25,10 @@ _LEVELS = text("""
 
 
 def levels(conn: Connection, period: Period) -> list[Level]:
-    """How many hosts that belong to the pool are promised at once, from each moment on at which that changes.
+    """Return the number of allocated hosts of the pool, from each moment on at which it changes.
 
-    Whole hosts and shared ones, cleaning and maintenance: all that keeps a host
-    from another lease.  Failed and closed hosts do not count.  One statement.
+    Whole hosts and shared ones, cleaning and maintenance count, since each keeps a host from another lease. Failed and
+    closed hosts do not count. One statement.
     """
     given: dict[str, Any] = {"period": Range(period.start, period.end)}
     return [Level(row.at, row.hosts) for row in conn.execute(_LEVELS, given)]

@@ -1,4 +1,4 @@
-"""Hosts that are cleaned after a lease: the time that is kept free for it, and how the hook gets on."""
+"""Cleaning of hosts after a lease: the time kept free for it, and the state of the cleaning hook."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -25,13 +25,13 @@ _KEEP = text("""
 
 
 def keep(conn: Connection, start: datetime, until: Mapping[int, datetime]) -> None:
-    """Keep each host free from `start` until its time, or until it is promised.  Their rows must be locked."""
+    """Keep each host free from `start` until its time, or until its next allocation. Their rows must be locked."""
     if until:
         conn.execute(_KEEP, {"start": start, "hosts": _json(until)})
 
 
 def free(conn: Connection, hosts: Collection[int]) -> None:
-    """These hosts are cleaned no longer."""
+    """Release the cleaning time of these hosts."""
     conn.execute(delete(allocations).where(allocations.c.kind == "cleaning", allocations.c.host.in_(sorted(hosts))))
 
 
@@ -53,12 +53,13 @@ _BEGIN = text("""
         ELSE cleanings.ends_at <> excluded.ends_at END
     RETURNING host, run
 """)
-"""A run whose process is recorded is settled before another one begins: it may live, whatever its host is in now."""
+"""A run with a recorded process is settled before another one begins: it may still run, in whatever pool its host is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """How the hook gets on with a host in the cleaning whose time is over at `ends_at`."""
+    """State of the hook for a host in the cleaning that ends at `ends_at`."""
 
     ends_at: datetime
     state: str
@@ -67,23 +68,23 @@ class Cleaning:
     next_at: datetime
     run: UUID | None = None
     machine: str | None = None
-    """Where its process is recorded; None: it has not started."""
+    """Machine of its recorded process; None before it has started."""
     worker: str | None = None
     pid: int | None = None
 
     @property
     def may_live(self) -> bool:
-        """Whether a process of it was recorded, and not seen to end."""
+        """Return whether a process was recorded and has not been seen to end."""
         return self.state == RUNNING and self.machine is not None
 
 
 def ends_at(place: HostPlace) -> datetime:
-    """What one cleaning of a host is told from another by: moves within the pool leave it."""
+    """Identifies one cleaning of a host; moves within the pool keep it."""
     return place.until or place.since
 
 
 def known(conn: Connection, hosts: Collection[int]) -> dict[int, Cleaning]:
-    """The last cleaning of each host, which may be that after an earlier lease."""
+    """Return the last cleaning of each host, which may belong to an earlier lease."""
     return {row.host: _cleaning(row) for row in conn.execute(_KNOWN.where(_C.host.in_(sorted(hosts))))}
 
 

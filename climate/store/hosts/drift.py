@@ -1,4 +1,4 @@
-"""Hosts that the cloud has elsewhere than the books say: whom to leave alone, and what is noted of the others."""
+"""Hosts whose pool in the cloud differs from the database: events in progress, and recorded differences."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from climate.store.tables.leases import allocations, events, hosts, in_force, re
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An event that was begun and is not done, and a host that its lease holds."""
+    """An event that has begun and is not done, and a host that its lease holds."""
 
     host: int
     reservation_id: UUID
@@ -23,18 +23,18 @@ class Begun:
 
 
 def begun(conn: Connection, numbers: Collection[int]) -> list[Begun]:
-    """What is being done with these hosts, or is to be tried again, or was given up half-way."""
+    """Return the events that are in progress, will be retried, or failed half-way, for these hosts."""
     return [Begun(*row) for row in conn.execute(_BEGUN, {"ids": sorted(numbers)})] if numbers else []
 
 
 def noted(conn: Connection) -> dict[int, str]:
-    """What is known to be wrong, by host."""
+    """Return the recorded differences, by host."""
     query = select(hosts.c.id, hosts.c.drift).where(hosts.c.removed_at.is_(None), hosts.c.drift != "")
     return {row.id: row.drift for row in conn.execute(query)}
 
 
 def note(conn: Connection, troubles: Mapping[int, str]) -> None:
-    """What is wrong with each host; "" where nothing is any more."""
+    """Record the difference of each host; "" clears it."""
     if troubles:
         rows = [{"id": number, "drift": trouble} for number, trouble in troubles.items()]
         conn.execute(_NOTE, {"rows": json.dumps(rows)})

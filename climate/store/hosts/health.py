@@ -1,4 +1,4 @@
-"""Hosts that are unwell, and the leases that suffer or would suffer from them."""
+"""Unhealthy hosts, and the leases that they affect."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -18,18 +18,17 @@ from climate.store.tables.hosts import host_power
 from climate.store.tables.leases import LACKING, allocations, events, has, hosts, in_force, leases, reservations
 
 UNFIT = (Pool.FAILED, Pool.MULTI_TENANT, Pool.MAINTENANCE)
-"""Pools whose hosts are no use to a lease; those that are worked on may be back in time."""
+"""Pools whose hosts a lease cannot use; those in maintenance may be back in time."""
 
 
 def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> list[UUID]:
-    """Leases that run, or are to start by then, and lack something: the earliest first.
+    """Return leases that run, or start by then, and lack resources, earliest first.
 
-    They hold a host that has failed, was taken out or away, or is worked on
-    when they need it, or were told that something is missing.  Leases with an event in progress are left out:
-    nothing can be done for them until it has ended.
+    They hold a host that has failed, was removed, or is in maintenance when they need it, or they are recorded as
+    degraded. Leases with an event in progress are left out: they can only be healed after it has ended.
     """
     start, end = events.alias("s"), events.alias("e")
-    concerned = _lacking().union(_held_badly(now)).subquery("concerned")
+    concerned = _degraded().union(_with_unfit_hosts(now)).subquery("concerned")
     soon = leases.c.start_date <= start_by if start_by is not None else leases.c.start_date.is_not(None)
     query = (
         select(leases.c.id)
@@ -47,20 +46,20 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
 
 
 def in_progress() -> ColumnElement[bool]:
-    """The lease of the outer query has an event in progress."""
+    """Return the condition that the lease of the outer query has an event in progress."""
     running = events.alias("running")
     return exists().where(running.c.lease_id == leases.c.id, has(running.c.status, "IN_PROGRESS")).correlate(leases)
 
 
-def _lacking() -> Select[Any]:
-    """Leases in force that were told that something is missing."""
+def _degraded() -> Select[Any]:
+    """Return the leases in force that are recorded as degraded."""
     return select(reservations.c.lease_id, null().cast(Boolean).label("later")).where(text(LACKING))
 
 
-def _held_badly(now: datetime) -> Select[Any]:
-    """Leases that hold an unfit host; `later`: it is worked on, and may be back before a lease to come needs it.
+def _with_unfit_hosts(now: datetime) -> Select[Any]:
+    """Return leases with an unfit host; `later` means that maintenance may end before a future lease needs it.
 
-    Read from the hosts that are unfit, and only what is in force of each: not from the leases, most of which are over.
+    The query starts from unfit hosts and reads only their allocations in force, because most leases have ended.
     """
     begins = func.lower(allocations.c.during)
     worked_on = and_(hosts.c.removed_at.is_(None), has(hosts.c.pool, Pool.MAINTENANCE))
@@ -75,7 +74,7 @@ def _held_badly(now: datetime) -> Select[Any]:
 
 
 def holding(conn: Connection, host: int, during: Period) -> list[UUID]:
-    """Leases that hold the host at some time within the period, the earliest first."""
+    """Return leases that hold the host at some time within the period, the earliest first."""
     a = allocations
     query = (
         select(reservations.c.lease_id)
@@ -96,7 +95,7 @@ class Running:
 
 
 def running_on(conn: Connection, numbers: Collection[int]) -> dict[int, Running]:
-    """Who counts on these hosts now; of several that share one any."""
+    """Return the running lease of each of these hosts; any one of several that share a host."""
     a = allocations
     query = (
         select(a.c.host, reservations.c.lease_id, reservations.c.id, a.c.slots)
@@ -107,7 +106,7 @@ def running_on(conn: Connection, numbers: Collection[int]) -> dict[int, Running]
 
 
 def being_ended(conn: Connection, numbers: Collection[int], now: datetime) -> frozenset[int]:
-    """Those of the hosts that a lease has begun to hold and will give back yet: its end was not given up."""
+    """Return the hosts that a started lease holds and will still give back, because its end was not given up."""
     a = allocations
     query = (
         select(a.c.host)
@@ -120,20 +119,20 @@ def being_ended(conn: Connection, numbers: Collection[int], now: datetime) -> fr
 
 
 def owners(conn: Connection, reservation_ids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Reservation -> its lease, gone or not."""
+    """Return the lease of each reservation, deleted or not."""
     found = select(reservations.c.id, reservations.c.lease_id).where(reservations.c.id.in_(list(reservation_ids)))
     return {row.id: row.lease_id for row in conn.execute(found)}
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """Hosts that had better not be chosen as replacements."""
+    """Hosts to avoid as replacements."""
 
     unwell: frozenset[int]
     busy: frozenset[int]
-    """In no state to be handed over now."""
+    """Hosts that cannot be handed over now."""
     off: frozenset[int]
-    """Or on their way off."""
+    """Hosts that are off, or shutting down."""
 
 
 def unfit(conn: Connection) -> Unfit:
@@ -153,28 +152,28 @@ def unfit(conn: Connection) -> Unfit:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is known of a host beyond where it is."""
+    """Health data of a host besides its pool."""
 
     doubted_since: datetime | None
-    """Since when it has seemed unwell, or well again where it has failed."""
+    """Time since which it has seemed unhealthy, or healthy again if it has failed."""
     wanted: str | None
-    """`on` or `off`, of a host that can be switched."""
+    """`on` or `off`, for a host with power management."""
     wanted_at: datetime | None
     changed_at: datetime | None
-    """When it last came up or went off."""
+    """Time of the last change of its power state."""
     state: str
     error: str
 
     @property
     def is_to_come_up(self) -> bool:
-        """Whether it was asked to come up, and has not since."""
+        """Return whether power on was requested and has not taken effect."""
         if self.wanted != "on" or self.wanted_at is None:
             return False
         return self.changed_at is None or self.changed_at < self.wanted_at
 
 
 def health(conn: Connection, numbers: Collection[int] | None = None) -> dict[int, Health]:
-    """Of hosts by number, of all that are registered with None."""
+    """Return the health of hosts by number; with None, of all registered hosts."""
     p = host_power
     query = (
         select(hosts.c.id, hosts.c.doubted_since, p.c.wanted, p.c.wanted_at, p.c.changed_at, p.c.state, p.c.error)
@@ -191,12 +190,12 @@ def health(conn: Connection, numbers: Collection[int] | None = None) -> dict[int
 
 
 def taken_out(conn: Connection) -> frozenset[int]:
-    """Failed hosts that somebody, and not the engine itself, has declared failed."""
+    """Return the failed hosts that an administrator, not the engine, has declared failed."""
     return frozenset(conn.scalars(_TAKEN_OUT))
 
 
 def doubt(conn: Connection, since: Mapping[int, datetime | None]) -> None:
-    """Note since when hosts have seemed to be otherwise than their pool says; None: they do not."""
+    """Record since when the health of hosts has seemed to contradict their pool; None clears it."""
     if since:
         conn.execute(_DOUBT, {"rows": json.dumps(_doubts(since), default=str)})
     if None in since.values():
@@ -212,7 +211,7 @@ _DOUBT = text("""
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS n (id bigint, at timestamptz) WHERE h.id = n.id
 """)
 
-# What the engine does it does as `climate:…`; a move within the pool is not the one that brought the host there.
+# The engine acts as `climate:…`; a move within the pool is not the one that brought the host there.
 _TAKEN_OUT = text("""
     SELECT h.id FROM hosts h
     CROSS JOIN LATERAL (

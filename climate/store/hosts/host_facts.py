@@ -1,4 +1,4 @@
-"""What hosts are like and how they are switched, as the rows say; compared with their facts, and made of them anew."""
+"""Properties and power settings of hosts, compared with their facts and rebuilt from them."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ _ALL: Select[Any] = (
 
 
 def refuse_tampered(conn: Connection, place: HostPlace) -> None:
-    """Return when the rows of a host, locked before, are what its facts say, else raise Tampered."""
+    """Raise Tampered unless the locked rows of a host match its facts."""
     tampering.refuse_places(conn, [place])
     row = conn.execute(_ALL.where(hosts.c.id == place.host)).one()
     known = host_facts.fold(journal.of_host(journal.read(conn, place.stream)))

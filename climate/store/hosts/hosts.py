@@ -1,4 +1,4 @@
-"""The hosts that can be reserved, and the names of their capabilities."""
+"""Reservable hosts, and the names of their capabilities."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from climate.store.tables.leases import allocations, hosts, in_force, reservatio
 
 HOST_TYPE = "physical:host"
 FLAVOR_TYPE = "flavor:instance"
-"""Its resource_properties are the flavor itself, and no requirement."""
+"""Resource type whose resource_properties are the flavor itself, not a requirement."""
 
 AUTHORIZED_PROJECTS = "authorized_projects"
-"""Extra capability: ids of the projects that the host is for, by commas.  Its values are for administrators only."""
+"""Extra capability with the ids of authorized projects, separated by commas. Only administrators see its values."""
 
 COLUMNS = (
     "id",
@@ -41,12 +41,12 @@ COLUMNS = (
     "trust_id",
     "reservable",
 )
-"""Properties that every host has; the names cannot be used for extra capabilities."""
+"""Properties of every host; extra capabilities cannot use these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host of the reservation service.  `own` are its columns, `extra` its capabilities."""
+    """A host of the reservation service. `own` are its columns, `extra` its capabilities."""
 
     id: int
     own: Mapping[str, Any]
@@ -77,9 +77,9 @@ def add(
     now: datetime,
     pool: Pool = Pool.RESERVATION,
 ) -> Host:
-    """Register a host with these columns, in the pool it belongs to: that for leases, or the multi-tenant one.
+    """Register a host with these columns, in its pool: reservation or multi-tenant.
 
-    Conflict where one of that name is registered already.
+    Raise Conflict if one of that name is registered already.
     """
     row = {**own, "reservable": True, "extra": dict(extra), "created_at": now, "pool_since": now}
     row |= {"pool": pool, "home": pool}
@@ -104,7 +104,7 @@ def get(conn: Connection, host_id: int, *, lock: bool = False) -> Host:
 
 
 def by_number(conn: Connection, numbers: Collection[int]) -> dict[int, Host]:
-    """Hosts by their numbers, removed ones too."""
+    """Return hosts by their numbers, including removed ones."""
     query = select(hosts).where(hosts.c.id == func.any(bindparam("numbers", type_=postgresql.ARRAY(BigInteger))))
     return {row.id: _host(row) for row in conn.execute(query, {"numbers": sorted(numbers)})} if numbers else {}
 
@@ -120,22 +120,22 @@ def listed(conn: Connection, marker: int | None = None, limit: int | None = None
 
 
 def in_calendar(conn: Connection, marker: int | None = None, limit: int | None = None) -> list[int]:
-    """Numbers of the hosts after `marker` that are registered, or that a lease holds still.
+    """Return numbers of the hosts after `marker` that are registered, or that a lease still holds.
 
-    InvalidInput for a marker that is none of them.
+    Raise InvalidInput for an unknown marker.
     """
     is_held = exists().where(allocations.c.host == hosts.c.id, in_force(allocations))
     shown = select(hosts.c.id).where(or_(hosts.c.removed_at.is_(None), is_held))
     query = shown.order_by(hosts.c.id).limit(limit)
     if marker is not None:
         if conn.scalar(shown.where(hosts.c.id == marker)) is None:
-            raise InvalidInput(f"marker {str(marker)!r} is no entry of this list")
+            raise InvalidInput(f"marker {str(marker)!r} is not an entry of this list")
         query = query.where(hosts.c.id > marker)
     return list(conn.scalars(query))
 
 
 def change(conn: Connection, author: Caller, host_id: int, extra: Mapping[str, str | None], now: datetime) -> Host:
-    """Set capabilities, or remove those whose value is None; Tampered where rows are not what the facts say."""
+    """Set capabilities, or remove those whose value is None. Raise Tampered if rows do not match the facts."""
     host = get(conn, host_id, lock=True)
     place = pool_membership.get(conn, host_id)
     host_facts.refuse_tampered(conn, place)
@@ -148,13 +148,13 @@ def change(conn: Connection, author: Caller, host_id: int, extra: Mapping[str, s
 
 
 def remove(conn: Connection, author: Caller, host_id: int, now: datetime) -> None:
-    """The row stays: the history of leases names the host by its number."""
+    """Mark a host as removed; its row stays, because the history of leases refers to its number."""
     pool_membership.record(conn, author, [(pool_membership.get(conn, host_id), [HostRemoved(now)])])
     conn.execute(update(hosts).where(hosts.c.id == host_id).values(removed_at=now))
 
 
 def promised(conn: Connection, host_id: int) -> Sequence[UUID]:
-    """Leases that hold the host, now or later."""
+    """Return leases that hold the host, now or later."""
     query = (
         select(reservations.c.lease_id)
         .join(allocations, allocations.c.reservation_id == reservations.c.id)
@@ -165,7 +165,7 @@ def promised(conn: Connection, host_id: int) -> Sequence[UUID]:
 
 
 def relied_on(conn: Connection, host_id: int) -> list[str]:
-    """The requirements (as text) of reservations that hold the host, now or later."""
+    """Return the requirements (as text) of reservations that hold the host, now or later."""
     spec = reservations.c.spec
     query = (
         select(spec["hypervisor_properties"].astext, spec["resource_properties"].astext)
@@ -176,7 +176,7 @@ def relied_on(conn: Connection, host_id: int) -> list[str]:
 
 
 def flavors_on(conn: Connection, host_id: int) -> list[str]:
-    """Flavors (as JSON text) of which reservations hold slots of the host, now or later."""
+    """Return the flavors (as JSON text) of reservations that hold slots of the host, now or later."""
     query = (
         select(reservations.c.spec["resource_properties"].astext)
         .join(allocations, allocations.c.reservation_id == reservations.c.id)
@@ -186,13 +186,13 @@ def flavors_on(conn: Connection, host_id: int) -> list[str]:
 
 
 def property_names(conn: Connection, *, private: bool) -> frozenset[str]:
-    """Names of all extra capabilities, the private ones only when asked for."""
+    """Return the names of all extra capabilities; private ones only on request."""
     query = select(properties.c.property_name).where(properties.c.resource_type == HOST_TYPE)
     return frozenset(conn.scalars(query if private else query.where(~properties.c.private)))
 
 
 def property_list(conn: Connection, *, private: bool) -> list[Property]:
-    """Capabilities with the distinct values that present hosts have for them."""
+    """Return capabilities with the distinct values of the registered hosts."""
     value = func.jsonb_each_text(hosts.c.extra).table_valued("key", "value").lateral("pair")
     seen = (
         select(value.c.key, func.array_agg(postgresql.aggregate_order_by(value.c.value.distinct(), value.c.value)))

@@ -28,7 +28,7 @@ from climate.store.tables.hosts import windows
 from climate.store.tables.leases import allocations, has, hosts, in_force
 
 NO_END = datetime(2199, 12, 31, tzinfo=UTC)
-"""End of the calendar: of a window whose end is not known."""
+"""End of the calendar, for a window without a known end."""
 
 
 class WindowState(StrEnum):
@@ -41,17 +41,17 @@ class WindowState(StrEnum):
 PLANNED, ACTIVE, DONE, CANCELLED = WindowState
 
 HELD_AS = {PLANNED: "held", ACTIVE: "active"}
-"""State of the allocation that keeps the time of an open window free; that of others is released."""
+"""State of the allocation that keeps the time of an open window free; that of closed windows is released."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time in which a host is worked on."""
+    """A maintenance window of a host."""
 
     id: UUID
     host: int
     name: str
-    """Of the host."""
+    """Name of the host."""
     during: Period
     reason: str
     state: WindowState
@@ -59,26 +59,26 @@ class Window:
     created_at: datetime
     updated_at: datetime | None = None
     move_servers: bool = False
-    """Whether servers are moved away from the host while it is worked on."""
+    """True if servers are migrated away from the host during the window."""
 
     @property
     def standing(self) -> Standing:
-        """The part of it that its facts say."""
+        """Return the part of it that its facts record."""
         return Standing(self.host, self.during, self.reason, str(self.state), self.move_servers)
 
     @property
     def end(self) -> datetime | None:
-        """None where it is not known."""
+        """Return the end, or None if it is not known."""
         return None if self.during.end == NO_END else self.during.end
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to come, or going on."""
+        """Return whether the window is planned or active."""
         return self.state in (PLANNED, ACTIVE)
 
 
 def row_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
-    """Return the columns of a window that say how it stands."""
+    """Return the columns of a window that its facts determine."""
     during = spelled(standing.during)
     return {
         "id": window_id,
@@ -91,7 +91,7 @@ def row_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
 
 
 def allocation_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
-    """Return the row that keeps the time of a window free on its host."""
+    """Return the allocation that keeps the time of a window free on its host."""
     shared = {"slots": 0, "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
     during, state = spelled(standing.during), kept_as(standing.state)
     own = {"host": standing.host, "during": during, "kind": "maintenance", "state": state}
@@ -104,12 +104,12 @@ def kept_as(state: str) -> str:
 
 
 def spelled(period: Period) -> str:
-    """Return a period as the database spells it."""
+    """Return a period in the database's notation."""
     return f'["{period.start}","{period.end}")'
 
 
 def add(conn: Connection, author: Caller, window: Window) -> None:
-    """Write a window down and keep its time free; nothing else may hold the host then, and its row must be locked."""
+    """Create a window and keep its time free. Nothing else may hold the host then, and its row must be locked."""
     told = {"created_by": window.created_by, "created_at": window.created_at}
     conn.execute(insert(windows).values(**row_of(window.id, window.standing), **told))
     conn.execute(insert(allocations).values(allocation_of(window.id, window.standing)))
@@ -118,7 +118,7 @@ def add(conn: Connection, author: Caller, window: Window) -> None:
 
 
 def get(conn: Connection, window_id: UUID, *, lock: bool = False) -> Window:
-    """A window; with `lock` its row is locked until the transaction ends."""
+    """Return a window; with `lock` its row is locked until the transaction ends."""
     query = _WINDOWS.where(windows.c.id == window_id)
     row = conn.execute(locks.ordered(query, windows.c.id) if lock else query).one_or_none()
     if row is None:
@@ -132,7 +132,7 @@ def no_window(window_id: UUID) -> NotFound:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which windows to list, and from where on."""
+    """Filter and page of a list of windows."""
 
     host: int | None = None
     states: tuple[WindowState, ...] = (PLANNED, ACTIVE)
@@ -141,7 +141,7 @@ class Wanted:
 
 
 def listed(conn: Connection, wanted: Wanted) -> list[Window]:
-    """Windows in the order in which they were made; InvalidInput for an unknown marker."""
+    """Return windows in the order of their creation. Raise InvalidInput for an unknown marker."""
     query = _WINDOWS.where(windows.c.state.in_(wanted.states)).order_by(windows.c.created_at, windows.c.id)
     query = query if wanted.host is None else query.where(windows.c.host == wanted.host)
     if wanted.marker is not None:
@@ -154,42 +154,42 @@ def listed(conn: Connection, wanted: Wanted) -> list[Window]:
 
 
 def beginning(conn: Connection, now: datetime) -> list[Window]:
-    """Planned windows whose time has come, locked; passes over those that somebody is changing."""
+    """Return planned windows that are due to begin, locked; skip those that others are changing."""
     due = _WINDOWS.where(windows.c.state == PLANNED, func.lower(windows.c.during) <= now)
     return _locked(conn, due)
 
 
 def ending(conn: Connection, now: datetime) -> list[Window]:
-    """Active windows whose time is over, locked; passes over those that somebody is changing."""
+    """Return active windows whose time is over, locked; skip those that others are changing."""
     due = _WINDOWS.where(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now)
     return _locked(conn, due)
 
 
 def _locked(conn: Connection, due: Select[Any]) -> list[Window]:
-    """Those of the windows that nobody has locked, by the numbers of their hosts."""
+    """Lock those of the windows that nobody has locked, in the order of the numbers of their hosts."""
     found = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
     return sorted((_window(row) for row in found), key=lambda window: window.host)
 
 
 def lock_open(conn: Connection, host: int) -> list[UUID]:
-    """Lock the open windows of a host; their ids.  To be called before the host is locked."""
+    """Lock the open windows of a host and return their ids. Call this before the host is locked."""
     return locks.lock_windows(conn, windows.c.host == host, has(windows.c.state, PLANNED, ACTIVE))
 
 
 def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
-    """Those of the hosts that are worked on now."""
+    """Return those of the hosts that are in maintenance now."""
     query = select(windows.c.host).where(windows.c.host.in_(sorted(numbers)), windows.c.state == ACTIVE)
     return frozenset(conn.scalars(query))
 
 
 def moving(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
-    """Those of the hosts that are worked on now, and whose servers are to be moved away meanwhile."""
+    """Return those of the hosts that are in maintenance now, with their servers to be migrated away."""
     query = select(windows.c.host).where(windows.c.host.in_(sorted(numbers)), windows.c.state == ACTIVE)
     return frozenset(conn.scalars(query.where(windows.c.move_servers)))
 
 
 def begin(conn: Connection, author: Caller, ids: Sequence[UUID], now: datetime) -> None:
-    """These windows have begun."""
+    """Mark these windows as active."""
     if ids:
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=ACTIVE, updated_at=now))
         conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state=kept_as(ACTIVE)))
@@ -197,7 +197,7 @@ def begin(conn: Connection, author: Caller, ids: Sequence[UUID], now: datetime) 
 
 
 def close(conn: Connection, author: Caller, ids: Sequence[UUID], state: WindowState, now: datetime) -> None:
-    """These windows are over, or were given up: their hosts are free again."""
+    """Close windows that ended or were cancelled, and release their hosts."""
     if ids:
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=state, updated_at=now))
         conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state=kept_as(state)))
@@ -205,7 +205,7 @@ def close(conn: Connection, author: Caller, ids: Sequence[UUID], state: WindowSt
 
 
 def change(conn: Connection, author: Caller, after: Window, now: datetime) -> None:
-    """Move a window, or say something else of it; as `add`, nothing else may hold the host then."""
+    """Update a window; as for `add`, nothing else may hold the host then."""
     own = _range(after.during)
     kept = update(allocations).where(allocations.c.window_id == after.id)
     conn.execute(kept.values(during=own))
@@ -216,20 +216,20 @@ def change(conn: Connection, author: Caller, after: Window, now: datetime) -> No
 
 
 def refuse_tampered(conn: Connection, window: Window) -> None:
-    """Return when a window, locked before, is what its facts say, else raise Tampered."""
+    """Raise Tampered unless a locked window matches its facts."""
     known = journal.of_window(journal.read(conn, window.id))
     tampering.refuse(f"maintenance window {window.id}", window.standing, fold(known) if known else None)
 
 
 def others(conn: Connection, window: Window) -> list[Window]:
-    """The open windows of its host that overlap with it."""
+    """Return the open windows of its host that overlap with it."""
     query = _WINDOWS.where(windows.c.host == window.host, windows.c.id != window.id)
     query = query.where(has(windows.c.state, PLANNED, ACTIVE), windows.c.during.overlaps(_range(window.during)))
     return [_window(row) for row in conn.execute(query.order_by(windows.c.during))]
 
 
 def stop_cleaning(conn: Connection, host: int, during: Period) -> None:
-    """Cleaning a host does not go on while it is worked on."""
+    """Release cleaning times of a host: cleaning does not continue during maintenance."""
     a = allocations
     mine = (a.c.host == host, a.c.kind == "cleaning", in_force(a), a.c.during.overlaps(_range(during)))
     conn.execute(delete(a).where(*mine, func.lower(a.c.during) >= during.start))

@@ -1,4 +1,4 @@
-"""What is promised of hosts, as far as it decides what becomes of those that recycle."""
+"""Next leases of hosts, which determine how recycling hosts are treated."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from climate.store.tables.leases import allocations, in_force, leases, reservati
 
 
 def starts(conn: Connection, hosts: Collection[int], apart_from: Collection[UUID] = ()) -> dict[int, datetime]:
-    """When each host is first promised to a lease; those that are not are missing.
+    """Return the start of the next lease of each host; hosts without one are missing.
 
     Reservations `apart_from` do not count.
     """
@@ -38,11 +38,11 @@ class Left:
     user_id: str
     spec: Mapping[str, Any]
     over: bool
-    """The lease has ended."""
+    """True if the lease has ended."""
 
 
 def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, Left]:
-    """Reservations by id, of leases that are gone too."""
+    """Return reservations by id, including those of deleted leases."""
     if not numbers:
         return {}
     r, one = reservations, leases

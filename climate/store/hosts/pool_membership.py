@@ -1,4 +1,4 @@
-"""Where hosts are, as rows, and the one way in which that changes."""
+"""Pool memberships of hosts as rows, and the single function that changes them."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -22,13 +22,13 @@ from climate.store.leases import healing_waits
 from climate.store.tables.leases import hosts
 
 Change = tuple[HostPlace, Sequence[HostFact]]
-"""Where a host is, and what happens to it now."""
+"""The present membership of a host, and the fact that changes it."""
 
 
 def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[HostPlace]:
-    """The one way a host's place changes: facts and rows together, in one statement for any number of hosts.
+    """Record changes of pool membership: facts and rows together, in one statement for any number of hosts.
 
-    Each host at most once.  Conflict where someone else has moved one of them since it was read.
+    Each host may occur once. Raise Conflict if another transaction has moved one of them since it was read.
     """
     after = [fold(happened, before.stream, before) for before, happened in changes]
     entries = [
@@ -44,26 +44,26 @@ def record(conn: Connection, author: Caller, changes: Sequence[Change]) -> list[
             if constraint(error) != "pk_journal":
                 raise
             moved = ", ".join(place.name for place in after)
-            raise Conflict(f"Someone else moved a host at the same moment ({moved}); look where it is now") from error
-        if any(_comes_back(before, place) for (before, _), place in zip(changes, after, strict=True)):
+            raise Conflict(f"Someone else moved a host at the same moment ({moved}); read it again") from error
+        if any(_becomes_usable(before, place) for (before, _), place in zip(changes, after, strict=True)):
             healing_waits.wake(conn)
     return after
 
 
-def _comes_back(before: HostPlace, after: HostPlace) -> bool:
-    """Whether a lease may have the host now that could not have it before."""
+def _becomes_usable(before: HostPlace, after: HostPlace) -> bool:
+    """Return whether leases can use the host after the change, but could not before."""
     is_usable = after.pool in (Pool.RESERVATION, Pool.LENT) and before.pool not in (after.pool, Pool.RESERVATION)
     return is_usable or (after.reservable and not before.reservable)
 
 
 def begin(conn: Connection, author: Caller, stream: UUID, first: HostFact) -> None:
-    """The first fact of a host whose row has just been made."""
+    """Append the first fact of a host whose row was just created."""
     conn.execute(_SAVE, {"hosts": "[]", "journal": _json(journal.rows([(stream, 1, first)], author))})
     healing_waits.wake(conn)
 
 
 def get(conn: Connection, number: int, *, lock: bool = False) -> HostPlace:
-    """Where a registered host is; NotFound where there is none of that number."""
+    """Return the membership of a registered host. Raise NotFound for an unknown number."""
     found = of(conn, [number], lock=lock)
     if number not in found or found[number].removed:
         raise NotFound(f"Object with {{'host_id': '{number}'}} not found")
@@ -71,7 +71,7 @@ def get(conn: Connection, number: int, *, lock: bool = False) -> HostPlace:
 
 
 def of(conn: Connection, numbers: Collection[int], *, lock: bool = False) -> dict[int, HostPlace]:
-    """Places by number, of removed hosts too; the rows locked in the order of their numbers."""
+    """Return memberships by number, including removed hosts; the rows are locked in the order of their numbers."""
     if not numbers:
         return {}
     query = _PLACES.where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
@@ -80,7 +80,7 @@ def of(conn: Connection, numbers: Collection[int], *, lock: bool = False) -> dic
 
 
 def listed(conn: Connection, *pools: Pool) -> list[HostPlace]:
-    """Hosts that are registered, in these pools or, with none, in any."""
+    """Return the registered hosts in these pools, or with none, in any pool."""
     query = _PLACES.where(hosts.c.removed_at.is_(None))
     query = query.where(hosts.c.pool.in_(pools)) if pools else query
     return [_place(row) for row in conn.execute(query)]
@@ -88,27 +88,27 @@ def listed(conn: Connection, *pools: Pool) -> list[HostPlace]:
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """All registered hosts, by columns: for looks at thousands of hosts with which nothing is the matter."""
+    """All registered hosts, by columns, for scans over thousands of mostly healthy hosts."""
 
     numbers: list[int]
     names: list[str]
     pools: list[str]
     reservations: list[UUID | None]
-    """To which they are lent, or were."""
+    """Reservations of the present or last leases of the hosts."""
     is_quiet: bool
-    """Whether each is on, in a pool of hosts that run servers, can be switched by nobody, and is doubted by nobody."""
+    """True for each host that is on, runs servers in its pool, has no power management, and no health doubts."""
     is_noted: bool
-    """Whether it is noted of any that the cloud has it elsewhere."""
+    """True if a difference between cloud and database is recorded for any of them."""
 
 
 def glance(conn: Connection) -> Glance:
-    """Return where all registered hosts are, in one row."""
+    """Return the memberships of all registered hosts, in one row."""
     row = conn.execute(_GLANCE).one()
     return Glance(row.numbers or [], row.names or [], row.pools or [], row.reservations or [], row.quiet, row.noted)
 
 
 def tend(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:
-    """Claim hosts to look after them for a while; those that nobody else is looking after."""
+    """Claim hosts for a while; return those that no other process has claimed."""
     free = or_(hosts.c.tended_until.is_(None), hosts.c.tended_until <= now)
     mine = select(hosts.c.id).where(hosts.c.id.in_(sorted(numbers)), free)
     taken = locks.ordered(mine, hosts.c.id, skip_locked=True)
@@ -117,7 +117,7 @@ def tend(conn: Connection, numbers: Collection[int], now: datetime, time: timede
 
 
 def leave(conn: Connection, numbers: Collection[int]) -> None:
-    """Look after these hosts no longer."""
+    """Release the claims of these hosts."""
     if not numbers:
         return
     locks.lock_hosts(conn, numbers)
@@ -127,8 +127,8 @@ def leave(conn: Connection, numbers: Collection[int]) -> None:
 def correct_causes(conn: Connection) -> int:
     """Write the causes of hosts that a process of an older release has moved; return how many there were.
 
-    Such a process knows no causes: it leaves the one that is there.  Its fact says the cause in
-    its words, see `climate.domain.facts.cause_in_words`.  Rows that are locked are passed over.
+    Such a process knows no causes and leaves the former one. Its fact has the cause as text, see
+    `climate.domain.facts.cause_in_words`. Locked rows are skipped.
     """
     return conn.execute(_CORRECT_CAUSES).rowcount
 
@@ -174,7 +174,7 @@ def _place(row: Any) -> HostPlace:
 
 
 def row_of(place: HostPlace) -> dict[str, Any]:
-    """Return the columns of a host that say where it is."""
+    """Return the columns of a host that record its pool membership."""
     return {
         "id": place.host,
         "pool": place.pool,

@@ -1,4 +1,4 @@
-"""What an admin has set for the pools; where he has not, the settings say."""
+"""Pool settings of administrators, which override the settings of the deployment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from climate.store.leases import tampering
 from climate.store.tables.hosts import pool_terms
 
 FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain", "move_servers")
-"""How the pool follows what is promised of it."""
+"""Settings that let the pool's target follow its allocations."""
 
 NAMES = ("on_end", "grace_period", "recycle_deadline", "target", *FILLING)
-"""What can be set."""
+"""Names of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Of the reservation pool.  Times in seconds."""
+    """Settings of the reservation pool. Times in seconds."""
 
     on_end: str
     grace_period: int
@@ -39,11 +39,11 @@ class Terms:
     dwell: int = 3600
     drain: bool = True
     move_servers: bool = False
-    """Whether servers on draining hosts are moved elsewhere; else they are waited for."""
+    """True if servers on draining hosts are migrated; otherwise the pool waits for them to end."""
 
     @property
     def filling(self) -> Rules:
-        """How the pool follows what is promised of it."""
+        """Return how the pool's target follows its allocations."""
         return Rules(
             horizon=timedelta(seconds=self.horizon),
             spare=self.spare,
@@ -56,7 +56,7 @@ class Terms:
 
     @property
     def of_a_lease(self) -> Mapping[str, Any]:
-        """What is agreed about the end of a reservation that does not say itself."""
+        """Return the settings that apply to the end of a reservation with none of its own."""
         return {
             "on_end": self.on_end,
             "grace_period": self.grace_period,
@@ -65,7 +65,7 @@ class Terms:
 
 
 def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = None) -> Terms:
-    """The terms that hold: what is `said`, or set now, before the settings."""
+    """Return the effective settings: `said`, or the stored ones, with defaults of the deployment."""
     said = own(conn) if said is None else said
     fallback: dict[str, Any] = {
         "on_end": settings.host_on_end,
@@ -78,21 +78,21 @@ def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = No
 
 
 def own(conn: Connection) -> Mapping[str, Any]:
-    """What an admin has set for the reservation pool; None: nothing."""
+    """Return the stored settings of the reservation pool; None if there are none."""
     row = conn.execute(select(pool_terms).where(pool_terms.c.pool == Pool.RESERVATION)).one_or_none()
     return row._asdict() if row else {}
 
 
 def then(conn: Connection, at: datetime) -> Mapping[str, Any]:
-    """What was set for the reservation pool at that moment."""
+    """Return the settings of the reservation pool at that moment."""
     known = journal.until(journal.read(conn, terms_stream(Pool.RESERVATION)), at)
     return decided(journal.of_operators(known))
 
 
 def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datetime) -> None:
-    """Set terms of the reservation pool; None: the settings say again.
+    """Store settings of the reservation pool; None restores the default.
 
-    Tampered where the row is not what the facts say.
+    Raise Tampered if the row does not match the facts.
     """
     stream = terms_stream(Pool.RESERVATION)
     known = journal.hold(conn, stream)
@@ -102,7 +102,7 @@ def put(conn: Connection, author: Caller, changes: Mapping[str, Any], now: datet
 
 
 def write(conn: Connection, pool: str, changes: Mapping[str, Any], now: datetime) -> None:
-    """Bring the row of a pool's terms up to date."""
+    """Write the row of a pool's settings."""
     row = {**changes, "updated_at": now}
     made = insert(pool_terms).values(pool=pool, **row)
     conn.execute(made.on_conflict_do_update(index_elements=[pool_terms.c.pool], set_=row))

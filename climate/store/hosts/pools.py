@@ -1,4 +1,4 @@
-"""The pools in figures, and who counts on which of their hosts when."""
+"""Counts of the pools, and the allocations of their hosts."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,31 +19,31 @@ from climate.store.tables.leases import allocations, hosts, in_force, leases, re
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Of the hosts of one pool."""
+    """Counts of the hosts of one pool."""
 
     hosts: int = 0
     reservable: int = 0
     promised_now: int = 0
     promised_soon: int = 0
-    """Now or before a moment that was asked for."""
+    """Hosts that are allocated now or before the requested moment."""
     drifted: int = 0
-    """Which the cloud cannot have where the books do."""
+    """Hosts that the cloud cannot have in the pool that the database records."""
 
 
 def counted(conn: Connection, now: datetime, soon: datetime) -> dict[Pool, Count]:
-    """Of every pool that has hosts; one statement."""
+    """Return the counts of every pool that has hosts, in one statement."""
     found = conn.execute(_COUNTED, {"now": now, "soon": Range(now, soon)})
     return {Pool(row[0]): Count(*row[1:]) for row in found}
 
 
 def belonging(conn: Connection) -> int:
-    """How many hosts belong to the reservation pool, wherever they are just now; failed ones do not count."""
+    """Return the number of hosts belonging to the reservation pool, wherever they are now; failed ones do not count."""
     there = (hosts.c.removed_at.is_(None), hosts.c.home == Pool.RESERVATION, hosts.c.pool != Pool.FAILED)
     return conn.execute(select(func.count()).where(*there, hosts.c.reservable)).scalar_one()
 
 
 def numbers_of(conn: Connection, names: Collection[str]) -> dict[str, int]:
-    """The numbers of registered hosts, by name."""
+    """Return the numbers of registered hosts, by name."""
     query = select(hosts.c.hypervisor_hostname, hosts.c.id).where(
         hosts.c.removed_at.is_(None), hosts.c.hypervisor_hostname == func.any(bindparam("names", type_=ARRAY(Text)))
     )
@@ -52,9 +52,9 @@ def numbers_of(conn: Connection, names: Collection[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Time of a host that is taken: by a lease, by maintenance (`window_id`), or because it is cleaned.
+    """Allocated time of a host: a lease, maintenance (`window_id`), or cleaning.
 
-    Dates of a lease are those of the agreement; `during` is what is kept for it.
+    Dates of a lease are those of the agreement; `during` is the time kept for it.
     """
 
     host: int
@@ -64,7 +64,7 @@ class Promise:
     slots: int
     window_id: UUID | None = None
     reason: str | None = None
-    """Of the maintenance."""
+    """Reason of the maintenance."""
     reservation_id: UUID | None = None
     lease_id: UUID | None = None
     lease_name: str | None = None
@@ -74,29 +74,29 @@ class Promise:
 
     @property
     def end(self) -> datetime | None:
-        """When it is over; None for maintenance whose end is not known."""
+        """Return its end, or None for maintenance without a known end."""
         return None if self.during.end == NO_END else self.during.end
 
 
 def promised(conn: Connection, numbers: Collection[int], period: Period) -> list[Promise]:
-    """All that is promised of these hosts within the period, by host and time; one statement."""
+    """Return all allocations of these hosts within the period, by host and time, in one statement."""
     given = {"ids": sorted(numbers), "period": Range(period.start, period.end)}
     return [_promise(row) for row in conn.execute(_PROMISED, given)] if numbers else []
 
 
 def held(conn: Connection, numbers: Collection[int]) -> list[Promise]:
-    """What leases hold of these hosts, now and later, by host and time; one statement."""
+    """Return the allocations of leases on these hosts, now and later, by host and time, in one statement."""
     return [_promise(row) for row in conn.execute(_HELD, {"ids": sorted(numbers)})] if numbers else []
 
 
 def following(conn: Connection, numbers: Collection[int], now: datetime) -> dict[int, Promise]:
-    """The next promise of each host that begins later than now; one statement."""
+    """Return the next allocation of each host that begins later than now, in one statement."""
     found = conn.execute(_FOLLOWING, {"ids": sorted(numbers), "now": now}) if numbers else ()
     return {row.host: _promise(row) for row in found}
 
 
 def owners(conn: Connection, numbers: Collection[int]) -> dict[int, tuple[UUID, str]]:
-    """The lease and the project to whose reservation each host is lent, or was last; one statement."""
+    """Return lease and project of the present or last reservation of each host, in one statement."""
     query = (
         select(hosts.c.id, leases.c.id, leases.c.project_id)
         .select_from(hosts.join(reservations, reservations.c.id == hosts.c.pool_reservation).join(leases))
@@ -159,7 +159,7 @@ def _promises_of_hosts() -> Select[Any]:
 
 
 def _following() -> Select[Any]:
-    """One look at the index of what is in force for each host, and one row of it, however much follows."""
+    """Look up one row of the index of allocations in force per host, however many follow."""
     wanted = (
         func.unnest(bindparam("ids", type_=ARRAY(BigInteger)))
         .table_valued(column("host", BigInteger), name="wanted")

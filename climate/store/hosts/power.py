@@ -1,4 +1,4 @@
-"""Hosts that can be switched on and off, and how that stands."""
+"""Power settings and power states of hosts."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -15,57 +15,57 @@ from climate.store.tables.hosts import host_power
 from climate.store.tables.leases import allocations, hosts, in_force
 
 MOST_FAILURES = 1000
-"""No more are counted."""
+"""Maximum of the counter of failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """How a host is switched, what it was asked to be, and what was last seen of it."""
+    """Power settings of a host, the requested state, and the last observed one."""
 
     host: int
     driver: str
     settings: Mapping[str, Any]
     created_at: datetime
     secrets: str = field(default="", repr=False)
-    """Sealed."""
+    """Sealed secrets of the driver."""
     watts: int | None = None
-    """What it draws when it is on and idle."""
+    """Power in watts when the host is on and idle."""
     wanted: str | None = None
     wanted_at: datetime | None = None
     asked_at: datetime | None = None
-    """When its supply was last asked anything."""
+    """Time of the last request to the supply."""
     state: str = "unknown"
     seen_at: datetime | None = None
-    """When its supply last answered."""
+    """Time of the last answer of the supply."""
     changed_at: datetime | None = None
-    """When it last came up or went off."""
+    """Time of the last change of the power state."""
     used_at: datetime | None = None
-    """When it was last looked at while somebody counted on it in the reservation pool: room for servers is there."""
+    """Time at which the host was last in use in the reservation pool, as shared capacity."""
     failures: int = 0
-    """How often in a row its supply did not do as it was asked."""
+    """Number of successive requests that the supply did not carry out."""
     error: str = ""
     updated_at: datetime | None = None
     token: int = 0
-    """Of the last decision to switch it, or to leave it as it is."""
+    """Token of the last power decision."""
 
     @property
     def since(self) -> datetime:
-        """Since when it has been as it is, as far as is known."""
+        """Return since when it has been in its state, as far as known."""
         return self.changed_at or self.created_at
 
     def is_as(self, other: "Supply | None") -> bool:
-        """Whether the same is wanted of the same supply."""
-        told = ("driver", "settings", "secrets", "wanted", "wanted_at", "updated_at")
-        return other is not None and all(getattr(self, name) == getattr(other, name) for name in told)
+        """Return whether requested state and settings are equal."""
+        columns = ("driver", "settings", "secrets", "wanted", "wanted_at", "updated_at")
+        return other is not None and all(getattr(self, name) == getattr(other, name) for name in columns)
 
 
 def managed(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
-    """Those of the hosts that can be switched."""
+    """Return those of the hosts with power management."""
     return frozenset(conn.scalars(select(host_power.c.host).where(host_power.c.host.in_(sorted(numbers)))))
 
 
 def of(conn: Connection, numbers: Collection[int]) -> dict[int, Supply]:
-    """The supplies of these hosts, by number; those that have none are missing."""
+    """Return the power rows of these hosts, by number; hosts without power management are missing."""
     if not numbers:
         return {}
     rows = conn.execute(select(host_power).where(host_power.c.host.in_(sorted(numbers))))
@@ -73,7 +73,7 @@ def of(conn: Connection, numbers: Collection[int]) -> dict[int, Supply]:
 
 
 def listed(conn: Connection, marker: int = 0, limit: int | None = None) -> dict[int, Supply]:
-    """The supplies of all registered hosts, in the order of their numbers."""
+    """Return the power rows of all registered hosts, in the order of their numbers."""
     query = (
         select(host_power)
         .join(hosts, hosts.c.id == host_power.c.host)
@@ -86,12 +86,12 @@ def listed(conn: Connection, marker: int = 0, limit: int | None = None) -> dict[
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many of the hosts that can be switched are as somebody may want to know."""
+    """Numbers of hosts with power management, by state."""
 
     managed: int
     off: int
     failing: int
-    """Their supplies do not do as they are asked."""
+    """Hosts whose supply does not carry out requests."""
 
 
 def counted(conn: Connection) -> Counted:
@@ -104,7 +104,7 @@ def counted(conn: Connection) -> Counted:
 
 
 def put(conn: Connection, supply: Supply, now: datetime) -> Supply:
-    """Set how a host is switched; what was known of it before is forgotten, but not when it was first set."""
+    """Store power settings of a host, and reset its former state except the time of creation."""
     row = {**_row(supply), "settings": dict(supply.settings), "token": next_token()}
     made = insert(host_power).values(row)
     renewed = {name: value for name, value in row.items() if name not in ("host", "created_at")}
@@ -114,12 +114,12 @@ def put(conn: Connection, supply: Supply, now: datetime) -> Supply:
 
 
 def clear(conn: Connection, host: int) -> bool:
-    """Forget how a host is switched; whether it was known."""
+    """Delete the power settings of a host; return whether it had any."""
     return conn.execute(delete(host_power).where(host_power.c.host == host)).rowcount > 0
 
 
 def wish(conn: Connection, wanted: Mapping[int, str | None], now: datetime) -> None:
-    """What hosts are to be from now on; None: as they are."""
+    """Set the requested state of hosts; None leaves them as they are."""
     _lock(conn, wanted)
     for state in set(wanted.values()):
         numbers = sorted(host for host, wish in wanted.items() if wish == state)
@@ -128,19 +128,19 @@ def wish(conn: Connection, wanted: Mapping[int, str | None], now: datetime) -> N
 
 
 def tokens(conn: Connection, numbers: Collection[int]) -> dict[int, int]:
-    """The tokens of the last decisions about these hosts, by number; those that cannot be switched are missing."""
+    """Return the tokens of the last power decisions, by number; hosts without power management are missing."""
     query = select(host_power.c.host, host_power.c.token).where(host_power.c.host.in_(sorted(numbers)))
     return {row.host: row.token for row in conn.execute(query)}
 
 
 def use(conn: Connection, numbers: Collection[int], now: datetime) -> None:
-    """These hosts were in use at that moment."""
+    """Record that these hosts were in use at that moment."""
     _lock(conn, numbers)
     conn.execute(update(host_power).where(host_power.c.host.in_(sorted(numbers))).values(used_at=now))
 
 
 def note(conn: Connection, supplies: Iterable[Supply]) -> None:
-    """Write down what was seen and asked: one statement for any number of hosts."""
+    """Record observations and requests, in one statement for any number of hosts."""
     rows = [_row(replace(one, failures=min(one.failures, MOST_FAILURES))) for one in supplies]
     if rows:
         _lock(conn, [row["host"] for row in rows])
@@ -148,16 +148,16 @@ def note(conn: Connection, supplies: Iterable[Supply]) -> None:
 
 
 def _lock(conn: Connection, numbers: Collection[int]) -> None:
-    """Lock the rows of supplies in order: an UPDATE would lock them as it finds them."""
+    """Lock power rows in order; an UPDATE would lock them in the order in which it finds them."""
     if numbers:
         rows = select(host_power.c.host).where(host_power.c.host.in_(sorted(numbers)))
         conn.execute(locks.ordered(rows, host_power.c.host))
 
 
 def needs(conn: Connection, numbers: Collection[int]) -> dict[int, datetime]:
-    """When each of the hosts is first promised, now or later; those that nobody counts on are missing.
+    """Return when each of the hosts is next needed; hosts without an allocation are missing.
 
-    A maintenance window needs no host to be on.
+    A maintenance window does not need a host to be on.
     """
     if not numbers:
         return {}

@@ -1,4 +1,4 @@
-"""When hosts were switched on and off, out of their journals."""
+"""Power history of hosts, from their journals."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from climate.store.tables.leases import hosts, journal
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """(when, on) of each host that was ever switched until then, and what the hosts are called."""
+    """Changes (time, on) of each host with power management until then, and the names of the hosts."""
 
     history: Mapping[int, Sequence[tuple[datetime, bool]]]
     names: Mapping[int, str]
 
 
 def between(conn: Connection, start: datetime, end: datetime) -> Switches:
-    """All within the time, and the last one before it."""
+    """Return all changes within the period, and the last one before it."""
     history: dict[int, list[tuple[datetime, bool]]] = defaultdict(list)
     names: dict[int, str] = {}
     latest = _SWITCHES.where(start >= _AT).order_by(hosts.c.id, journal.c.version.desc())

@@ -12,13 +12,13 @@ from climate.store.hosts import health
 from climate.store.tables.leases import allocations, events, has, in_force, leases, reservations
 
 PATIENCE = timedelta(minutes=10)
-"""How long an end may be tried, as by then its servers should be gone, before others had better not count on it."""
+"""Time for which an end may be retried, after its servers should be gone, before its hosts count as unavailable."""
 
 
 def hosts(conn: Connection, now: datetime) -> tuple[int, ...]:
-    """Hosts still held by leases whose end was given up, or may be: it has been tried again and again for a while."""
+    """Return hosts still held by leases whose end was given up, or has been retried for a long time."""
     a, e = allocations, events
-    # By its next try, which is soon, it is found among all that is still to be done.
+    # Its next try is soon, so it is found among the open events.
     tried_for_long = and_(
         has(e.c.status, "UNDONE"), e.c.run_at <= now + LONGEST_DELAY, e.c.first_claimed_at <= now - PATIENCE
     )
@@ -34,9 +34,9 @@ def hosts(conn: Connection, now: datetime) -> tuple[int, ...]:
 
 
 def waiting(conn: Connection, numbers: Collection[int], start_by: datetime, now: datetime) -> list[UUID]:
-    """Leases that hold one of these hosts, are to start by then, and were never begun; the earliest first.
+    """Return unstarted leases that hold one of these hosts and start by then, earliest first.
 
-    Leases with an event in progress are left out: nothing can be done for them until it has ended.
+    Leases with an event in progress are left out: they can only be healed after it has ended.
     """
     a, e = allocations, events
     query = (

@@ -1,8 +1,7 @@
-"""The files of archives: JSON lines in blocks, each compressed by itself, so that a lease is read without the others.
+"""Archive files: JSON lines in blocks, each compressed by itself, so that one lease can be read alone.
 
-A file is a sequence of gzip members, and hence a gzip file.  Its first line
-says what it is; each other line is a lease with its facts and actions.  Beside
-it lies its checksum, as `sha256sum --check` reads it.
+A file is a sequence of gzip members, and hence a gzip file. Its first line describes it; each other line is a lease
+with its facts and actions. Its checksum file has the format of `sha256sum --check`.
 """
 
 import gzip
@@ -26,7 +25,7 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The block in which a lease lies, and how many facts of it are there."""
+    """The block that contains a lease, and the number of its facts there."""
 
     lease_id: UUID
     place: int
@@ -36,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A whole file: its places, its size and its checksum."""
+    """A complete file: its places, its size and its checksum."""
 
     places: Sequence[Place]
     size: int
@@ -44,11 +43,11 @@ class Written:
 
 
 class Damaged(Exception):
-    """A file of an archive is missing, or is not what it was when it was written."""
+    """A file of an archive is missing, or differs from what was written."""
 
 
 def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, Any]) -> Written:
-    """Write a file that is either there whole, on the disk and under its name, or not at all."""
+    """Write a file atomically and sync it to the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + PART)
     places: list[Place] = []
@@ -80,7 +79,7 @@ def _write_checksum(path: Path, digest: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the names of the folder's files on the disk, too."""
+    """Sync the names in the folder to the disk."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(number)
@@ -89,17 +88,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove what is there of a file that was never finished."""
+    """Delete an unfinished file."""
     for name in (path.name, path.name + PART, path.name + CHECKSUM):
         path.with_name(name).unlink(missing_ok=True)
 
 
 def read(path: Path, place: int, size: int, lease_id: UUID) -> Line:
-    """The line of a lease; Damaged where the file is missing, or is not what was written."""
+    """Return the line of a lease. Raise Damaged if the file is missing or differs from what was written."""
     try:
         with path.open("rb") as file:
             file.seek(place)
-            # Not splitlines: JSON may have other ends of lines than this one in its texts.
+            # Not splitlines: texts in JSON may contain other line separators.
             texts = gzip.decompress(file.read(size)).decode().removesuffix("\n").split("\n")
         lines: list[Line] = [json.loads(text) for text in texts]
     except (OSError, EOFError, zlib.error, ValueError) as error:
@@ -111,7 +110,7 @@ def read(path: Path, place: int, size: int, lease_id: UUID) -> Line:
 
 
 def damage(path: Path, size: int, sha256: str) -> str | None:
-    """What is wrong with a file, or None."""
+    """Return the damage of a file, or None."""
     try:
         if path.stat().st_size != size:
             return f"{path} has {path.stat().st_size} bytes, not {size}"

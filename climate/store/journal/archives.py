@@ -1,4 +1,4 @@
-"""Rows of archives: the choice of leases, the index of their files, and the deletion of their rows."""
+"""Rows of archives: selection of leases, the index of their files, and the deletion of their rows."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from climate.store.tables.archives import archived_leases, archives
 from climate.store.tables.leases import actions, events, journal
 
 LOOKED_AT = 10_000
-"""Archived leases that one statement looks at: of all of them it would take longer than a statement may."""
+"""Maximum of archived leases that one statement reads, to stay within the statement time-out."""
 LAST = UUID(int=2**128 - 1)
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A file of archived leases, as the database knows it."""
+    """A file of archived leases, as recorded in the database."""
 
     id: int
     name: str
@@ -36,33 +36,33 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """A lease that went before the given time; `version` is how many facts it has."""
+    """A lease that was deleted before the given time; `version` is its number of facts."""
 
     id: UUID
     version: int
     gone_at: datetime
     is_needed: bool
-    """Something of it is in force, or points to it."""
+    """True if something of it is in force, or refers to it."""
 
 
 def alone(conn: Connection) -> bool:
-    """Whether nobody else makes archives as long as this connection lasts."""
+    """Take the lock of archiving for the length of this connection; return False if another process holds it."""
     return bool(conn.scalar(_LOCK))
 
 
 def let_others(conn: Connection) -> None:
-    """Let others make archives again."""
+    """Release the lock of archiving."""
     conn.execute(_UNLOCK)
 
 
 def old(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[Old]:
-    """Leases that are gone since before that time, in the order in which they went; those after a place in it."""
+    """Return leases deleted before that time, in the order of deletion, after a position in it."""
     found = conn.execute(_OLD, {"before": before, "at": after[0], "last": after[1], "limit": limit})
     return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in found]
 
 
 def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
-    """Leases with all their facts and actions, in the order of their ids."""
+    """Return leases with all their facts and actions, in the order of their ids."""
     given = {"ids": list(ids)}
     known = {
         key: list(rows) for key, rows in groupby(conn.execute(_ACTIONS, given).mappings(), lambda r: r["lease_id"])
@@ -82,14 +82,14 @@ def _plain(row: Any) -> dict[str, Any]:
 
 
 def begin(conn: Connection, name: str, before: datetime, now: datetime) -> int:
-    """Note that a file is being written; its id."""
+    """Record that a file is being written; return its id."""
     row = {"name": name, "state": "writing", "older_than": before, "created_at": now}
     number: int = conn.execute(insert(archives).values(row).returning(archives.c.id)).scalar_one()
     return number
 
 
 def finish(conn: Connection, number: int, written: Written) -> None:
-    """Note that a file is whole, and where in it each lease is: from now on rows of these leases may go."""
+    """Record that a file is complete, with the position of each lease; their rows may be deleted from now on."""
     known = [
         {"lease_id": one.lease_id, "archive": number, "place": one.place, "size": one.size, "version": one.version}
         for one in written.places
@@ -101,24 +101,24 @@ def finish(conn: Connection, number: int, written: Written) -> None:
 
 
 def forget(conn: Connection, number: int) -> None:
-    """Forget a file that was never finished."""
+    """Delete the record of an unfinished file."""
     conn.execute(delete(archives).where(archives.c.id == number, archives.c.state == "writing"))
 
 
 def listed(conn: Connection, *states: str) -> list[Archive]:
-    """Archives in one of these states, in the order in which they were begun."""
+    """Return archives in one of these states, in the order in which they were begun."""
     wanted = select(*(archives.c[name] for name in Archive.__slots__)).where(archives.c.state.in_(states))
     return [Archive(*row) for row in conn.execute(wanted.order_by(archives.c.id))]
 
 
 def delete_rows(conn: Connection, number: int, limit: int) -> int:
-    """Delete all rows of some leases that the archive has; how many leases were looked at.
+    """Delete all rows of some leases in the archive; return how many leases were checked.
 
-    A lease to which something has happened since, or that is needed, stays, and is not in the archive any more.
+    A lease with newer facts, or that is needed, stays, and is removed from the archive's index.
     """
     locked = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
     if locked:
-        # Asked once the rows are locked: nothing comes to refer to these leases before the commit.
+        # Check after locking the rows: no new reference to these leases can appear before the commit.
         stays = set(conn.scalars(_CHANGED, {"ids": locked}))
         conn.execute(select(func.set_config("climate.archive", str(number), True)))
         for statement in _DELETED:
@@ -127,7 +127,7 @@ def delete_rows(conn: Connection, number: int, limit: int) -> int:
 
 
 def close(conn: Connection, number: int) -> None:
-    """Note that no rows are left of the leases in an archive."""
+    """Record that no rows of the leases in an archive are left."""
     conn.execute(update(archives).where(archives.c.id == number).values(state="done"))
 
 
@@ -140,13 +140,13 @@ def lose(conn: Connection, number: int) -> tuple[int, int]:
 
 
 def place(conn: Connection, lease_id: UUID) -> tuple[str, Place] | None:
-    """The name of the file that has a lease, and where in it; None where no archive has it."""
+    """Return the file that has a lease and its position there; None if no archive has it."""
     row = conn.execute(_PLACE, {"lease_id": lease_id}).one_or_none()
     return (row.name, Place(lease_id, row.place, row.size, row.version)) if row else None
 
 
 def left_over(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
-    """Leases of which something is left though an archive has them whole; so many archived ones in a statement."""
+    """Return leases with remaining rows although an archive has them; read a limited number per statement."""
     after: UUID | None = UUID(int=0)
     while after is not None:
         last = conn.scalar(_PORTION, {"after": after, "limit": portion})
@@ -157,7 +157,7 @@ def left_over(conn: Connection, portion: int = LOOKED_AT) -> Iterator[UUID]:
 _LOCK = text(f"SELECT pg_try_advisory_lock({advisory_locks.ARCHIVES})")
 _UNLOCK = text(f"SELECT pg_advisory_unlock({advisory_locks.ARCHIVES})")
 
-# The limit stands before the questions: they are asked of that many leases, each by its key.
+# The limit is applied first, so that the checks run for that many leases, each by its key.
 _IN_FORCE = " OR ".join(
     f"EXISTS (SELECT FROM {table} a WHERE a.reservation_id = r.id AND a.state IN ('held', 'active'))"
     for table in ("allocations", "floating_allocations", "inventory_allocations")
@@ -237,5 +237,5 @@ _LEFT_OVER = text("""
 
 
 def known(conn: Connection) -> Sequence[Archive]:
-    """Archives whose files are whole."""
+    """Return archives whose files are complete."""
     return listed(conn, "written", "done")

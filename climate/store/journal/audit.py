@@ -29,17 +29,17 @@ from climate.store.tables.leases import AUDITED, hosts
 from climate.store.tables.leases import journal as table
 
 LONGEST_NUMBER = 18
-"""Digits of the number of a host."""
+"""Maximum digits of the number of a host."""
 
 _READ = (*(kind.__name__ for kind in get_args(AuditFact)), *(kind.__name__ for kind in NEEDED))
 _BODY_KIND = table.c.body["kind"].astext
 _AUTHOR = literal_column("journal.actor ->> 'user_id'", String)
-"""As text: the index of authors is only used for an expression that the planner can read."""
+"""As literal text: the planner uses the index of authors only for a literal expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One change, who made it, and when it was recorded.  `position` orders all entries."""
+    """One change, its author, and the time of its record. `position` orders all entries."""
 
     position: int
     recorded_at: datetime
@@ -51,7 +51,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which entries to list: conditions that all must hold, then a page of those before `marker`."""
+    """Filter of entries (all conditions must hold), and the page before `marker`."""
 
     kind: AuditKind | None = None
     object_id: str | None = None
@@ -75,7 +75,7 @@ def listed(conn: Connection, wanted: AuditQuery) -> list[AuditEntry]:
     query = (
         select(table, hosts.c.id.label("host"), hosts.c.hypervisor_hostname.label("host_name"))
         .outerjoin(hosts, hosts.c.stream == table.c.stream)
-        # As text: the index of audited kinds is only used for a condition that the planner can read.
+        # As literal text: the planner uses the index of audited kinds only for a literal condition.
         .where(literal_column(AUDITED), *_conditions(wanted))
         .order_by(table.c.position.desc())
         .limit(wanted.limit)
@@ -132,11 +132,11 @@ def _uuid(text: str) -> UUID | None:
 
 
 Earlier = Mapping[UUID, Sequence[tuple[int, Any]]]
-"""Versions and facts by stream."""
+"""Maps a stream to versions and facts."""
 
 
 def _earlier(conn: Connection, rows: Collection[Any]) -> Earlier:
-    """Return the facts from which the states before the changes are folded; ObjectChanged tells its own."""
+    """Return the facts from which former states are folded; ObjectChanged contains its own."""
     streams = sorted({row.stream for row in rows if row.kind != ObjectChanged.__name__})
     kinds = bindparam("kinds", list(_READ), type_=ARRAY(String))
     query = (

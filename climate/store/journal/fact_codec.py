@@ -17,14 +17,14 @@ KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
 
 def encode(value: Any) -> Any:
-    """The value as JSON has it: facts by the names of their fields, ids and moments as text."""
+    """Return the value as JSON: facts by the names of their fields, ids and times as text."""
     kind: type = type(value)
     return _writer(kind)(value)
 
 
 @cache
 def _writer(kind: type) -> Callable[[Any], Any]:
-    """Encoder of the values of a type, looked up once for each type: most values are plain."""
+    """Return the encoder of a type, cached per type; most values need no conversion."""
     if issubclass(kind, UUID):
         return str
     if issubclass(kind, datetime):
@@ -40,7 +40,7 @@ def _writer(kind: type) -> Callable[[Any], Any]:
 
 
 def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
-    """The fact of that kind; fields that the body does not have take their defaults."""
+    """Return the fact of that kind; fields missing in the body take their defaults."""
     if kind == facts.HostMoved.__name__ and "cause" not in body:
         body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The append-only record of facts."""
+"""Append-only journal of facts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from climate.store.tables.leases import journal
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the journal."""
+    """One row of the journal."""
 
     stream: UUID
     version: int
@@ -35,7 +35,7 @@ class Entry:
 
 
 def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dict[str, Any]]:
-    """Facts, each with its stream and version, as lines to be appended."""
+    """Return facts with streams and versions as rows to append."""
     actor = {"user_id": author.user_id, "project_id": author.project_id}
     return [
         {
@@ -51,40 +51,40 @@ def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dic
 
 
 def read(conn: Connection, stream: UUID) -> list[Entry]:
-    """All that happened to one lease, or to one host, oldest first."""
+    """Return all facts of one lease, or of one host, oldest first."""
     found = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
     return [_entry(row) for row in found]
 
 
 def read_many(conn: Connection, streams: Sequence[UUID]) -> list[Entry]:
-    """All that happened in these streams, one stream after the other, each oldest first."""
+    """Return all facts of these streams, stream by stream, oldest first."""
     wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
     ordered = select(journal).where(wanted).order_by(journal.c.stream, journal.c.version)
     return [_entry(row) for row in conn.execute(ordered, {"streams": streams})]
 
 
 def until(entries: Sequence[Entry], at: datetime) -> list[Entry]:
-    """What had happened by then.  In the order of versions: a poller may have read the clock a moment too early."""
+    """Return the facts until then, by version: a poller may have read the clock a moment too early."""
     return list(takewhile(lambda entry: entry.fact.at <= at, entries))
 
 
 def of_lease(entries: Iterable[Entry]) -> list[Fact]:
-    """The facts of a lease's stream."""
+    """Return the facts of a lease's stream."""
     return [entry.fact for entry in entries if isinstance(entry.fact, Fact)]
 
 
 def of_host(entries: Iterable[Entry]) -> list[HostFact]:
-    """The facts of a host's stream."""
+    """Return the facts of a host's stream."""
     return [entry.fact for entry in entries if isinstance(entry.fact, HostFact)]
 
 
 def of_operators(entries: Iterable[Entry]) -> list[OperatorFact]:
-    """The facts of a stream of decisions."""
+    """Return the facts of a stream of decisions."""
     return [entry.fact for entry in entries if isinstance(entry.fact, OperatorFact)]
 
 
 def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
-    """Every stream of one sort, one after the other, each oldest first; in portions, so of any size."""
+    """Yield every stream of one sort in turn, oldest first; read in batches, so of any size."""
     kinds = [kind.__name__ for kind in get_args(of)]
     ordered = select(journal).where(journal.c.kind.in_(kinds)).order_by(journal.c.stream, journal.c.version)
     for row in conn.execute(ordered, execution_options={"yield_per": 1000}):
@@ -92,13 +92,13 @@ def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
 
 
 def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:
-    """Return the first streams after a stream, in their order, of whatever sort."""
-    # Each is found by a step in the index, however long the streams between are.
+    """Return the first streams after a stream, in order, of any sort."""
+    # Each is found by one step in the index, however long the streams between are.
     return list(conn.scalars(_STREAMS, {"after": after, "limit": limit}))
 
 
 def last_position(conn: Connection) -> int:
-    """Return the position of the last fact, 0 where there is none."""
+    """Return the position of the last fact, 0 if there is none."""
     found: int | None = conn.scalar(select(func.max(journal.c.position)))
     return found or 0
 
@@ -122,18 +122,18 @@ def _among_streams() -> ColumnElement[bool]:
 
 
 def hold(conn: Connection, stream: UUID) -> list[Entry]:
-    """All that happened in a stream without rows of its own to lock; nobody else appends to it until the end."""
+    """Return all facts of a stream without rows of its own to lock; nobody else appends until the transaction ends."""
     lock(conn, stream)
     return read(conn, stream)
 
 
 def lock(conn: Connection, stream: UUID) -> None:
-    """Wait for others who append to a stream without rows of its own, and keep them out until the transaction ends."""
+    """Lock a stream without rows of its own, so that nobody else appends until the transaction ends."""
     locks.alone(conn, Subject.JOURNAL, stream)
 
 
 def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, AnyFact]]) -> None:
-    """Append a fact to each of these streams, after what is there; the streams or their rows must be locked."""
+    """Append a fact to the end of each of these streams; the streams or their rows must be locked."""
     streams = [stream for stream, _ in happened]
     wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
     last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)
@@ -144,12 +144,12 @@ def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID,
 
 
 def of_window(entries: Iterable[Entry]) -> list[WindowFact]:
-    """The facts of a maintenance window's stream."""
+    """Return the facts of a maintenance window's stream."""
     return [entry.fact for entry in entries if isinstance(entry.fact, WindowFact)]
 
 
 def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry], fact: OperatorFact) -> None:
-    """Append a fact to a stream that is held, after the entries `known`."""
+    """Append a fact to a locked stream, after the entries `known`."""
     conn.execute(insert(journal), rows([(stream, len(known) + 1, fact)], author))
 
 

@@ -1,6 +1,6 @@
-"""Rows that each stream of the journal stands for: which tables have them, and what every column is to be.
+"""Projections of the journal: the tables of each sort of stream, and the expected value of every column.
 
-A column that the facts of a stream do not say is left out of its row, and compared with nothing.
+A column that the facts of a stream do not determine is left out of its row, and is not compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,30 +36,30 @@ from climate.store.tables.leases import allocations, claims, hosts
 
 Row = dict[str, Any]
 Rows = Mapping[str, Sequence[Row]]
-"""Rows by the names of their tables."""
+"""Rows by table name."""
 
 MIGRATIONS = ("climate:migrate", "climate:migration")
-"""Authors of facts about what had been decided before decisions were facts: their times are not those of the rows."""
+"""Authors of facts that migrations wrote for earlier decisions; their times differ from those of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Projected:
-    """The rows of a table that belong to streams of one sort.
+    """Rows of a table that belong to streams of one sort.
 
-    `owner` is the SQL of what a stream's rows have in common, `t` being the table.
+    `owner` is the SQL of the value that a stream's rows have in common, with `t` as the table.
     """
 
     table: Table
     key: tuple[str, ...]
     columns: Mapping[str, tuple[str, str]]
-    """The type of each column, and the SQL of its stored value."""
+    """Type of each column, and the SQL of its stored value."""
     owner: str
     join: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A sort of streams: the facts that begin them, their tables, the main one first, and their rows."""
+    """A sort of streams: the facts that begin them, their tables with the main one first, and their rows."""
 
     name: str
     facts: tuple[type, ...]
@@ -70,7 +70,7 @@ class Projection:
 
 
 def of_fact(fact: object) -> "Projection":
-    """Return the sort of stream that a fact belongs to; ValueError for a fact without rows of its own."""
+    """Return the sort of stream of a fact. Raise ValueError for a fact without rows of its own."""
     for projection in PROJECTIONS:
         if isinstance(fact, projection.facts):
             return projection
@@ -78,7 +78,7 @@ def of_fact(fact: object) -> "Projection":
 
 
 def claims_of(lease: Lease) -> list[tuple[Event, int, str | None]]:
-    """Return the claims of a lease: the event, the token, and the resource type of the share, None for all of it."""
+    """Return the claims of a lease: the event, the token, and the share's resource type, None for the whole event."""
     running = [event for event in lease.events if event.status is EventStatus.IN_PROGRESS]
     return [claim for event in running for claim in _claims(lease, event)]
 
@@ -116,7 +116,7 @@ def _host_rows(stream: UUID, known: Sequence[Entry]) -> Rows:
 
 
 def _described_at(known: Sequence[Entry]) -> Row:
-    """When the capabilities were changed last, where facts say so: the first ones had no capabilities."""
+    """Return the last change of the capabilities, if facts record it: the first hosts had no capabilities."""
     described = [entry for entry in known if isinstance(entry.fact, HostDescribed)]
     if described:
         return {} if _is_migrated(described[-1]) else {"updated_at": described[-1].fact.at}
@@ -150,7 +150,7 @@ def _window_rows(stream: UUID, known: Sequence[Entry]) -> Rows:
     }
     if len(known) > 1:
         row |= {} if _is_migrated(last) else {"updated_at": last.fact.at}
-    elif first.actor.get("project_id"):  # else by the migration, in the name of who had planned it
+    elif first.actor.get("project_id"):  # otherwise the migration wrote it, in the name of the planner
         row |= {"updated_at": None}
     return {"maintenance_windows": [row], "allocations": [maintenance.allocation_of(stream, standing)]}
 
@@ -186,7 +186,7 @@ _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 def _columns(table: Table, names: Sequence[str] = (), **more: tuple[str, str]) -> dict[str, tuple[str, str]]:
-    """The columns of a table that a writer sets: those of the names, or all but what the database itself counts."""
+    """Return the columns that a writer sets: those of the names, or all except the generated ones."""
     known = [column for column in table.columns if column.name in names or (not names and column.identity is None)]
     return {c.name: (c.type.compile(dialect=_DIALECT), f't."{c.name}"') for c in known} | more
 
@@ -218,10 +218,10 @@ PLACE = (
     ),
     *("pool_until", "home", "reservable", "switched_on", "version", "extra", "created_at", "updated_at", "removed_at"),
 )
-"""Columns of hosts that facts say; the others are what the cloud says of the host, or what rounds remember."""
+"""Columns of hosts that facts determine; the others come from the cloud or belong to rounds."""
 
 POWER = ("host", "driver", "settings", "watts", "created_at", "updated_at")
-"""Columns of the power of hosts that facts say; the others are what was seen of it, and asked."""
+"""Columns of host power that facts determine; the others are observations and requests."""
 
 LEASE = Projection(
     "lease",

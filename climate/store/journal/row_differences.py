@@ -1,4 +1,4 @@
-"""Rows that differ from what the journal says: each table compared in one statement for many streams."""
+"""Differences between rows and the journal: each table compared in one statement for many streams."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +16,18 @@ from climate.store.journal.journal import Entry
 from climate.store.journal.projections import LIMITS, PROJECTIONS, TERMS, Projected, Projection, Row, Rows, of_fact
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
-"""Before all streams, and after them."""
+"""Bounds before all streams, and after them."""
 
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, StopIteration, ClimateError)
 """Errors of facts that this release cannot read, or that do not fit together."""
 
 WITHOUT_ROWS = (ObjectChanged,)
-"""First facts of streams that only the audit trail reads: other tables are written beside them, not from them."""
+"""First facts of streams that only the audit trail reads; their tables are not projections."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that is not as the facts say; without `said` it is missing, without `known` no fact knows it."""
+    """A row that differs from the facts; without `said` the row is missing, without `known` it is in no fact."""
 
     stream: UUID
     projection: Projection
@@ -36,17 +36,17 @@ class RowDifference:
     said: Mapping[str, Any] | None
     known: Mapping[str, Any] | None
     columns: tuple[str, ...] = ()
-    """The columns that differ, of a row that is there."""
+    """Columns that differ, of a row that exists."""
 
     @property
     def is_main(self) -> bool:
-        """Whether it is the row that all others of the stream belong to."""
+        """Return whether it is the main row, to which all others of the stream belong."""
         return self.projected is self.projection.tables[0] and self.projection.owner_type == "uuid"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a stream itself, not with its rows."""
+    """An error in a stream itself, not in its rows."""
 
     stream: UUID
     what: str
@@ -54,7 +54,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The outcome of a comparison.  `facts` are how many were read."""
+    """Result of a comparison. `facts` is the number of facts read."""
 
     rows: tuple[RowDifference, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -62,7 +62,7 @@ class Compared:
 
 
 def compare(conn: Connection, streams: Sequence[UUID]) -> Compared:
-    """Compare the rows of these streams with what their writers would write; a few statements for any number of them.
+    """Compare the rows of these streams with the projections of their facts; a few statements for any number.
 
     The transaction must have one snapshot, or hold the locks of the streams.
     """
@@ -98,7 +98,7 @@ def _unreadable(stream: UUID, error: Exception) -> Fault:
 
 
 def _entries(conn: Connection, streams: Sequence[UUID]) -> Iterator[tuple[UUID, list[Entry] | Exception]]:
-    """Each stream that has a journal with its entries, or with the error that reading them raises."""
+    """Yield each stream that has a journal with its entries, or with the error of reading them."""
     try:
         found = journal.read_many(conn, streams)
     except UNREADABLE as error:
@@ -115,7 +115,7 @@ def _entries(conn: Connection, streams: Sequence[UUID]) -> Iterator[tuple[UUID, 
 
 
 def without_journal(conn: Connection, after: UUID, last: UUID | None) -> list[tuple[UUID, Projection]]:
-    """Return leases, hosts and maintenance windows after a stream, up to the last one, of which nothing is known."""
+    """Return leases, hosts and maintenance windows after a stream, up to the last one, that have no journal."""
     given = {"after": after, "last": last or LAST}
     return [
         (stream, projection)
@@ -126,13 +126,13 @@ def without_journal(conn: Connection, after: UUID, last: UUID | None) -> list[tu
 
 
 def sorts(conn: Connection, streams: Sequence[UUID]) -> dict[UUID, Projection]:
-    """Return of what sort streams are; those without a journal, or that begin with an unknown fact, are missing."""
+    """Return the sorts of streams; those without a journal, or that begin with an unknown fact, are missing."""
     kinds = journal.first_kinds(conn, streams)
     return {stream: _SORTS[kind] for stream, kind in kinds.items() if kind in _SORTS}
 
 
 def decisions_without_journal(conn: Connection) -> list[tuple[UUID, Projection, str]]:
-    """Return the streams of pools and projects with decisions of which nothing is known, and whose they are."""
+    """Return the streams and owners of decisions on pools and projects that have no journal."""
     found = [
         (stream_of(owner), projection, owner)
         for projection, stream_of in ((TERMS, terms_stream), (LIMITS, limits_stream))
@@ -166,7 +166,7 @@ def _differing(
 
 
 def _columns(said: Mapping[str, Any], known: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[str]:
-    """The columns that differ, of those that the facts say."""
+    """Yield the columns that differ, among those that the facts determine."""
     return (name for name in known if name in told and said[name] != known[name])
 
 
@@ -175,7 +175,7 @@ def _key(projected: Projected, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _statement(projected: Projected, owner_type: str) -> TextClause:
-    """Yields rows that are not the same in the table and in the parameter `wanted`, of streams or of their keys."""
+    """Return the query for rows that differ between table and parameter `wanted`, of streams or of their keys."""
     names = [f'"{name}"' for name in projected.columns]
     record = ", ".join(f'"{name}" {sql_type}' for name, (sql_type, _) in projected.columns.items())
     stored = ", ".join(f'{stored} AS "{name}"' for name, (_, stored) in projected.columns.items())
@@ -200,7 +200,7 @@ _STATEMENTS: Mapping[tuple[str, str], TextClause] = {
     for projection in PROJECTIONS
     for projected in projection.tables
 }
-"""By sort of stream and table.  Made once: a comparison of all streams runs each of them for every portion."""
+"""Statements by sort of stream and table, built once: a full comparison runs each of them for every batch."""
 
 
 _SORTS = {kind.__name__: projection for projection in PROJECTIONS for kind in projection.facts}

@@ -1,4 +1,4 @@
-"""Rows made what the journal says: the locks that it takes, and the writing of what differs."""
+"""Repair of rows from the journal: its locks, and the writing of differences."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -21,11 +21,11 @@ HELD = (
     (floating_allocations, "number", floating_ips.c.number),
     (inventory_allocations, "number", inventories.c.number),
 )
-"""Tables of what is held, and the row that has to be locked before any of it is promised."""
+"""Tables of allocations, and the row that has to be locked before a new one."""
 
 
 def lock(conn: Connection, projection: Projection, streams: Sequence[UUID]) -> None:
-    """Wait for the main rows of these streams, all of one sort; until the commit nobody else appends to the streams."""
+    """Lock the main rows of these streams, all of one sort; until the commit nobody else appends to the streams."""
     if projection.owner_type != "uuid":
         for stream in sorted(streams):
             journal.hold(conn, stream)
@@ -40,7 +40,7 @@ def lock(conn: Connection, projection: Projection, streams: Sequence[UUID]) -> N
 
 
 def lock_held(conn: Connection, rows: Sequence[RowDifference]) -> None:
-    """Wait for all hosts, addresses and inventories that these rows hold, or are to hold, in the engine's order."""
+    """Lock all hosts, addresses and inventories that these rows hold, or are to hold, in the engine's order."""
     wanted = [(own, sorted(set(_held(rows, table, column)))) for table, column, own in HELD]
     if not any(numbers for _, numbers in wanted):
         return
@@ -59,7 +59,7 @@ def _held(rows: Iterable[RowDifference], table: Table, column: str) -> Iterable[
 
 
 def clear(conn: Connection, projection: Projection, rows: Sequence[RowDifference]) -> None:
-    """Delete rows that no fact knows, and all that is held otherwise than the facts say: it is written anew."""
+    """Delete rows that are in no fact, and all allocations that differ from the facts, which are then written again."""
     for projected in reversed(projection.tables):
         is_held = projected.table in [table for table, _, _ in HELD]
         mine = [one for one in rows if one.projected is projected and one.said and (is_held or one.known is None)]
@@ -73,7 +73,7 @@ def clear(conn: Connection, projection: Projection, rows: Sequence[RowDifference
 
 
 def stop_running(conn: Connection, rows: Iterable[RowDifference]) -> None:
-    """Let no event be in progress that differs, so that another of its lease can be: only one may at a time."""
+    """Reset differing events in progress, because only one event of a lease may be in progress."""
     wrong = [one.key["id"] for one in rows if one.projected.table is events and "status" in one.columns]
     if wrong:
         running = (events.c.id.in_(wrong), events.c.status == "IN_PROGRESS")
@@ -81,9 +81,9 @@ def stop_running(conn: Connection, rows: Iterable[RowDifference]) -> None:
 
 
 def write(conn: Connection, projection: Projection, rows: Sequence[RowDifference], now: datetime) -> None:
-    """Write what differs, after `clear`.
+    """Write the differences, after `clear`.
 
-    The secrets of power settings are in no fact, and most of a host is in none: they cannot be made anew.
+    Secrets of power settings and most columns of a host are in no fact, and cannot be rebuilt.
     """
     for projected in projection.tables:
         for one in rows:
@@ -92,7 +92,7 @@ def write(conn: Connection, projection: Projection, rows: Sequence[RowDifference
             if one.said is None or projected.table is allocations:
                 _insert(conn, one, now)
             else:
-                told = _told(one, {name: one.known[name] for name in one.columns})
+                told = _writable(one, {name: one.known[name] for name in one.columns})
                 if told:
                     conn.execute(update(projected.table).where(_is(one)).values(told))
 
@@ -106,8 +106,8 @@ def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:
     conn.execute(insert(one.projected.table).values(row))
 
 
-def _told(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
-    """The columns that can be written: of secrets only that there are none."""
+def _writable(one: RowDifference, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that can be written; secrets are only cleared."""
     if one.projected.table is not host_power or "secrets" not in values:
         return values
     is_set = values.pop("secrets")
@@ -119,7 +119,7 @@ def _is(one: RowDifference) -> Any:
 
 
 def _values(one: RowDifference) -> tuple[Any, ...]:
-    """Return the key of a row in the types of its columns: it was read from JSON."""
+    """Return the key of a row in the types of its columns, since it was read from JSON."""
     return tuple(
         UUID(str(one.key[name])) if isinstance(one.projected.table.c[name].type, Uuid) else one.key[name]
         for name in one.projected.key
@@ -127,12 +127,12 @@ def _values(one: RowDifference) -> tuple[Any, ...]:
 
 
 def forget(conn: Connection, projection: Projection, owner: str) -> None:
-    """Delete the rows of decisions of which no fact is known."""
+    """Delete the rows of decisions that have no fact."""
     main = projection.tables[0]
     conn.execute(text(f"DELETE FROM {main.table.name} t WHERE {main.owner} = :owner"), {"owner": owner})  # noqa: S608
 
 
 def forget_window(conn: Connection, window_id: UUID) -> None:
-    """Delete a maintenance window of which no fact is known."""
+    """Delete a maintenance window that has no fact."""
     conn.execute(delete(allocations).where(allocations.c.window_id == window_id))
     conn.execute(text("DELETE FROM maintenance_windows WHERE id = :id"), {"id": window_id})

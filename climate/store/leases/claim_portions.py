@@ -1,4 +1,4 @@
-"""Claims that one worker works on together: rung for by one message, started, kept alive and settled as one."""
+"""Batches of claims that one worker runs together: sent in one message, started, renewed and settled as one."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,21 +12,21 @@ from sqlalchemy import Connection, text
 from climate.store.leases.event_claims import Limits, Message
 
 MOST_EVENTS = 20
-"""Events of a portion."""
+"""Maximum events of a batch."""
 
 MOST_HOSTS = 200
-"""Hosts that the leases of a portion have together; a lease that has more is alone."""
+"""Maximum hosts of all leases of a batch; a lease with more is alone."""
 
 
 class Candidate(NamedTuple):
-    """A claim to ring for, and what says whether others may be in its portion."""
+    """A claim to send, and the data that decides whether others may be in its batch."""
 
     message: Message
     is_simple: bool
-    """Whether it is the first try of a start that is run as a whole, and was never rung for before."""
+    """True for the first try of a start that runs as a whole, and was never sent before."""
     hosts: int
     rung_at: datetime | None = None
-    """When it was last rung for: claims with the same moment had one message."""
+    """Time of the last message; claims with equal times had one message."""
 
 
 class Settled(NamedTuple):
@@ -36,7 +36,7 @@ class Settled(NamedTuple):
     token: int
     due_at: datetime
     steps: Sequence[str]
-    """Steps to tick off."""
+    """Steps to mark as done."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Numbers:
     """Numbers of messages, in the order in which they are sent."""
 
     queues: Collection[str]
-    """Queues whose workers take portions."""
+    """Queues whose workers accept batches."""
     last: int = 0
     open: dict[str, _Portion] = field(default_factory=dict)
 
@@ -81,20 +81,18 @@ class _Numbers:
 
 
 def numbered(candidates: Iterable[Candidate], queues: Collection[str]) -> Iterator[Message]:
-    """Yield the messages with the numbers by which those of a portion are known, in the order of their claims."""
+    """Yield the messages with their batch numbers, in the order of their claims."""
     numbers = _Numbers(queues)
     for candidate in sorted(candidates, key=lambda one: one.message.token):
         yield replace(candidate.message, number=numbers.of(candidate))
 
 
 def to_send(conn: Connection, now: datetime, limit: int = 500, queues: Collection[str] = ()) -> list[Message]:
-    """Claims to ring for: never sent, or sent a while ago and not started.
+    """Return the claims to send: never sent, or sent a while ago and not started.
 
-    The pause doubles from 0.5 to 30 s, and is longer when many are waiting: a
-    message is not missed while workers may still be at those before it.  One
-    that is sent again keeps its token: it must not become stale in a queue.
-    Messages come in the order in which their events were claimed; those of
-    `queues` that are rung for the first time come in portions.
+    The pause doubles from 0.5 to 30 s, and is longer when many are waiting, because workers may still be busy with
+    earlier messages. A repeated message keeps its token, so that it does not become stale in a queue. Messages come in
+    the order in which their events were claimed. Those of `queues` that are sent for the first time come in batches.
     """
     rows = conn.execute(_SILENT, {"now": now, "limit": limit}).all()
     found = [
@@ -107,7 +105,7 @@ def to_send(conn: Connection, now: datetime, limit: int = 500, queues: Collectio
 
 
 def _marks(messages: Sequence[Message], found: Sequence[Candidate]) -> list[int]:
-    """Return numbers by which messages are counted: those that had one together may have it still, in their queue."""
+    """Return numbers that count the messages: claims that shared a message may share it still, in their queue."""
     rung_at = {one.message.token: one.rung_at for one in found}
     first: dict[datetime, int] = {}
     marks = []
@@ -118,14 +116,14 @@ def _marks(messages: Sequence[Message], found: Sequence[Candidate]) -> list[int]
 
 
 def rung_unbegun(conn: Connection) -> Counter[str]:
-    """Return for each queue how many messages ring for claims that nobody has begun."""
+    """Return for each queue the number of messages for claims that nobody has begun."""
     return Counter({row.queue: row.messages for row in conn.execute(_RUNG_UNBEGUN)})
 
 
 def start(
     conn: Connection, messages: Sequence[Message], worker: str, now: datetime | None, limits: Limits
 ) -> dict[UUID, datetime]:
-    """Compare and set: begin those that nobody has begun under another message; when, by event.
+    """Begin the events that nobody has begun under another message (compare and set); return the time by event.
 
     `now` is that time, or None for the database's clock.
     """
@@ -134,12 +132,12 @@ def start(
 
 
 def give_back(conn: Connection, messages: Sequence[Message], worker: str) -> int:
-    """Let others begin these claims, each rung for by a message of its own; how many nobody else has begun."""
+    """Release unbegun claims of a batch, each to be sent in a message of its own; return their number."""
     return conn.execute(_GIVE_BACK, {"who": worker, **_columns(messages)}).rowcount
 
 
 def settle(conn: Connection, ended: Sequence[Settled]) -> tuple[frozenset[UUID], datetime]:
-    """Give claims up, and tick off their last steps; the events that were the worker's still, and the time."""
+    """Release claims, and mark their last steps as done; return the time and the events that the worker still had."""
     rows = [(one.event_id, one.due_at, step) for one in ended for step in one.steps]
     given = {
         "event_ids": [one.event_id for one in ended],
@@ -158,8 +156,8 @@ def _columns(messages: Sequence[Message]) -> dict[str, object]:
 
 _GIVEN = "unnest(CAST(:event_ids AS uuid[]), CAST(:tokens AS bigint[]))"
 
-# Every message has a moment of its own in `dispatched_at`: by it `rung_unbegun` counts messages.
-# What was never sent comes first: a queue without workers must not starve the others.
+# Each message has its own time in `dispatched_at`, by which `rung_unbegun` counts messages. Claims that were never sent
+# come first, so that a queue without workers does not starve the others.
 _SILENT = text("""
     WITH silent AS MATERIALIZED (
         SELECT c.event_id, c.token, c.queue, c.dispatches, c.dispatched_at FROM claims c

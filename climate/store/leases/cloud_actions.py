@@ -1,4 +1,4 @@
-"""What events asked of the cloud: written down before, ticked off after."""
+"""Cloud actions of events: recorded as planned before the call, and as done after it."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from climate.store.tables.leases import actions, claims
 
 
 class Intent(NamedTuple):
-    """A step that an event is about to ask for."""
+    """A step that an event is about to carry out."""
 
     event_id: UUID
     due_at: datetime
@@ -24,10 +24,10 @@ class Intent(NamedTuple):
 def plan(
     conn: Connection, event_id: UUID, due_at: datetime, step: str, token: int, done: Collection[str] = ()
 ) -> str | None:
-    """Write an intent down and tick off the steps `done`; its state: DONE when the event has done it before.
+    """Record an intent and mark the steps `done`; return its state: DONE when the event has done it before.
 
-    None, and nothing is written, when the event is not claimed under that token any more.  One
-    statement, which can be a transaction of its own; two where a step is done again.
+    Return None, and write nothing, when the event is not claimed under that token any more. Use one statement, which
+    can be a transaction of its own, or two when a step is repeated.
     """
     given = {"id": event_id, "due": due_at, "name": step, "held": token, "steps": list(done)}
     if step in done:  # one statement cannot change a row twice
@@ -38,7 +38,7 @@ def plan(
 
 
 def plan_together(conn: Connection, intents: Sequence[Intent]) -> dict[UUID, str]:
-    """Write down one intent of each of several events, in one statement; their states, as `plan` says it.
+    """Record one intent of each of several events, in one statement; return their states as `plan` does.
 
     An event that is not claimed under its token any more is missing, and nothing is written for it.
     """
@@ -48,7 +48,7 @@ def plan_together(conn: Connection, intents: Sequence[Intent]) -> dict[UUID, str
 
 
 def ticked_off(claimed: CTE) -> Update:
-    """Return the UPDATE that ticks off `steps` of an event `id` that was due at `due`, if the claim is there."""
+    """Return the UPDATE that marks `steps` of an event `id` due at `due` as done, if the claim exists."""
     return (
         update(actions)
         .where(actions.c.event_id == claimed.c.event_id, actions.c.due_at == bindparam("due", type_=Time))
@@ -57,7 +57,7 @@ def ticked_off(claimed: CTE) -> Update:
     )
 
 
-# The lock keeps the claim from being taken away until the intent is there.
+# The lock keeps the claim from being revoked before the intent is written.
 _CLAIM = (
     select(claims.c.event_id, claims.c.token)
     .where(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))

@@ -1,4 +1,4 @@
-"""The events that are due: looked at in portions, so that a look costs the same however many they are."""
+"""Due events, read in portions, so that the cost of a read is independent of their number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,13 +48,13 @@ from climate.store.tables.leases import (
 )
 
 PORTION = 1000
-"""Due events that one look reads in the order of their times, and again at most in that of their projects."""
+"""Maximum due events that one read takes in the order of their times, and again in that of their projects."""
 
 PROJECTS = 250
-"""Projects that are given their turn in one look when more than a portion is due."""
+"""Number of projects that get a turn in one read when more than a portion is due."""
 
 MOST_HOLDS = 5000
-"""Allocations of a lease that are counted at most."""
+"""Maximum allocations of a lease that are counted."""
 
 ROOM_FOR_ALL = Rooms()
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
@@ -62,18 +62,18 @@ BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 @dataclass
 class Cursor:
-    """The place of a poller among the events that are due; a walk begins anew when it has reached their end.
+    """Position of a poller among the due events; it restarts at the beginning after the end.
 
-    Events that may not run yet are left behind, however many they are.
+    Events that may not run yet are skipped, however many there are.
     """
 
     after: tuple[datetime, UUID] = BEGINNING
-    """Time and id of the last event of the portion before."""
+    """Time and id of the last event of the previous portion."""
     project: dict[bool, str] = field(default_factory=lambda: {True: "", False: ""})
     """The last project that had its turn among ends, and among all other events."""
     turns: Turns = field(default_factory=dict, compare=False)
     full: frozenset[str] = field(default=frozenset(), compare=False)
-    """Queues for which no more may be claimed until workers have begun what they have."""
+    """Queues that accept no more claims until workers have begun some events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,31 +83,30 @@ class Due:
     lease_id: UUID
     event_id: UUID
     holds: int
-    """Hosts that its lease has; no more than `MOST_HOLDS` are counted."""
+    """Number of hosts of its lease, counted up to `MOST_HOLDS`."""
     is_claimed: bool = False
-    """Whether it has a claim still, which no event has that is to be claimed: its row was changed by hand."""
+    """True if a claim exists already, which only happens when its row was changed by hand."""
     queues: tuple[str, ...] = ()
-    """Those of the workers that it is for."""
+    """Queues of the workers that run it."""
     project_id: str = ""
     is_end: bool = False
-    """Whether it gives back what others wait for."""
+    """True if it releases resources that others wait for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Events that are due, whether they may run or not."""
+    """Due events, whether they may run or not."""
 
     ids: Sequence[UUID]
     end: tuple[datetime, UUID] | None
-    """Where the next portion begins; None where none is left."""
+    """Position of the next portion; None at the end."""
 
 
 def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
-    """Return the portion of what is due that follows the cursor.
+    """Return the portion of due events that follows the cursor.
 
-    It has the events that have been due longest and, where more than a portion
-    is due, the first ones of the projects whose turn it is.  Both are read from
-    indexes: the cost is constant in what is due.
+    It has the events that have been due longest and, if more than a portion is due, the first ones of the projects
+    whose turn it is. Both are read from indexes, so the cost is independent of the number of due events.
     """
     at, last = cursor.after
     found = conn.execute(_OLDEST, {"now": now, "at": at, "last": last}).all()
@@ -123,13 +122,12 @@ def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
 
 
 def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room: Rooms = ROOM_FOR_ALL) -> list[Due]:
-    """Lock those of the events, and their leases, that may be claimed now; passes over what another poller holds.
+    """Lock those of the events, and their leases, that may be claimed now; skip those that another poller holds.
 
-    Not before earlier events of the same lease are closed, of which additional
-    ones do not count, and a start or an adjustment not before every earlier allocation of its hosts is released:
-    conditions that stay true once they are, hence safe to read from a snapshot.  Ends of
-    leases and of holds come first, then projects take turns; no more than the queues have room for.
-    Whether an event is still due has to be asked of the locked lease: the look may be older than a rival's commit.
+    An event waits until earlier events of the same lease are closed, except additional ones. A start or an adjustment
+    also waits until every earlier allocation of its hosts is released. These conditions stay true, hence are safe to
+    read from a snapshot. Ends of leases and of holds come first, then projects take turns, up to the limits of the
+    queues. Check the locked lease again for due events: the read may be older than a rival's commit.
     """
     given = {"now": now, "ids": list(ids), "limit": limit, **queue_limits.parameters(room)}
     return [
@@ -139,14 +137,14 @@ def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room:
 
 
 def oldest(conn: Connection, now: datetime) -> datetime | None:
-    """Return since when the event that has waited longest may have been claimed; None where nothing is due."""
+    """Return since when the oldest due event could be claimed; None if nothing is due."""
     first = select(events.c.run_at).where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
     found: datetime | None = conn.scalar(first.order_by(events.c.run_at, events.c.id).limit(1))
     return found
 
 
 def _lock() -> Select[Any]:
-    """Rows are found by their keys alone: beside a condition that an index of open events answers, all may be read."""
+    """Find rows by their keys alone: with a condition on an index of open events, the planner may read all of it."""
     ready = select(queue_limits.within(_ready(bindparam("now", type_=Time)))).cte("ready_in_room")
     is_claimed = exists().where(claims.c.event_id == events.c.id).correlate(events)
     return (
@@ -161,14 +159,14 @@ def _lock() -> Select[Any]:
 
 
 def holds() -> Any:
-    """How many hosts the lease of the outer query has."""
+    """Return the number of hosts of the lease in the outer query."""
     held = select(allocations.c.id).join(reservations, allocations.c.reservation_id == reservations.c.id)
     counted = held.where(reservations.c.lease_id == leases.c.id).correlate(leases).limit(MOST_HOLDS).subquery("held")
     return select(func.count()).select_from(counted).scalar_subquery()
 
 
 def _ready(now: ColumnElement[datetime]) -> Subquery:
-    """The events that `lock` speaks of, each with its turn, as far as a snapshot tells."""
+    """Return the events that `lock` may claim, each with its turn, as of a snapshot."""
     wanted = (
         func.unnest(bindparam("ids", type_=ARRAY(Uuid)))
         .table_valued(column("id", Uuid), name="wanted")
@@ -185,7 +183,7 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
         other.c.kind == "lease",
         in_force(other),
         func.lower(other.c.during) < func.lower(mine.c.during),
-        # Who shares the host with it waits for those only whose time is over.
+        # A lease that shares the host waits only for those whose time is over.
         or_(mine.c.slots == 0, other.c.slots == 0, func.upper(other.c.during) <= func.lower(mine.c.during)),
     )
     aside = select(leases_set_aside.c.lease_id)
@@ -204,7 +202,7 @@ def _ready(now: ColumnElement[datetime]) -> Subquery:
 
 
 def _not_given_back(e: FromClause) -> ColumnElement[bool]:
-    """Whether an earlier lease has not given back an address that the lease of `e` is to have."""
+    """Return the condition that an earlier lease still holds an address that the lease of `e` needs."""
     own, others = floating_allocations.alias("own"), floating_allocations.alias("others")
     return exists().where(
         reservations.c.lease_id == e.c.lease_id,
@@ -216,7 +214,7 @@ def _not_given_back(e: FromClause) -> ColumnElement[bool]:
 
 
 def _too_full(e: FromClause) -> ColumnElement[bool]:
-    """Whether an inventory has not got back yet what the lease of `e` is to have of it."""
+    """Return the condition that an inventory still lacks an amount that the lease of `e` needs."""
     own, others = inventory_allocations.alias("own_amount"), inventory_allocations.alias("other_amounts")
     earlier = or_(func.lower(others.c.during) < func.lower(own.c.during), has(others.c.state, "active"))
     out = (
@@ -234,7 +232,7 @@ def _too_full(e: FromClause) -> ColumnElement[bool]:
 
 
 def _ahead(e: FromClause) -> ColumnElement[bool]:
-    """Whether another event of the same lease has to be closed before `e` may run."""
+    """Return the condition that another event of the same lease has to be closed before `e` may run."""
     of_lease = select(events).where(events.c.lease_id == e.c.lease_id).correlate(e)
     p = of_lease.offset(_APART).subquery("p")
     additional = EventKind.ADDITIONAL
@@ -246,10 +244,10 @@ def _ahead(e: FromClause) -> ColumnElement[bool]:
 
 
 _APART: ColumnElement[int] = literal_column("0")
-"""As the offset of a subquery: it is planned by itself, and read by the key that it is asked by."""
+"""OFFSET of a subquery, which is then planned by itself, and read by its key."""
 
-# The statements after it are planned for tables as they are now: a plan that was made while they were empty reads all
-# of a million events.  This one and those by project can only be answered in the order of their indexes.
+# The planner uses present table statistics for the following statements: a plan from empty tables would read all of a
+# million events. This one and those by project can only be answered in the order of their indexes.
 _OLDEST_SQL = f"""
     SELECT e.id, e.run_at FROM (SELECT set_config('plan_cache_mode', 'force_custom_plan', true)) AS mode, LATERAL (
         SELECT id, run_at FROM events
@@ -263,7 +261,7 @@ _OLDEST = text(_OLDEST_SQL).bindparams(
 
 
 def _by_project(group: str) -> TextClause:
-    """The first due events of each of the next projects that have any event open, in the order of their names."""
+    """Return the first due events of each of the next projects with open events, in the order of their names."""
     open_one = f"SELECT project_id FROM events WHERE status = 'UNDONE' AND {group}"  # noqa: S608
     return text(f"""
         WITH RECURSIVE following AS (

@@ -1,4 +1,4 @@
-"""Events IN_PROGRESS: claimed, sent, started, kept alive, settled.  The protocol of engine.md 2."""
+"""Claims of events IN_PROGRESS: opened, sent, started, renewed and settled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,19 +34,19 @@ from climate.store.tables.leases import claims, epochs, events, fence_seq, has, 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent to a worker: the doorbell's text."""
+    """Content of a message to a worker."""
 
     event_id: UUID
     token: int
     queue: str = ""
     sent: int = field(default=0, compare=False)
-    """How often, this time included."""
+    """Number of times it was sent, including this one."""
     number: int = field(default=0, compare=False)
-    """Of the message that rings for it: those with the same number are sent together."""
+    """Number of the message that contains it: claims with the same number are sent together."""
 
 
 def tokens(conn: Connection, count: int) -> list[int]:
-    """New tokens, each higher than all before: (epoch, sequence)."""
+    """Return new tokens, each higher than all before: (epoch, sequence)."""
     series = func.generate_series(1, count).table_valued()
     return list(conn.scalars(select(next_token()).select_from(series)))
 
@@ -61,7 +61,7 @@ def next_token() -> ColumnElement[int]:
 def open_many(
     conn: Connection, messages: Sequence[Message], by: str, now: datetime, not_before: datetime | None = None
 ) -> None:
-    """Open claims; nobody is rung for them before `not_before`."""
+    """Open claims; no message for them is sent before `not_before`."""
     claimed = {"claimed_by": by, "claimed_at": now, "not_before": not_before}
     rows = [{"event_id": m.event_id, "token": m.token, "queue": m.queue, **claimed} for m in messages]
     if rows:
@@ -69,13 +69,13 @@ def open_many(
 
 
 def take_back(conn: Connection, messages: Sequence[Message]) -> None:
-    """Note that these were not sent after all, so that they are sent at the next look."""
+    """Mark claims as not sent, so that they are sent with the next read."""
     tokens = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
     conn.execute(_TAKE_BACK, tokens)
 
 
 def ring_again(conn: Connection) -> int:
-    """Have every claim that nobody has begun rung for at the next look; how many they are."""
+    """Have every unbegun claim sent again with the next read; return their number."""
     unbegun = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
     rows = select(claims.c.event_id, claims.c.token).where(unbegun).with_for_update(key_share=True, skip_locked=True)
     found = rows.cte("found")
@@ -84,7 +84,7 @@ def ring_again(conn: Connection) -> int:
 
 
 def longest_unbegun(conn: Connection) -> dict[str, datetime]:
-    """Return for each queue since when an event was rung for and not begun; queues without one are left out."""
+    """Return for each queue since when an event has been sent and not begun; queues without one are left out."""
     mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
     found = conn.execute(select(claims.c.queue, func.min(claims.c.claimed_at)).where(mine).group_by(claims.c.queue))
     return {row[0]: row[1] for row in found}
@@ -92,16 +92,16 @@ def longest_unbegun(conn: Connection) -> dict[str, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a claim lives without a heartbeat, and how long the work may take with them."""
+    """Lifetime of a claim without a heartbeat, and maximum time of the work under it."""
 
     live: timedelta
     step: timedelta
 
 
 def start(conn: Connection, message: Message, worker: str, now: datetime | None, limits: Limits) -> datetime | None:
-    """Compare and set: the first worker to come with the right token begins, all others get None and are to stop.
+    """Begin an event: only the first worker with the right token succeeds, all others get None and stop.
 
-    The time of the beginning: `now`, or what the database's clock says.
+    Return the time of the beginning: `now`, or the database's time.
     """
     given = {"id": message.event_id, "held": message.token, "now": now, "who": worker}
     begun: datetime | None = conn.scalar(_START, given | {"live": limits.live, "step": limits.step})
@@ -109,27 +109,27 @@ def start(conn: Connection, message: Message, worker: str, now: datetime | None,
 
 
 def keep_alive(conn: Connection, messages: Sequence[Message], now: datetime, live: timedelta) -> frozenset[UUID]:
-    """A heartbeat; the events that keep their claims, which are not lost and whose time for the work is not up."""
+    """Renew claims; return the events whose claims are neither lost nor past the maximum time of the work."""
     given = {"event_id": [m.event_id for m in messages], "token": [m.token for m in messages]}
     return frozenset(conn.scalars(_KEEP_ALIVE, {**given, "now": now, "until": now + live}))
 
 
 def settle(conn: Connection, event_id: UUID, token: int) -> bool:
-    """Give the claim up, which is the right to say how it went; False when it was taken away."""
+    """Release the claim, which permits recording the result; return False when it was revoked."""
     return conn.execute(_SETTLE, {"id": event_id, "held": token}).rowcount == 1
 
 
 def settle_run(conn: Connection, event_id: UUID, token: int, due_at: datetime, steps: Sequence[str]) -> datetime | None:
-    """Give the claim of a run up, and tick off its last steps; the database's time, None when it was taken away."""
+    """Release the claim of a run, and mark its last steps; return the database's time, or None when it was revoked."""
     given = {"id": event_id, "held": token, "due": due_at, "steps": list(steps)}
     settled: datetime | None = conn.scalar(_SETTLE_AND_TICK_OFF, given)
     return settled
 
 
 def is_unbegun(conn: Connection, event_id: UUID) -> bool:
-    """Return whether the event is claimed and no worker has begun any of it; none can before the transaction ends.
+    """Return whether the event is claimed and no worker has begun it; none can before the transaction ends.
 
-    The lease has to be locked: else another claim may be opened meanwhile.
+    The lease has to be locked, so that no other claim is opened meanwhile.
     """
     own = select(claims.c.started_at).where(claims.c.event_id == event_id)
     begun = conn.scalars(locks.ordered(own, claims.c.token)).all()
@@ -137,32 +137,32 @@ def is_unbegun(conn: Connection, event_id: UUID) -> bool:
 
 
 def close(conn: Connection, event_id: UUID) -> None:
-    """Close all claims of an event: whoever comes with a token of them is told to stop."""
+    """Close all claims of an event; workers with one of their tokens stop."""
     conn.execute(delete(claims).where(claims.c.event_id == event_id))
 
 
 def others(conn: Connection, event_id: UUID) -> bool:
-    """Whether shares of the event are under way still.  The lease has to be locked: else there may be more soon."""
+    """Return whether shares of the event are still under way. The lease has to be locked, so that no more are added."""
     return bool(conn.scalar(_OTHERS, {"id": event_id}))
 
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """A claim that nobody works on."""
+    """A claim without a living worker."""
 
     lease_id: UUID
     event_id: UUID
     token: int
     is_begun: bool
-    """Whether a worker began and was not heard of since; else none came before the lease was over."""
+    """True if a worker began and then fell silent; otherwise none came before the lease was over."""
     holds: int
-    """Hosts that its lease has; no more than `MOST_HOLDS` are counted."""
+    """Number of hosts of its lease, counted up to `MOST_HOLDS`."""
 
 
 def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[Stranded]:
-    """Claims whose worker has not been heard of, and shares without one whose lease is over; the leases are locked.
+    """Return claims of silent workers, and unbegun shares of ended leases; the leases are locked.
 
-    Of one event only, if it is given.
+    Restrict them to one event, if given.
     """
     begun = claims.c.started_at.is_not(None)
     end = events.alias("end_of_lease")
@@ -173,7 +173,7 @@ def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID |
         else_=leases.c.end_date,
     )
     over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (last_use <= now)
-    # Whatever is in the column: one broken row must not end the look at all others.
+    # Accept any content of the column: one broken row must not end the read of all others.
     divided = events.c.shares != literal_column("'[]'::jsonb")
     query = (
         select(leases.c.id.label("lease_id"), claims.c.event_id, claims.c.token, begun.label("is_begun"))
@@ -191,7 +191,7 @@ def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID |
 
 
 def next_due(conn: Connection, now: datetime) -> datetime | None:
-    """When the next event becomes due that is not due already."""
+    """Return when the next event becomes due, without those that are due already."""
     query = select(func.min(events.c.run_at)).where(has(events.c.status, "UNDONE"), events.c.run_at > now)
     soonest: datetime | None = conn.execute(query).scalar_one()
     return soonest
@@ -199,36 +199,36 @@ def next_due(conn: Connection, now: datetime) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """How much there is to do."""
+    """Summary of the pending work."""
 
     is_quiet: bool
-    """No event is claimed, and none is due."""
+    """True if no event is claimed, and none is due."""
     wait: timedelta | None
-    """How long until the next event is due; None where there is none."""
+    """Time until the next event is due; None if there is none."""
 
 
 def rest(conn: Connection, now: datetime | None) -> Rest:
-    """Look whether there is anything to claim, to ring for or to rescue, in one statement; by the database's clock."""
+    """Return whether there is anything to claim, send or rescue, in one statement, by the database's clock."""
     return Rest(*conn.execute(_REST, {"now": now}).one())
 
 
 def wake_poller(conn: Connection) -> None:
-    """Tell the pollers at commit that something is due before they would look again."""
+    """Notify the pollers at commit of an event that is due before their next read."""
     conn.execute(select(func.pg_notify(CHANNEL, "")))
 
 
 def wake_rounds(conn: Connection) -> None:
-    """Tell the pollers at commit that there is a host to look after before they would ring for it."""
+    """Notify the pollers at commit of a host that needs a round before their next one."""
     conn.execute(select(func.pg_notify(CHANNEL, ROUNDS)))
 
 
 CHANNEL = "climate_due"
 
 ROUNDS = "rounds"
-"""What is said on the channel when it is not events that are due, but hosts that want looking after."""
+"""Payload of the channel for hosts that need a round, as opposed to due events."""
 
 
-# Made once: each of them runs for every event.
+# Built once, because each of them runs for every event.
 _MINE = and_(claims.c.event_id == bindparam("id", type_=Uuid), claims.c.token == bindparam("held", type_=BigInteger))
 _BEGUN = func.coalesce(bindparam("now", type_=Time), func.statement_timestamp())
 _START = (

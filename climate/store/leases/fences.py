@@ -1,4 +1,4 @@
-"""Fences of leases that a parent has parts in: what it has sent before the last it was heard of is refused."""
+"""Fences of leases with a parent: messages with a lower number than the highest received are refused."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -9,7 +9,7 @@ from climate.store.batch_delete import drop
 from climate.store.tables.leases import lease_fences
 
 KEPT = timedelta(days=30)
-"""For longer no message is on its way."""
+"""Longest time that a message can be under way."""
 
 _PASS = text("""
     INSERT INTO lease_fences (lease_id, number, passed_at) VALUES (:lease_id, :number, :now)
@@ -20,10 +20,10 @@ _PASS = text("""
 
 
 def passes(conn: Connection, lease_id: UUID, number: int, now: datetime) -> bool:
-    """Return whether no higher number was seen for a lease; others wait for the end of the transaction."""
+    """Return whether no higher number was received for a lease; others wait for the end of the transaction."""
     return conn.execute(_PASS, {"lease_id": lease_id, "number": number, "now": now}).scalar() is not None
 
 
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Delete a portion of the fences that no message can reach any more; how many."""
+    """Delete a batch of fences that no message can reach any more; return their number."""
     return drop(conn, lease_fences, lease_fences.c.passed_at < now - KEPT)

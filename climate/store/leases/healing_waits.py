@@ -1,4 +1,4 @@
-"""Leases that could not be healed: each waits longer after every try, until something is freed."""
+"""Leases that could not be healed: the wait grows after every try, until resources are released."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -16,13 +16,13 @@ from climate.store.tables.hosts import healing_waits
 FIRST_WAIT = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(seconds=300)
 FORGOTTEN = timedelta(hours=1)
-"""Age of a try after which the lease needs none any more: else it would have been tried again."""
+"""Age of a try after which the lease needs no healing any more; otherwise it would have been retried."""
 
 
 def due(conn: Connection, leases: Sequence[UUID], now: datetime, limit: int) -> tuple[list[UUID], bool]:
-    """Return those of the leases that are to be tried now, and whether there are more than the limit.
+    """Return the leases to try now, and whether there are more than the limit.
 
-    Leases that were never tried come first, in their order; then those whose last try is longest ago.
+    Leases that were never tried come first, in their order; then those with the oldest last try.
     """
     wanted = healing_waits.c.lease_id == bindparam("leases", type_=ARRAY(Uuid)).any_()
     rows = conn.execute(select(healing_waits).where(wanted), {"leases": list(leases)}).all()
@@ -33,10 +33,10 @@ def due(conn: Connection, leases: Sequence[UUID], now: datetime, limit: int) -> 
 
 
 def note(conn: Connection, now: datetime, healed: Collection[UUID], others: Collection[UUID]) -> None:
-    """Record tries: the leases that were healed, and those that were not.
+    """Record tries: healed leases, and failed ones.
 
-    The rows are written in the order of leases.  The deletion comes last and waits for
-    nobody, so that two rounds cannot wait for each other.
+    Rows are written in the order of leases. The deletion comes last and skips locked rows, so that two rounds cannot
+    wait for each other.
     """
     if others:
         given = {"leases": sorted(others), "now": now, "first": FIRST_WAIT, "longest": LONGEST_WAIT}
@@ -48,16 +48,16 @@ def note(conn: Connection, now: datetime, healed: Collection[UUID], others: Coll
 
 
 def wake(conn: Connection) -> None:
-    """Have the next round try all waiting leases: something is freed by this transaction.
+    """Have the next round try all waiting leases, because this transaction releases resources.
 
-    Waits for nobody: a lease that another transaction is writing is tried by its own wait.
+    Locked rows are skipped: such a lease is tried after its own wait.
     """
     if conn.execute(_WAKE).rowcount:
         event_claims.wake_rounds(conn)
 
 
 def forget_old(conn: Connection, now: datetime) -> int:
-    """Delete a portion of the tries of leases that need none any more; how many."""
+    """Delete a batch of tries of leases that need no healing any more; return their number."""
     return drop(conn, healing_waits, healing_waits.c.tried_at < now - FORGOTTEN)
 
 

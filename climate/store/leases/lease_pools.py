@@ -1,4 +1,4 @@
-"""Which pool of the cloud each reservation has, and which it is to have."""
+"""Pools of the cloud by reservation: recorded ones, and required ones."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from climate.domain.period import Period
 
-# A reservation all of which lies in child zones and cells has no hosts here, and no pool.
-# The statuses are spelled out, for an index finds them: most leases are over.
+# A reservation that lies entirely in child zones and cells has no hosts here, and no pool. The statuses are literals so
+# that an index is used: most leases have ended.
 _WANTED = text("""
     SELECT r.id, r.lease_id, r.resource_type, r.spec, r.status, l.start_date, l.end_date, p.aggregate_id
     FROM reservations r JOIN leases l ON l.id = r.lease_id LEFT JOIN lease_pools p ON p.reservation_id = r.id
@@ -32,7 +32,7 @@ _OF = text("SELECT reservation_id, aggregate_id FROM lease_pools WHERE reservati
 
 _NOTED = text("SELECT reservation_id FROM lease_pools")
 
-# What another process notes just now is left to the next look: this one holds rows that the other may wait for.
+# Skip rows that another process is writing now: this transaction holds rows that the other may wait for.
 _FORGET = text("""
     DELETE FROM lease_pools WHERE reservation_id IN (
         SELECT reservation_id FROM lease_pools WHERE reservation_id = ANY(:stale) FOR UPDATE SKIP LOCKED)
@@ -49,13 +49,13 @@ class Wanted:
     spec: Mapping[str, Any]
     period: Period
     pending: bool
-    """Nothing was lent to it yet, as far as the books know."""
+    """True if no hosts were moved into it yet, according to the database."""
     aggregate_id: int | None
-    """Of its pool, as it was noted last."""
+    """Recorded aggregate of its pool."""
 
 
 def wanted(conn: Connection, types: Collection[str]) -> list[Wanted]:
-    """All reservations in force of these types; one statement."""
+    """Return all reservations in force of these types, in one statement."""
     return [
         Wanted(
             row.id,
@@ -71,22 +71,22 @@ def wanted(conn: Connection, types: Collection[str]) -> list[Wanted]:
 
 
 def note(conn: Connection, found: Mapping[UUID, int]) -> None:
-    """Write down what aggregate the pool of each reservation is; one statement."""
+    """Record the aggregate of the pool of each reservation, in one statement."""
     if found:
         conn.execute(_NOTE, {"found": {str(number): aggregate for number, aggregate in found.items()}})
 
 
 def of(conn: Connection, reservations: Collection[UUID]) -> dict[UUID, int]:
-    """Return the aggregates of these reservations' pools, as far as they are known."""
+    """Return the recorded aggregates of these reservations' pools."""
     return {row.reservation_id: row.aggregate_id for row in conn.execute(_OF, {"ids": list(reservations)})}
 
 
 def noted(conn: Connection) -> set[UUID]:
-    """Return the reservations of which a pool is known, in force or not."""
+    """Return the reservations with a recorded pool, in force or not."""
     return set(conn.scalars(_NOTED))
 
 
 def forget(conn: Connection, stale: Collection[UUID]) -> None:
-    """Forget the pools of these reservations."""
+    """Delete the recorded pools of these reservations."""
     if stale:
         conn.execute(_FORGET, {"stale": list(stale)})

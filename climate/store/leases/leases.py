@@ -1,4 +1,4 @@
-"""Leases as rows, and the one way in which they change."""
+"""Leases as rows, and the single function that changes them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,19 +38,18 @@ from climate.store.tables.leases import allocations, events, has, lease_pools, l
 
 LAST = datetime(9999, 1, 1, tzinfo=UTC)
 AHEAD_OF_ITS_START = timedelta(days=1)
-"""By which a lease may be younger than its start: it may start some seconds in the past, and clocks differ."""
+"""Time by which a start may precede the creation of its lease, since starts may lie some seconds in the past."""
 
 Change = tuple[Lease | None, Sequence[Fact]]
-"""A lease as it is, or None, and what happens to it now."""
+"""The present lease, or None, and the facts that change it."""
 
 
 def record(
     conn: Connection, author: Caller, lease: Lease | None, *happened: Fact, pools: Insert | None = None
 ) -> Lease:
-    """Append facts to a lease's journal and bring its rows up to date.
+    """Append facts to a lease's journal and update its rows.
 
-    Tampered where its rows are not the fold of its journal: what is made of
-    them would become a fact.
+    Raise Tampered if its rows are not the fold of its journal, because new facts would preserve the difference.
     """
     if lease is not None:
         tampering.refuse_lease(conn, lease)
@@ -60,11 +59,10 @@ def record(
 def record_many(
     conn: Connection, author: Caller, changes: Sequence[Change], pools: Insert | None = None
 ) -> list[Lease]:
-    """The one way a lease changes: facts and rows together, or neither.
+    """Record changes of leases: facts and rows together, or neither.
 
-    Takes a constant number of statements for any number of leases.  Conflict
-    where someone else has appended to one of them since it was read.  `pools`
-    makes the pools of their reservations in the cloud.
+    Takes a constant number of statements for any number of leases. Raise Conflict if another transaction has appended
+    to one of them since it was read. `pools` creates the pools of their reservations in the cloud.
     """
     after = [fold(list(happened), before) for before, happened in changes]
     entries = [
@@ -101,10 +99,10 @@ def _is_held(lease: Lease, reservation: Reservation) -> bool:
 
 
 def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
-    """A lease that is not gone; NotFound also where it is another project's."""
+    """Return a lease that is not deleted. Raise NotFound, also for a lease of another project."""
     wanted = [leases.c.id == lease_id, ~leases.c.gone]
     wanted += [] if project_id is None else [leases.c.project_id == project_id]
-    if lock:  # waits for the lease's row; only a statement after it sees what its last holder did to the other tables
+    if lock:  # waits for the row; only a later statement sees what its last holder wrote to other tables
         conn.execute(locks.ordered(select(leases.c.id).where(*wanted), leases.c.id))
     row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
@@ -113,29 +111,29 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
 
 
 def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
-    """Those of the leases that are not gone, in the order of their ids; their rows locked as by `get`."""
+    """Return the leases that are not deleted, in the order of their ids, with their rows locked as by `get`."""
     found = get_many(conn, locks.lock_leases(conn, ids))
     return [found[lease_id] for lease_id in sorted(found)]
 
 
 def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
-    """Leases by id, gone ones too."""
+    """Return leases by id, including deleted ones."""
     return {row.id: _lease(row) for row in conn.execute(_BY_IDS, {"ids": list(ids)})}
 
 
 def all_of(conn: Connection) -> Iterable[Lease]:
-    """Every lease there ever was, in the order of their ids; read in portions."""
+    """Yield all leases, including deleted ones, in the order of their ids; read in batches."""
     for row in conn.execute(_WHOLE.order_by(leases.c.id), execution_options={"yield_per": 500}):
         yield _lease(row)
 
 
 def of_event(conn: Connection, event_id: UUID) -> Lease:
-    """The lease of an event, not locked."""
+    """Return the lease of an event, not locked."""
     return _lease(conn.execute(_OF_EVENT, {"event_id": event_id}).one())
 
 
 def of_events(conn: Connection, event_ids: Iterable[UUID]) -> dict[UUID, Lease]:
-    """The leases of events, not locked, by the ids of these events."""
+    """Return the leases of events, not locked, by the ids of these events."""
     wanted = set(event_ids)
     found = [_lease(row) for row in conn.execute(_OF_EVENTS, {"event_ids": list(wanted)})]
     return {event.id: lease for lease in found for event in lease.events if event.id in wanted}
@@ -144,7 +142,7 @@ def of_events(conn: Connection, event_ids: Iterable[UUID]) -> dict[UUID, Lease]:
 def events_with(
     conn: Connection, status: str | None, limit: int, marker: UUID | None = None
 ) -> list[tuple[Lease, Event]]:
-    """Events with their leases, in the order in which they are due; those after the marker."""
+    """Return events with their leases, in the order in which they are due, after the marker."""
     query = select(events.c.id, events.c.lease_id).order_by(events.c.due_at, events.c.id).limit(limit)
     query = query if status is None else query.where(has(events.c.status, EventStatus(status)))
     if marker is not None:
@@ -158,7 +156,7 @@ def events_with(
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
-    """The lease of an event, locked."""
+    """Return the lease of an event, locked."""
     lease_id = conn.scalar(_LOCK_OF_EVENT, {"event_id": event_id})
     if lease_id is None:
         raise NotFound(f"no event {event_id}")
@@ -166,7 +164,7 @@ def holding(conn: Connection, event_id: UUID) -> Lease:
 
 
 def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[str]:
-    """Those of the resources that a reservation of a lease in force is for."""
+    """Return those of the resources that a reservation of a lease in force is for."""
     found = select(reservations.c.resource_id).where(
         reservations.c.resource_id.in_(list(resource_ids)), reservations.c.status != "deleted"
     )
@@ -174,23 +172,23 @@ def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[st
 
 
 def is_promised(conn: Connection, resource_id: str) -> bool:
-    """Return whether a lease in force is for that resource; nobody else may ask until the transaction ends.
+    """Return whether a lease in force is for that resource; others wait with this check until the transaction ends.
 
-    Busy where another transaction asks, and this one holds what the other may wait for.
+    Raise Busy if another transaction checks it, and this one holds locks that the other may wait for.
     """
     locks.lock_resource(conn, resource_id)
     return bool(with_resource(conn, [resource_id]))
 
 
 def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
-    """The lease that a reservation belongs to, gone or not."""
+    """Return the lease of a reservation, deleted or not."""
     owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()
     row = conn.execute(_WHOLE.where(leases.c.id == owner)).one_or_none()
     return _lease(row) if row else None
 
 
 def of_resource(conn: Connection, resource_id: str) -> Lease | None:
-    """The lease in force that has a reservation for a resource."""
+    """Return the lease in force that has a reservation for a resource."""
     owner = (
         select(reservations.c.lease_id)
         .where(reservations.c.resource_id == resource_id, reservations.c.status != "deleted")
@@ -203,7 +201,7 @@ def of_resource(conn: Connection, resource_id: str) -> Lease | None:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which leases to list: conditions that all must hold, then a page after `marker`."""
+    """Filter of leases (all conditions must hold), and the page after `marker`."""
 
     project_id: str | None = None
     status: str | None = None
@@ -215,7 +213,7 @@ class Listing:
 
 
 def listed(conn: Connection, wanted: Listing) -> list[Lease]:
-    """Leases oldest first, in one statement however many; InvalidInput for a marker that is not among them.
+    """Return leases, oldest first, in one statement. Raise InvalidInput for a marker that is not among them.
 
     Each condition has an index, in the order of the list where that is possible.
     """
@@ -231,7 +229,7 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
         latest = min(wanted.starts_before, LAST - AHEAD_OF_ITS_START) + AHEAD_OF_ITS_START
         query = query.where(leases.c.start_date < wanted.starts_before, leases.c.created_at < latest)
     if wanted.ends_after is not None:
-        # As a list of ids, hence by the index of ends: the order of the list begins with what is over.
+        # Selected by a list of ids, hence by the index of ends: the order of the list begins with ended leases.
         late = (
             select(leases.c.id).where(~leases.c.gone, leases.c.end_date > wanted.ends_after).order_by(leases.c.end_date)
         )
@@ -252,7 +250,7 @@ def _place(conn: Connection, wanted: Listing) -> Any:
 
 
 def _gathered(table: Table, *order: Any) -> Any:
-    """The rows of `table` that belong to the lease of the outer query, as one JSON list."""
+    """Return the rows of `table` of the lease in the outer query, as one JSON list."""
     rows = func.jsonb_agg(aggregate_order_by(func.to_jsonb(table.table_valued()), *order))
     return select(rows).where(table.c.lease_id == leases.c.id).scalar_subquery()
 
@@ -304,7 +302,7 @@ _WHOLE: Select[Any] = select(
     _gathered_pools().label("pools"),
     _gathered_amounts().label("amounts"),
 )
-"""Whole leases in one statement: their parts come along as JSON."""
+"""Whole leases in one statement, with their parts as JSON."""
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
 _BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
@@ -312,7 +310,7 @@ _OWNERS = select(events.c.lease_id).where(events.c.id == func.any(bindparam("eve
 _OF_EVENTS = _WHOLE.where(leases.c.id.in_(_OWNERS))
 _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 
-# As in `get`: read the rest in a statement of its own.
+# As in `get`, read the rest in a later statement.
 _LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER), leases.c.id)
 
 

@@ -1,4 +1,4 @@
-"""Parts of leases, as far as others have to know of them."""
+"""Queries for parts of leases."""
 
 from sqlalchemy import Connection, text
 
@@ -11,5 +11,5 @@ _IN_ZONE = text("""
 
 
 def leases_in_zone(conn: Connection, zone_id: int) -> int:
-    """The number of leases that have a part in a child zone, or have asked for one."""
+    """Return the number of leases with a part, or a requested part, in a child zone."""
     return int(conn.execute(_IN_ZONE, {"zone_id": zone_id}).scalar_one())

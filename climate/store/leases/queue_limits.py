@@ -1,8 +1,7 @@
-"""Room in the queues of the workers: how much more may be claimed for each of them, and whose turn it is.
+"""Limits of the worker queues: how many more events may be claimed for each, and the turns of projects.
 
-What is claimed stands in a queue in the order of the claims.  So that one
-project's thousand events do not stand before another's one, no more is claimed
-than workers can take soon; the rest waits in the database, where projects take turns.
+A queue keeps the order of the claims. So that the thousand events of one project do not block one of another, only as
+many are claimed as workers can begin soon. The rest waits in the database, where projects take turns.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,24 +30,24 @@ from sqlalchemy.sql.selectable import Subquery
 from climate.store.tables.leases import claims, reservations
 
 QUEUE = "events"
-"""Queue of events that are no resource type's; the queues of the types have it in front of their names."""
+"""Queue of events without a resource type, and prefix of the queues of resource types."""
 
 ANY_NUMBER = 10**9
 
 Turns = dict[tuple[str, bool], str]
-"""By queue, and for ends apart from all other events: the project that had its turn last."""
+"""Last project that had its turn, by queue, and for ends apart from all other events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """How many more events may be claimed for each queue."""
+    """Number of further events that may be claimed for each queue."""
 
     each: int = ANY_NUMBER
-    """Events that a queue may have claimed and not begun."""
+    """Maximum of claimed and unbegun events per queue."""
     waiting: Mapping[str, int] = field(default_factory=dict)
-    """Events that are claimed and not begun, by queue."""
+    """Numbers of claimed and unbegun events, by queue."""
     closed: frozenset[str] = frozenset()
-    """Queues that were full, and are not half empty yet: they are filled in portions."""
+    """Queues that were full and are more than half full still: they are refilled in portions."""
     turns: Turns = field(default_factory=dict)
 
     def of(self, queue: str) -> int:
@@ -64,20 +63,20 @@ class Rooms:
 
 
 def rooms(conn: Connection, each: int, full: frozenset[str], turns: Turns) -> Rooms:
-    """Return the room that there is in all queues; those that were full stay closed until they are half empty."""
+    """Return the room of all queues; those that were full stay closed until they are half empty."""
     waiting = unbegun(conn) if each < ANY_NUMBER else {}
     closed = frozenset(queue for queue in full if 2 * waiting.get(queue, 0) > each)
     return Rooms(each, waiting, closed, turns)
 
 
 def unbegun(conn: Connection) -> dict[str, int]:
-    """Return for each queue how many events are claimed and not begun, whether they were rung for or not."""
+    """Return for each queue the number of claimed and unbegun events, sent or not."""
     query = select(claims.c.queue, func.count()).where(claims.c.started_at.is_(None)).group_by(claims.c.queue)
     return {row[0]: row[1] for row in conn.execute(query)}
 
 
 def parameters(room: Rooms) -> dict[str, Any]:
-    """Return what the statement of `within` has to be given."""
+    """Return the parameters of the statement of `within`."""
     known = sorted({*room.waiting, *room.closed, *(queue for queue, _ in room.turns)})
     return {
         "queues": known,
@@ -90,11 +89,10 @@ def parameters(room: Rooms) -> dict[str, Any]:
 
 
 def within(ready: Subquery) -> Subquery:
-    """Return those of the ready events for which their queues have room, by the turns of the projects.
+    """Return the ready events for which their queues have room, by the turns of the projects.
 
-    `ready` has an id, lease_id, project_id, group (0: an end), turn and run_at.  An event of several
-    resource types waits until each of its queues has room; an end until one of them has, as others wait for what it
-    gives back.
+    `ready` has an id, lease_id, project_id, group (0: an end), turn and run_at. An event of several resource types
+    waits until each of its queues has room; an end until one of them has, because others wait for its resources.
     """
     placed = _placed(_asked(ready))
     kept = or_(and_(placed.c.group == 0, func.bool_or(placed.c.fits)), func.bool_and(placed.c.fits))
@@ -104,7 +102,7 @@ def within(ready: Subquery) -> Subquery:
 
 
 def _asked(ready: Subquery) -> Subquery:
-    """The ready events with their queues, without those that have to wait for a queue that is full."""
+    """Return the ready events with their queues, without those that have to wait for a full queue."""
     types = select(func.array_agg((literal(f"{QUEUE}.") + reservations.c.resource_type).distinct()).label("queues"))
     types_of = types.where(reservations.c.lease_id == ready.c.lease_id).lateral("types")
     queues = func.coalesce(types_of.c.queues, func.array_fill(literal(QUEUE, Text), literal_column("ARRAY[1]")))
@@ -115,7 +113,7 @@ def _asked(ready: Subquery) -> Subquery:
 
 
 def _placed(asked: Subquery) -> Subquery:
-    """A row for each queue of each event: its place among those that may be claimed for it, and whether it fits."""
+    """Return a row for each queue of each event: its place among the candidates, and whether the queue has room."""
     arrays = {"queues": Text, "rooms": Integer, "after_ends": Text, "after_others": Text}
     given = func.unnest(*(bindparam(name, type_=ARRAY(kind)) for name, kind in arrays.items()))
     known = given.table_valued(
@@ -132,6 +130,6 @@ def _placed(asked: Subquery) -> Subquery:
 
 
 def take_turns(turns: Turns, claimed: Iterable[tuple[str, bool, str]]) -> None:
-    """Note of each queue which project had its turn last, of (queue, whether it was an end, project) in their order."""
+    """Record for each queue the last project that had its turn, from (queue, is_end, project) in order."""
     for queue, is_end, project in claimed:
         turns[queue, is_end] = project

@@ -1,4 +1,4 @@
-"""What leases look like in the tables, and how the tables are brought there: one statement for any number of leases."""
+"""Leases as rows, and the single statement that writes any number of them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,11 @@ SEQ = {
     EventKind.CLOSE: 50,
     EventKind.END: 60,
 }
-"""In the order of the kinds.  Rows have these numbers: a kind keeps its own."""
+"""Numbers of the kinds of events, stored in rows; a kind never changes its number."""
 
 Row = dict[str, Any]
 Changed = Sequence[tuple[Lease | None, Lease]]
-"""Leases as they were, None for new ones, and as they are now."""
+"""Pairs of the former lease, None for new ones, and the present one."""
 
 
 def save(
@@ -44,9 +44,8 @@ def save(
 ) -> Mapping[UUID, int]:
     """Write the rows in which each pair of leases differs, and append the lines to the journal.
 
-    With `pools` also those of the cloud's pools; the ids of their aggregates, by reservation.
-    `rowless`: none of the leases has any row yet, which spares the database the search for
-    them; IntegrityError where one has.
+    With `pools` also write those of the cloud's pools; return the ids of their aggregates, by reservation. `rowless`
+    means that none of the leases has any row yet, which saves the search for them; IntegrityError if one has.
     """
     dropped = [key for before, after in changed for key in _held(before) - _held(after)]
     if dropped:
@@ -67,7 +66,7 @@ def save(
 
 
 def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
-    """Return the rows that are new or other than before, by the columns of their key; linear in their number."""
+    """Return the rows that are new or changed, by the columns of their key; linear in their number."""
     rows: list[Row] = []
     for before, after in changed:
         known = {tuple(row[name] for name in key): row for row in rows_of(before)} if before else {}
@@ -76,7 +75,7 @@ def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], li
 
 
 def rows_of(lease: Lease) -> dict[str, list[Row]]:
-    """Return all rows of a lease by their tables, as `save` writes them: what is left out is NULL."""
+    """Return all rows of a lease by table, as `save` writes them; omitted columns are NULL."""
     return {table.name: rows_of_table(lease) for table, _, rows_of_table in PARTS}
 
 
@@ -208,11 +207,11 @@ PARTS: tuple[tuple[Table, tuple[str, ...], Callable[[Lease], list[Row]]], ...] =
     (floating_allocations, ("reservation_id", "number"), _address_rows),
     (inventory_allocations, ("reservation_id", "number"), _amount_rows),
 )
-"""The tables, what a row is known by, and the rows of a lease.  Foreign keys are looked at after the statement."""
+"""Tables, key columns, and the rows of a lease. Foreign keys are checked after the statement."""
 
 
 def _insert(table: Table, columns: Sequence[str]) -> str:
-    """Inserts the rows of a parameter named like the table: one value and one plan, however many they are."""
+    """Return an INSERT of the rows of a parameter named like the table: one value and one plan for any number."""
     listed = ", ".join(columns)
     rows = f"jsonb_populate_recordset(NULL::{table.name}, CAST(:{table.name} AS jsonb))"
     return f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {rows}"  # noqa: S608
@@ -234,13 +233,13 @@ def _upsert(table: Table, key: Sequence[str]) -> str:
 
 @cache
 def _saving(names: Sequence[str], rowless: bool, pools: str = "") -> TextClause:
-    """Return the one statement for the tables of these names; a table without rows costs as much as one with a row.
+    """Return the one statement for these tables; a table without rows costs as much as one with a row.
 
     With the SQL of pools it returns the reservation and the aggregate of each.
     """
     write = _insert_all if rowless else _upsert
     parts = [f"{table.name}_saved AS ({write(table, key)})" for table, key, _ in PARTS if table.name in names]
-    # What is not in the WITH list is done first: of two who append to a stream, the second one is told so.
+    # The part outside the WITH list runs first: of two concurrent appends to a stream, the second one fails.
     last = _insert(journal, ("stream", "version", "kind", "body", "actor", "request_id"))
     if journal.name not in names:
         last = "SELECT 1"

@@ -1,4 +1,4 @@
-"""Leases that the pollers pass over: their rows cannot be read or written, which would keep all others waiting."""
+"""Leases that the pollers skip, because their rows cannot be read or written and would block all others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A lease none of whose events runs until its rows are mended."""
+    """A lease whose events do not run until its rows are repaired."""
 
     lease_id: UUID
     since: datetime
@@ -23,27 +23,27 @@ class SetAside:
 
 
 def put(conn: Connection, lease_id: UUID, now: datetime, reason: str) -> None:
-    """Set a lease aside, or leave it there."""
+    """Set a lease aside; keep it there if it is already."""
     row = {"lease_id": lease_id, "since": now, "reason": reason[:LONGEST_REASON]}
     conn.execute(insert(table).values(row).on_conflict_do_nothing())
 
 
 def take_back(conn: Connection, lease_ids: Sequence[UUID]) -> None:
-    """Let the events of leases run again."""
+    """Resume the events of leases."""
     conn.execute(delete(table).where(table.c.lease_id.in_(lease_ids)))
 
 
 def clear(conn: Connection) -> None:
-    """Let the events of all leases run again."""
+    """Resume the events of all leases."""
     conn.execute(delete(table))
 
 
 def listed(conn: Connection) -> list[SetAside]:
-    """Return the leases that are set aside, those of longest first."""
+    """Return the leases that are set aside, oldest entries first."""
     rows = conn.execute(select(table).order_by(table.c.since, table.c.lease_id))
     return [SetAside(row.lease_id, row.since, row.reason) for row in rows]
 
 
 def count(conn: Connection) -> int:
-    """Return how many leases are set aside."""
+    """Return the number of leases that are set aside."""
     return int(conn.execute(select(func.count()).select_from(table)).scalar_one())

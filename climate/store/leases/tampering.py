@@ -1,4 +1,4 @@
-"""Rows that are not what their facts say: found before a command makes new facts of them."""
+"""Detection of rows that differ from their facts, before a command derives new facts from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -15,27 +15,27 @@ from climate.store.journal import journal
 
 
 def refuse_lease(conn: Connection, lease: Lease) -> None:
-    """Return when the lease is the fold of its journal, else raise Tampered."""
+    """Raise Tampered unless the lease is the fold of its journal."""
     known = fold(journal.of_lease(journal.read(conn, lease.id)))
     refuse(f"lease {lease.id}", lease, known)
 
 
 def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
-    """Return when each host is where its journal says, else raise Tampered; one statement for any number of hosts."""
+    """Raise Tampered unless each host is in the pool of its journal, in one statement for any number of hosts."""
     by_stream = {place.stream: place for place in places}
     entries = journal.read_many(conn, list(by_stream))
     for stream, found in groupby(entries, key=lambda entry: entry.stream):
         place = by_stream.pop(stream)
         refuse(f"host {place.name}", place, pools.fold(journal.of_host(found), stream))
     for place in by_stream.values():
-        raise Tampered(_told(f"host {place.name}", ["everything"]))
+        raise Tampered(_message(f"host {place.name}", ["everything"]))
 
 
 def refuse_values(what: str, rows: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Return when values by name are what the facts say, else raise Tampered."""
+    """Raise Tampered unless values by name match the facts."""
     if rows != known:
         names = sorted(name for name in {*rows, *known} if rows.get(name) != known.get(name))
-        raise Tampered(_told(what, names))
+        raise Tampered(_message(what, names))
 
 
 def differing(row: Any, known: Any) -> list[str]:
@@ -44,13 +44,13 @@ def differing(row: Any, known: Any) -> list[str]:
 
 
 def refuse(what: str, row: Any, known: Any) -> None:
-    """Return when two values of one dataclass are equal, else raise Tampered."""
+    """Raise Tampered unless two values of one dataclass are equal."""
     if row != known:
-        raise Tampered(_told(what, differing(row, known)))
+        raise Tampered(_message(what, differing(row, known)))
 
 
-def _told(what: str, names: Sequence[str]) -> str:
-    """The names only: values of rows that nobody vouches for are shown to operators alone."""
+def _message(what: str, names: Sequence[str]) -> str:
+    """Return the names only: unverified values are shown to operators alone."""
     return (
         f"The rows of {what} are not what its journal says ({', '.join(names)}): nothing was changed. "
         "An administrator has to look at `climate journal check`, and may mend them by `climate journal rebuild`"

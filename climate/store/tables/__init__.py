@@ -1,4 +1,4 @@
-"""Tables of the engine.  Importing the package declares all of them in `metadata`."""
+"""Tables of the engine. Importing the package declares all of them in `metadata`."""
 
 from climate.store.schema import metadata
 from climate.store.tables import archives, floating_ips, hosts, inventories, leases

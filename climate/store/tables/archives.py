@@ -1,4 +1,4 @@
-"""Tables of archives: files to which leases that went long ago have moved, and which lease is where in them."""
+"""Tables of archives: files with leases that were deleted long ago, and the position of each lease."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Identity, Integer, Table, Text, Uuid
 
@@ -9,7 +9,7 @@ archives = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    # writing: the file may be half there; written: it is whole, and the rows may go; done: they are gone.
+    # writing: the file may be incomplete; written: it is complete, and rows may be deleted; done: they are deleted.
     Column("state", Text, nullable=False),
     Column("older_than", Time, nullable=False),
     Column("created_at", Time, nullable=False),
@@ -25,15 +25,15 @@ archived_leases = Table(
     metadata,
     Column("lease_id", Uuid, primary_key=True),
     Column("archive", ForeignKey("archives.id"), nullable=False, index=True),
-    # Of the block that has it: where it begins in the file, and how long it is.
+    # Offset and length of its block in the file.
     Column("place", BigInteger, nullable=False),
     Column("size", Integer, nullable=False),
-    # How many facts of it are there.
+    # Number of its facts in the file.
     Column("version", Integer, nullable=False),
 )
 
-# Beside the trigger that refuses any other change.  What may go stands in an archive that is whole, fact by fact, and
-# whoever deletes it says which archive that is.
+# Complements the trigger that refuses any other change. A fact may be deleted only if a complete archive contains it,
+# and the statement names that archive.
 ARCHIVED_FACTS_MAY_GO = (
     """
     CREATE FUNCTION journal_keeps_what_is_not_archived() RETURNS trigger LANGUAGE plpgsql AS

@@ -1,4 +1,4 @@
-"""Tables of floating addresses that can be reserved, and of who holds them when."""
+"""Tables of reservable floating IPs and their allocations."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Identity, Index, Table, Text, Uuid, text
 from sqlalchemy.dialects.postgresql import INET, TSTZRANGE, ExcludeConstraint
@@ -21,7 +21,7 @@ floating_ips = Table(
     CheckConstraint("number BETWEEN 1 AND 9223372036854775806", name="number_has_a_successor"),
     Index("uq_floating_ips_address", "network_id", "address", unique=True, postgresql_where=text("removed_at IS NULL")),
 )
-"""An address that is no longer registered keeps its row: the history of leases names it by its number."""
+"""An address that is no longer registered keeps its row, because the history of leases refers to its number."""
 
 floating_allocations = Table(
     "floating_allocations",
@@ -31,13 +31,13 @@ floating_allocations = Table(
     Column("during", TSTZRANGE, nullable=False),
     Column("state", Text, nullable=False),
     CheckConstraint("state IN ('held', 'active', 'released')", name="state_known"),
-    # An empty range overlaps nothing and an unbounded one everything: neither may pass the guard below.
+    # An empty range overlaps nothing and an unbounded one everything; the guard below admits neither.
     CheckConstraint(
         "NOT isempty(during) AND lower_inc(during) AND NOT upper_inc(during)"
         " AND NOT lower_inf(during) AND NOT upper_inf(during)",
         name="during_is_bounded",
     ),
-    # Needs no extension: a number is a range of one (reliability.md 3.1).
+    # Needs no extension, because a number is a range of one.
     ExcludeConstraint(
         (text("int8range(number, number, '[]')"), "&&"),
         ("during", "&&"),

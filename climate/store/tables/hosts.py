@@ -1,4 +1,4 @@
-"""Tables beside those of leases and hosts: how hosts are cared for, what projects may hold, what people are told."""
+"""Tables of maintenance, power, cleaning, limits, notifications, rounds and journal checks."""
 
 from sqlalchemy import (
     BigInteger,
@@ -34,7 +34,9 @@ windows = Table(
     Column("move_servers", Boolean, nullable=False, server_default=false()),
     CheckConstraint("state IN ('planned', 'active', 'done', 'cancelled')", name="state_known"),
 )
-"""Times in which hosts are worked on; one without an end is kept until the end of the calendar (store.windows)."""
+"""Maintenance windows of hosts; one without an end lasts until the end of the calendar
+(climate.store.hosts.maintenance).
+"""
 
 host_power = Table(
     "host_power",
@@ -46,7 +48,7 @@ host_power = Table(
     Column("watts", Integer),
     Column("wanted", Text),
     Column("wanted_at", Time),
-    # Of the last decision to switch it, or to leave it: a command under an earlier one is late.
+    # Token of the last power decision; a command under an earlier one is outdated.
     Column("token", BigInteger, nullable=False, server_default="0"),
     Column("asked_at", Time),
     Column("state", Text, nullable=False, server_default="unknown"),
@@ -60,7 +62,7 @@ host_power = Table(
     CheckConstraint("state IN ('on', 'off', 'unknown')", name="state_known"),
     CheckConstraint("wanted IN ('on', 'off')", name="wanted_known"),
 )
-"""How a host is switched on and off, and how that stands.  `secrets` is ciphertext."""
+"""Power settings and power states of hosts. `secrets` is ciphertext."""
 
 cleanings = Table(
     "cleanings",
@@ -78,7 +80,7 @@ cleanings = Table(
     Column("started", Text),
     CheckConstraint("state IN ('running', 'done', 'failed')", name="state_known"),
 )
-"""How the hook gets on with a host in the cleaning whose time is over at `ends_at`; tried again at `next_at`.
+"""State of the hook for a host in the cleaning that ends at `ends_at`; retried at `next_at`.
 
 `machine`, `worker`, `pid` and `started` are those of the supervisor of its last run; NULL until that has started.
 """
@@ -92,7 +94,7 @@ pool_terms = Table(
     Column("grace_period", Integer),
     Column("recycle_deadline", Text),
     Column("updated_at", Time, nullable=False),
-    # How the pool follows what is promised of it (climate.domain.hosts.pool_filling).
+    # Settings of the pool's target (climate.domain.hosts.pool_filling).
     Column("horizon", Integer),
     Column("spare", Integer),
     Column("margin", Integer),
@@ -105,7 +107,7 @@ pool_terms = Table(
         "horizon >= 0 AND spare >= 0 AND margin >= 0 AND slack >= 0 AND dwell >= 0", name="filling_not_negative"
     ),
 )
-"""What an admin has set for a pool; NULL: as the settings say."""
+"""Settings of an administrator for a pool; NULL means the deployment's default."""
 
 limits = Table(
     "limits",
@@ -115,7 +117,7 @@ limits = Table(
     Column("value", BigInteger, nullable=False),
     Column("updated_at", Time, nullable=False),
 )
-"""Of a project; those of the project '' are the default of all.  -1: no limit."""
+"""Limits of projects; those of the project '' are the defaults. -1: no limit."""
 
 notices = Table(
     "notices",
@@ -137,10 +139,13 @@ notices = Table(
     Index("ix_notices_project", "project_id", "id"),
     Index("ix_notices_at", "at"),
     Index("ix_notices_due", "next_at", postgresql_where=text("next_at IS NOT NULL")),
-    # Those of a lease are sent in their order.
+    # Notifications of a lease are delivered in order.
     Index("ix_notices_lease_due", "lease_id", "id", postgresql_where=text("next_at IS NOT NULL")),
 )
-"""What owners and, with no project, admins are told.  `next_at`: when sending it is tried next; NULL: no more."""
+"""Notifications to owners and, without a project, to administrators.
+
+`next_at` is the time of the next delivery, or NULL.
+"""
 
 beats = Table(
     "beats",
@@ -158,7 +163,7 @@ round_locks = Table(
     Column("token", BigInteger, nullable=False),
     Column("expires_at", Time, nullable=False),
 )
-"""The process that makes each kind of rounds; its heartbeat moves `expires_at`."""
+"""The process that runs each kind of rounds; its heartbeat moves `expires_at`."""
 
 properties = Table(
     "properties",
@@ -181,7 +186,7 @@ journal_checks = Table(
     Column("streams", BigInteger, nullable=False),
     Column("whole_since", Time),
 )
-"""One row: how far the comparison of rows with the journal is in its present pass, and when the last one began."""
+"""One row: progress of the present pass of the journal check, and the start of the last one."""
 
 journal_differences = Table(
     "journal_differences",
@@ -190,7 +195,7 @@ journal_differences = Table(
     Column("found_at", Time, nullable=False),
     Column("what", Text, nullable=False),
 )
-"""Streams that differed from their rows when they were compared last."""
+"""Streams that differed from their rows in their last comparison."""
 
 healing_waits = Table(
     "healing_waits",
@@ -198,8 +203,8 @@ healing_waits = Table(
     Column("lease_id", ForeignKey("leases.id"), primary_key=True),
     Column("tries", Integer, nullable=False),
     Column("tried_at", Time, nullable=False),
-    # As early as the last try where something was freed since then.
+    # Time of the last try if resources were released since then.
     Column("next_at", Time, nullable=False),
     Index("ix_healing_waits_tried_at", "tried_at"),
 )
-"""Tries of healing that came to nothing.  Not history, hence not in the journal."""
+"""Failed tries of healing. Not history, hence not in the journal."""

@@ -1,4 +1,4 @@
-"""Tables of inventories: pools of countable resources, such as storage, and who holds how much of them when."""
+"""Tables of inventories (pools of countable resources, such as storage) and their allocations."""
 
 from sqlalchemy import (
     BigInteger,
@@ -28,7 +28,7 @@ inventories = Table(
     Column("resource_type", Text, nullable=False),
     Column("resource_class", Text, nullable=False),
     Column("name", Text, nullable=False),
-    # Where the cloud has it.
+    # Backend in the cloud.
     Column("backend", Text, nullable=False),
     Column("total", BigInteger, nullable=False),
     Column("closed", Boolean, nullable=False, server_default="false"),
@@ -39,7 +39,7 @@ inventories = Table(
     Index("uq_inventories_name", "resource_type", "name", unique=True, postgresql_where=text(REGISTERED)),
     Index("uq_inventories_backend", "resource_type", "backend", unique=True, postgresql_where=text(REGISTERED)),
 )
-"""An inventory that is no longer registered keeps its row: the history of leases names it by its number."""
+"""An inventory that is no longer registered keeps its row, because the history of leases refers to its number."""
 
 inventory_allocations = Table(
     "inventory_allocations",
@@ -51,7 +51,7 @@ inventory_allocations = Table(
     Column("state", Text, nullable=False),
     CheckConstraint("amount > 0", name="holds_something"),
     CheckConstraint("state IN ('held', 'active', 'released')", name="state_known"),
-    # An empty range overlaps nothing and would count at no time.
+    # An empty range overlaps nothing and would never count.
     CheckConstraint(
         "NOT isempty(during) AND lower_inc(during) AND NOT upper_inc(during)"
         " AND NOT lower_inf(during) AND NOT upper_inf(during)",

@@ -1,4 +1,4 @@
-"""The engine's tables, and what the database itself refuses."""
+"""Tables of leases, events, hosts and the journal, with their constraints."""
 
 from sqlalchemy import (
     DDL,
@@ -34,7 +34,7 @@ AUDITED_KINDS = (
     *("HostDescribed", "HostEnrolled", "HostOpened", "HostPowerCleared", "HostPowerSet", "HostRemoved"),
     *("LimitsSet", "ObjectChanged", "PoolTermsSet", "WindowChanged", "WindowClosed", "WindowPlanned"),
 )
-"""Facts of the audit trail.  A new one needs a migration that makes their indexes anew."""
+"""Kinds of facts in the audit trail. A new one needs a migration that rebuilds their indexes."""
 
 AUDITED = f"journal.kind IN ({', '.join(repr(kind) for kind in AUDITED_KINDS)})"
 
@@ -79,9 +79,9 @@ leases = Table(
     ),
     Index("ix_leases_name_listed", "name", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_end", "end_date", postgresql_where=text("NOT gone")),
-    # What a project has used is looked up among the leases that are over, too.
+    # Usage of a project is read from ended leases, too.
     Index("ix_leases_project_gone", "project_id", "end_date", postgresql_where=text("gone")),
-    # Those that go to an archive next.
+    # Candidates for the next archive.
     Index("ix_leases_gone", "updated_at", "id", postgresql_where=text("gone")),
     Index(
         "ix_leases_project_terminated",
@@ -92,7 +92,7 @@ leases = Table(
 )
 
 LACKING = "missing > 0 AND status <> 'deleted'"
-"""Of reservations in force."""
+"""Condition for reservations in force that lack resources."""
 
 reservations = Table(
     "reservations",
@@ -113,7 +113,7 @@ reservations = Table(
 )
 
 GIVES_BACK = "kind IN ('end_lease', 'expire_hold')"
-"""Of events: others wait for what they give back."""
+"""Condition for events that release resources for which others wait."""
 
 events = Table(
     "events",
@@ -132,9 +132,9 @@ events = Table(
     Column("first_claimed_at", Time),
     Column("updated_at", Time),
     Column("name", Text, nullable=False, server_default=""),
-    # Of a lease with several resource types: how far the event is with each of them.
+    # Progress of the event by resource type, for a lease with several.
     Column("shares", JSONB, nullable=False, server_default="[]"),
-    # Its lease's, for projects take turns; a lease never changes its project.
+    # Project of its lease, because projects take turns; a lease never changes its project.
     Column("project_id", Text, nullable=False, server_default=""),
     CheckConstraint("status IN ('UNDONE', 'IN_PROGRESS', 'DONE', 'ERROR')", name="status_known"),
     CheckConstraint("status <> 'IN_PROGRESS' OR token > 0", name="claimed_with_token"),
@@ -159,7 +159,7 @@ events = Table(
         "run_at",
         postgresql_where=text(f"status = 'UNDONE' AND NOT ({GIVES_BACK})"),
     ),
-    # Lists in the order in which they are shown: of all, and of those of one status that is open.
+    # Lists in the order in which they are shown: of all, and of those of one open status.
     Index("ix_events_listed", "due_at", "id"),
     Index("ix_events_open_listed", "status", "due_at", "id", postgresql_where=text("status <> 'DONE'")),
     Index("ix_events_failed", "updated_at", postgresql_where=text("status = 'ERROR'")),
@@ -172,18 +172,18 @@ leases_set_aside = Table(
     Column("since", Time, nullable=False),
     Column("reason", Text, nullable=False),
 )
-"""Leases whose rows cannot be read or written: no poller looks at them.  Not history, hence not in the journal."""
+"""Leases whose rows cannot be read or written; pollers skip them. Not history, hence not in the journal."""
 
 claims = Table(
     "claims",
     metadata,
-    # Several rows for an event of a lease with several resource types: a share each, with a token of its own.
+    # An event of a lease with several resource types has several rows: a share each, with its own token.
     Column("event_id", ForeignKey("events.id"), primary_key=True),
     Column("token", BigInteger, primary_key=True, autoincrement=False),
     Column("queue", Text, nullable=False),
     Column("claimed_by", Text, nullable=False),
     Column("claimed_at", Time, nullable=False),
-    # Of a share that was put back while others are under way: nobody is rung for it before that.
+    # Earliest time of the next message for a share that was put back while others are under way.
     Column("not_before", Time),
     Column("dispatched_at", Time),
     Column("dispatches", Integer, nullable=False, server_default="0"),
@@ -191,10 +191,10 @@ claims = Table(
     Column("worker", Text),
     Column("live_until", Time),
     Column("step_deadline", Time),
-    # Heartbeats change only columns outside every index, so they stay on their page.
+    # Heartbeats change only columns outside every index, so they stay on their page (HOT updates).
     postgresql_with={"fillfactor": 70},
 )
-"""The running half of an event IN_PROGRESS: who works on it and is he alive.  Not history, hence not in the journal."""
+"""Running state of an event IN_PROGRESS: its worker and heartbeats. Not history, hence not in the journal."""
 
 actions = Table(
     "actions",
@@ -206,7 +206,7 @@ actions = Table(
     Column("state", Text, nullable=False),
     CheckConstraint("state IN ('PLANNED', 'DONE')", name="state_known"),
 )
-"""What an event asked of the cloud: PLANNED before, DONE after; a repeated run goes on where the last one stopped."""
+"""Cloud actions of an event: PLANNED before, DONE after; a repeated run continues after the last one."""
 
 hosts = Table(
     "hosts",
@@ -228,7 +228,7 @@ hosts = Table(
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time),
     Column("removed_at", Time),
-    # Where it is: what its facts say (climate.domain.hosts.pools.HostPlace).
+    # Pool membership, as its facts record it (climate.domain.hosts.pools.HostPlace).
     Column("stream", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
     Column("version", Integer, nullable=False, server_default="1"),
     Column("pool", Text, nullable=False, server_default="reservation"),
@@ -240,11 +240,11 @@ hosts = Table(
     Column("pool_until", Time),
     Column("home", Text, nullable=False, server_default="reservation"),
     Column("switched_on", Boolean, nullable=False, server_default="true"),
-    # Who looks after it just now, and until when: not history, hence no facts.
+    # Process that has claimed the host for a round, and until when: not history, hence no facts.
     Column("tended_until", Time),
-    # What keeps the cloud from having it where it is; empty: nothing does.
+    # Reason why the cloud cannot have it in its pool; empty if it can.
     Column("drift", Text, nullable=False, server_default=""),
-    # Since when it has seemed unwell, or, where it has failed, well again.
+    # Time since which it has seemed unhealthy, or healthy again if it has failed.
     Column("doubted_since", Time),
     CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
     CheckConstraint(
@@ -274,7 +274,7 @@ allocations = Table(
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("window_id", ForeignKey("maintenance_windows.id"), index=True),
-    # Of a host that is shared: how many servers it has room for, and what they take of it together.
+    # Slots on a shared host, and the resources that they take together.
     Column("slots", Integer, nullable=False, server_default="0"),
     Column("vcpus", BigInteger, nullable=False, server_default="0"),
     Column("memory_mb", BigInteger, nullable=False, server_default="0"),
@@ -284,15 +284,15 @@ allocations = Table(
     CheckConstraint("kind <> 'lease' OR reservation_id IS NOT NULL", name="lease_has_reservation"),
     CheckConstraint("kind <> 'maintenance' OR window_id IS NOT NULL", name="maintenance_has_window"),
     CheckConstraint("slots >= 0 AND vcpus >= 0 AND memory_mb >= 0 AND disk_gb >= 0", name="no_less_than_nothing"),
-    # An empty range overlaps nothing and an unbounded one everything: neither may pass the guard below.
+    # An empty range overlaps nothing and an unbounded one everything; the guard below admits neither.
     CheckConstraint(
         "NOT isempty(during) AND lower_inc(during) AND NOT upper_inc(during)"
         " AND NOT lower_inf(during) AND NOT upper_inf(during)"
         " AND lower(during) >= '2000-01-01 00:00+00' AND upper(during) < '2200-01-01 00:00+00'",
         name="during_is_bounded",
     ),
-    # Needs no extension: a host number is a range of one (reliability.md 3.1).  Whoever has the whole host takes
-    # every lane of it; those who share it have a lane each.
+    # Needs no extension, because a host number is a range of one. A lease of the whole host takes every lane of it;
+    # leases that share it have a lane each.
     ExcludeConstraint(
         (text("int8range(host, host, '[]')"), "&&"),
         ("during", "&&"),
@@ -301,8 +301,8 @@ allocations = Table(
         where=text(IN_FORCE),
     ),
     UniqueConstraint("reservation_id", "host"),
-    # The search has an index of its own: the constraint's is 60 to 170 times slower for it (performance.md L2).
-    # It carries the host, so that a search reads no row of what is taken.
+    # The search has an index of its own, because the constraint's index is 60 to 170 times slower for it. It includes
+    # the host, so that a search reads no rows of allocations.
     Index(
         "ix_allocations_during",
         "during",
@@ -327,7 +327,7 @@ idempotency_keys = Table(
 lease_fences = Table(
     "lease_fences",
     metadata,
-    # Of a lease that a parent cell has made here.
+    # Number of the last message of the parent cell that created the lease.
     Column("lease_id", Uuid, primary_key=True),
     Column("number", Integer, nullable=False),
     Column("passed_at", Time, nullable=False, index=True),
@@ -339,7 +339,7 @@ lease_pools = Table(
     Column("reservation_id", Uuid, primary_key=True),
     Column("aggregate_id", BigInteger, nullable=False),
 )
-"""What the cloud calls the pool of a reservation.  Not history, hence not in the journal."""
+"""Aggregates of reservations' pools in the cloud. Not history, hence not in the journal."""
 
 epochs = Table(
     "epochs",
@@ -347,7 +347,7 @@ epochs = Table(
     Column("one_row", Boolean, CheckConstraint("one_row", name="one_row"), primary_key=True),
     Column("epoch", Integer, nullable=False),
 )
-"""One row.  Raised by hand after a restore from backup, so that tokens stay above all that were given before."""
+"""One row. Raised by hand after a restore from backup, so that tokens stay above all former ones."""
 
 JOURNAL_IS_APPEND_ONLY = (
     """
@@ -370,15 +370,15 @@ event.listen(epochs, "after_create", DDL(FIRST_EPOCH))  # type: ignore[no-untype
 
 
 def has(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
-    """The column has one of these values, which stand in the statement's text.
+    """Return the condition that the column has one of these literal values.
 
-    Plans are made without looking at bound values (climate.store.engine), and
-    a partial index is only used where its condition can be read in the text.
+    Plans are made without looking at bound values (climate.store.engine), and a partial index is only used if its
+    condition is literal.
     """
     spelled = [literal_column(f"'{value}'", Text) for value in values]
     return column == spelled[0] if len(spelled) == 1 else column.in_(spelled)
 
 
 def in_force(rows: FromClause) -> ColumnElement[bool]:
-    """Of the allocations `rows`: held or active."""
+    """Return the condition that the allocations `rows` are held or active."""
     return has(rows.c.state, "held", "active")

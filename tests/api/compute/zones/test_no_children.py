@@ -90,7 +90,7 @@ def test_server_that_is_nowhere_costs_one_statement_more(lone: Tree) -> None:
 def poller(lone: Tree) -> Poller:
     """A poller that has looked once for what there was before it."""
     made = Poller(lone["parent"].deployment, None, news=News())  # type: ignore[arg-type]
-    made._ring_for_builds()
+    made._wake_for_builds()
     made.poll_zones()
     return made
 
@@ -98,7 +98,7 @@ def poller(lone: Tree) -> Poller:
 def test_beats_and_polls_cost_no_statement(lone: Tree, poller: Poller) -> None:
     with counted(lone["parent"]) as seen:
         for _ in range(3):
-            poller._ring_for_builds()
+            poller._wake_for_builds()
             poller.poll_zones()
     assert seen == []
 
