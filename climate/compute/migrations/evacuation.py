@@ -1,8 +1,7 @@
-"""Evacuation: a server whose host is down is made anew on another node.
+"""Evacuation: a server whose host is down is created again on another node.
 
-It keeps its id, its addresses and its volumes.  Its disk is made from its image
-again, unless the services share a home.  The host that was down clears away what
-it still has of the server when it comes back.
+It keeps its id, addresses and volumes. Its disk is created from its image again, unless the services share a home.
+When the failed host returns, it removes its copy of the server.
 """
 
 from climate.compute.context import Compute
@@ -19,10 +18,10 @@ from climate.compute.servers.actions import By
 def evacuate(
     compute: Compute, server_id: str, host: str | None = None, *, project_id: str | None = None, by: By | None = None
 ) -> None:
-    """Make a server anew on another node, `host` or any, and ring for it.
+    """Evacuate a server to another node, `host` or any, and wake its service.
 
-    Raises NotFound, Conflict, also while its host is up, Busy, BadRequest for a host
-    that is not there, and NoValidHost where there is none for it: then nothing has changed.
+    Raises NotFound, Conflict, also while its host is up, Busy, BadRequest for an unknown host, and NoValidHost if no
+    node fits; then nothing has changed.
     """
     server = actions.get(compute, server_id, project_id)
     if server.service_host is None:

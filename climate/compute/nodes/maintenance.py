@@ -1,4 +1,4 @@
-"""Taking services and nodes out of work, and back: what is on them goes on, nothing new is put there."""
+"""Maintenance of services and nodes: their servers go on, and no new ones are placed there."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def change(
     reason: str | None = None,
     forced_down: bool | None = None,
 ) -> Service:
-    """Enable or disable a service, with a reason; call it down, whatever is heard of it.  None: as it was."""
+    """Enable or disable a service with a reason, or force it down. None: unchanged."""
     with compute.engine.begin() as conn:
         host = rows.lock(conn, service.id)
         before = _service(compute, conn, host or "") if host is not None else None
@@ -41,7 +41,7 @@ def _fields(of: Service) -> dict[str, Any]:
 
 
 def remove(compute: Compute, service: Service) -> None:
-    """Forget a service.  Conflict unless it is down, without servers, and without nodes kept or lent for leases."""
+    """Delete a service. Conflict unless it is down, without servers, and without nodes kept or lent for leases."""
     with compute.engine.begin() as conn:
         host = rows.lock(conn, service.id)
         if host is None:
@@ -60,9 +60,9 @@ def remove(compute: Compute, service: Service) -> None:
 
 
 def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
-    """Put a node, or all nodes of a service host, into maintenance for a reason; None: back to work.
+    """Put a node, or all nodes of a service host, into maintenance for a reason; None: end maintenance.
 
-    NotFound, or Conflict when several services have a node of that name.
+    NotFound, or Conflict if several services have a node of that name.
     """
     with compute.engine.begin() as conn:
         now = compute.now(conn)

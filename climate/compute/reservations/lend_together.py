@@ -1,4 +1,4 @@
-"""Pools of nodes lent to several projects in one transaction, which waits for nobody."""
+"""Pools of nodes lent to several projects in one transaction, which waits for no lock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from climate.compute.store.reservations.lend_together import Found
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """A pool of a reservation: the names of its nodes, whom it is for, and the token of who asks."""
+    """A pool of a reservation: the names of its nodes, its project, and the token of the caller."""
 
     pool: str
     project_id: str
@@ -21,9 +21,9 @@ class Loan:
 
 
 def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
-    """Make the pools and move their nodes, as `lending.lend` does for one; what went wrong with each, or None.
+    """Create the pools and move their nodes, as `pools.lend` does for one; return the error of each, or None.
 
-    Waits where somebody else holds one of its nodes, or two of the loans want the same: it is to be asked for alone.
+    The error is Waits if a node is locked elsewhere, or if two loans want it: request that loan alone.
     """
     troubles: dict[str, ComputeError] = {}
     with compute.engine.begin() as conn:
@@ -43,7 +43,7 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
 
 
 def _meant(loan: Loan, found: Sequence[Found]) -> list[Found]:
-    """The nodes with the names of a loan, and all others of its pool; of nodes that share a name the one in a pool."""
+    """Return the nodes with the names of a loan, and all others of its pool; of duplicate names the one in a pool."""
     pooled = {one.name for one in found if one.pool is not None}
     return [
         one

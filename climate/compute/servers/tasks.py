@@ -1,7 +1,7 @@
-"""What each task does with the driver.
+"""The driver calls of each task.
 
-Every step is "make it so", and the steps of a task are in an order in which a
-worker that dies between two of them loses nothing: its successor begins anew.
+Every step is idempotent. The order of steps is safe against a crash between two of them: the next worker starts
+again.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ Deed = Callable[[Work], None]
 
 
 def do(work: Work) -> None:
-    """Do what is wanted of a server.  Raises VirtError, Lost."""
+    """Carry out the task of a server. Raises VirtError, Lost."""
     DEEDS[work.server.task or ""](work)
     if work.server.task in CONNECTING:
         volume_attachments.settle(work.compute, work.server, done=True)
@@ -79,7 +79,7 @@ def _rewire(work: Work) -> None:
     server = work.server
     status = server.before if server.status == VERIFY_RESIZE else server.status
     guest = work.connected(up=status not in (RESERVED, SHUTOFF))
-    vif_plugging.sweep(work.compute)  # an interface that the server had is nobody's now
+    vif_plugging.sweep(work.compute)  # an interface that the server had may be allocated to another one
     try:
         work.driver.rewire(guest)
     except VirtError:
@@ -102,7 +102,7 @@ def _shelve(work: Work) -> None:
     if not images.is_made(compute, image):
         work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
         _snapshot(work)
-        # Written down before the guest goes: from here on the image is all there is of it.
+        # Recorded before the guest is deleted: afterwards the image is the only copy of its disk.
         if not images.is_made(compute, image):
             raise VirtError("the image that the server is shelved in is gone")
     work.clear()
@@ -118,7 +118,7 @@ def _rebuild(work: Work) -> None:
 
 
 def _resize(work: Work) -> None:
-    """A server that is shut off gets its size when it is started."""
+    """Resize a server; one that is shut off gets its size when it is started."""
     if (work.server.status if work.server.task == RESIZE else work.server.before) == ACTIVE:
         work.driver.stop(work.guest)
         work.check()
@@ -126,7 +126,7 @@ def _resize(work: Work) -> None:
 
 
 def _revert(work: Work) -> None:
-    """Back to the old size, or from the destination of a migration; at the source it goes on as it was."""
+    """Revert to the old size, or from the destination of a migration to the source."""
     if transfer.leave_again(work):
         return
     _resize(work)
@@ -158,7 +158,7 @@ DEEDS: Mapping[str, Deed] = {
     REWIRE: _rewire,
     DELETE: Work.clear,
 }
-"""Task -> what is done."""
+"""Task -> function that carries it out."""
 
 CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE, EVACUATE})
-"""Tasks after which a guest has the volumes that it is to have."""
+"""Tasks that connect the volumes of a guest."""
