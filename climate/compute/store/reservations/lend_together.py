@@ -10,7 +10,7 @@ from climate.compute.models.node import CLOSED, OWNER, PROMISED
 
 
 class Found(NamedTuple):
-    """A node, as it is once it is locked; `is_locked` is false for one that somebody else holds."""
+    """A node as it is once it is locked; `is_locked` is false if another transaction holds it."""
 
     id: int
     name: str
@@ -21,7 +21,7 @@ class Found(NamedTuple):
 
 
 class Lent(NamedTuple):
-    """A pool to be made: whose it is, the token of who asks, and the ids of its nodes."""
+    """A pool to be created: its project, the token of the caller, and the ids of its nodes."""
 
     pool: str
     project_id: str
@@ -41,7 +41,7 @@ _LOCK = text("""
         AND NOT EXISTS (SELECT FROM held h WHERE h.id = n.id)
 """)
 
-# A server that may come back is one too: its migration is not confirmed yet.
+# A server that may return counts too: its migration is not confirmed yet.
 _OCCUPIED = text("""
     SELECT s.node_id FROM compute_servers s WHERE s.node_id = ANY(CAST(:ids AS int[]))
     UNION
@@ -49,7 +49,7 @@ _OCCUPIED = text("""
     WHERE m.held_node_id = ANY(CAST(:ids AS int[]))
 """)
 
-# As `pools.lend`; the pools in the order of their names, so that no two of these wait for each other.
+# As `pools.lend`; the pools in name order, so that concurrent calls do not deadlock.
 _LEND = text(f"""
     WITH wanted AS MATERIALIZED (
         SELECT * FROM jsonb_to_recordset(CAST(:pools AS jsonb))
@@ -70,18 +70,18 @@ _LEND = text(f"""
 
 
 def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> list[Found]:
-    """Lock the nodes of these names and of these pools that nobody else holds; return all of them, by name."""
+    """Lock the unlocked nodes of these names and of these pools; return all of them, by name."""
     rows = conn.execute(_LOCK, {"pools": list(pools), "names": list(names)})
     return sorted((Found(*row) for row in rows), key=lambda one: (one.name, one.id))
 
 
 def occupied(conn: Connection, ids: Collection[int]) -> frozenset[int]:
-    """Return those of the nodes that servers are on."""
+    """Return those of the nodes that have servers."""
     return frozenset(conn.scalars(_OCCUPIED, {"ids": list(ids)})) if ids else frozenset()
 
 
 def lend(conn: Connection, wanted: Sequence[Lent]) -> frozenset[str]:
-    """Make the pools and move their nodes; return those at which no later claim has been.  The nodes are locked."""
+    """Create the pools and move their nodes; return those whose token is not outdated. The nodes are locked."""
     if not wanted:
         return frozenset()
     rows = [{"pool": one.pool, "owner": one.project_id, "token": one.token, "nodes": one.nodes} for one in wanted]
