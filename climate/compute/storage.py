@@ -55,7 +55,7 @@ class Directory:
                 if os.fstat(disk.fileno()).st_size < size_gb * GB:
                     os.truncate(disk.fileno(), size_gb * GB)
         except OSError as error:
-            raise VirtError(f"the volume {volume_id} cannot be made: {error.strerror or error}") from error
+            raise VirtError(f"the volume {volume_id} cannot be created: {error.strerror or error}") from error
 
     def delete(self, backend: str, volume_id: str) -> None:
         """Delete the files of a volume."""
@@ -100,7 +100,7 @@ def data(home: Path) -> Path:
 def disk(home: Path) -> Path:
     """Return the file of the volume in `home` as a disk; VirtError if the volume is in use as a folder."""
     if (home / PLAIN).exists():
-        raise VirtError(f"the volume {home.name} is a folder already: it cannot be a disk of a virtual machine")
+        raise VirtError(f"the volume {home.name} is in use as a folder, so it cannot be a disk of a virtual machine")
     release(home)
     return home / DISK
 

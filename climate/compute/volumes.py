@@ -94,7 +94,7 @@ def delete(compute: Compute, volume_id: str, project_id: str | None) -> None:
         if not volume.kept:
             raise Conflict(
                 f"Volume {volume.id} belongs to reservation {volume.pool}, which is not over: "
-                "it goes with its lease, and can be deleted once it is kept after that"
+                "it is deleted with its lease, or can be deleted afterwards if it is kept"
             )
         if volume.server_id is not None:
             raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id}: detach it first")

@@ -80,17 +80,17 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
     if verb == "delete":
         return driver.delete(str(said["server_id"]))
     if verb not in _VERBS:
-        raise VirtError(f"a member of a cluster knows no order {verb!r}")
+        raise VirtError(f"a member of a cluster has no order {verb!r}")
     guest = rooted(guest_of(said["guest"]), compute.home)
     if verb in MAKING:
         # Created here: it may hold keys, which no order may contain.
-        guest = replace(guest, config=config_drives.of_server(compute, _wanted(compute, guest, said)))
+        guest = replace(guest, config=config_drives.of_server(compute, _server_of(compute, guest, said)))
     if "target" in said:
         said = {**said, "target": str(compute.home / said["target"])}
     return _VERBS[verb](driver, guest, said)
 
 
-def _wanted(compute: Compute, guest: Guest, said: Said) -> Server:
+def _server_of(compute: Compute, guest: Guest, said: Said) -> Server:
     """Return the server; VirtError if it is on the cluster no more: it was moved to another node, or deleted."""
     with reading(compute.engine) as conn:
         server = servers.get(conn, guest.id)

@@ -215,6 +215,6 @@ def _fence(command: Sequence[str]) -> None:
             env={"PATH": _PATH},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise VirtError(f"the command that fences a member came to nothing: {error}") from error
+        raise VirtError(f"the command that fences a member cannot be run: {error}") from error
     if ran.returncode:
         raise VirtError(f"the command that fences a member failed with status {ran.returncode}")

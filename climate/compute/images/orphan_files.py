@@ -38,7 +38,7 @@ def sweep(compute: Compute) -> None:
         return
     for path in left:
         path.unlink(missing_ok=True)
-        log.info("what was left of an image is gone", file=path.name)
+        log.info("orphaned image file deleted", file=path.name)
     _give_up(compute, abandoned - {path.name.partition(".")[0] for path in written.keys() - set(old)}, now)
 
 
@@ -47,7 +47,7 @@ def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
     with compute.engine.begin() as conn:
         for image_id in image_ids:
             rows.settle(conn, image_id, KILLED, now)
-            log.info("an upload was given up", image=image_id)
+            log.info("abandoned image upload failed", image=image_id)
 
 
 def _contents(folder: Path) -> list[Path]:

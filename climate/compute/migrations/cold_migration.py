@@ -23,7 +23,7 @@ from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.scheduler.placement_plan import Pick, Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.nodes import availability_zones
 from climate.compute.store.reservations import pools
 from climate.compute.store.servers import migrations as rows
@@ -96,7 +96,7 @@ def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, 
     held = source if move.at_once else pick.node_id
     start = rows.Start(move.type, move.status, pick.node_id, held, move.by, before)
     migration = rows.begin(conn, server.id, start, now)
-    actions.record(conn, compute, server, Asked(move.task), move.by or None)
+    actions.record(conn, compute, server, TaskRequest(move.task), move.by or None)
     if move.at_once:
         rows.swap(conn, migration, pick.node_id, source, now)
     decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))

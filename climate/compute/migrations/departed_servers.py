@@ -42,7 +42,7 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
         try:
             _clear(compute, migration)
         except VirtError as error:
-            log.error("what is left of a server stays", server=migration.server_id, reason=str(error))
+            log.error("remains of a server not deleted", server=migration.server_id, reason=str(error))
     if over:
         with suppress(NetworkError, VirtError):  # the next round retries
             vif_plugging.sweep(compute)
@@ -70,7 +70,7 @@ def _clear(compute: Compute, migration: Migration) -> None:
         if not rows.free(conn, migration.id, now):
             return  # another process was faster
         rows.set_status(conn, migration.id, _AFTERWARDS.get(migration.status, migration.status), now)
-    log.info("what was left of a server is gone", server=migration.server_id, migration=migration.id)
+    log.info("remains of a server deleted", server=migration.server_id, migration=migration.id)
 
 
 def _is_home(compute: Compute, server: Server | None) -> bool:
@@ -103,7 +103,7 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
         elif server.migration_id is None:
             compute.driver.delete(server.id)
             volume_attachments.release(compute, server.id)
-            log.info("a server that is elsewhere by now is gone", server=server.id)
+            log.info("guest of a departed server deleted", server=server.id)
 
 
 def _take_back(compute: Compute) -> None:

@@ -27,9 +27,7 @@ def evacuate(
     if server.service_host is None:
         raise Conflict(f"Cannot 'evacuate' instance {server_id}: it is on no host")
     if any(service.up for service in services.listed(compute, server.service_host)):
-        raise Conflict(
-            f"Compute service of {server.service_host} is still in use: stop it first, or say that it is down."
-        )
+        raise Conflict(f"Compute service of {server.service_host} is still in use: stop it first, or force it down.")
     move = Move(server_id, host, project_id, EVACUATE, EVACUATION, PRE_MIGRATING, by or {}, at_once=True)
     pick, _ = cold_migration.place(compute, move)
     compute.cast(pick.service_host, server_id)

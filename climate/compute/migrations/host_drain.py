@@ -94,7 +94,7 @@ def _is_moved(compute: Compute, server_id: str) -> bool:
     try:
         cold_migration.migrate(compute, server_id, by=_by(), alone=True)
     except (BadRequest, Conflict) as reason:
-        log.warning("a server cannot be moved away", server=server_id, reason=str(reason)[:200])
+        log.warning("server not drained", server=server_id, reason=str(reason)[:200])
         return False
     return True
 

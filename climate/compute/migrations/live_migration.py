@@ -56,23 +56,23 @@ def migrate(work: Work) -> None:
 
 
 def _offer(work: Work, migration: Migration) -> None:
-    _heed(work)
+    _check_not_aborted(work)
     transfer.tell(work.compute, migration, PREPARING)
     offer = _migrator(work.compute, work.server).offer(work.guest)
-    _note(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
+    _store_details(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
 
 def _receive(work: Work, migration: Migration) -> None:
-    _heed(work)
+    _check_not_aborted(work)
     transfer.check_volumes(work)
     migrator = _migrator(work.compute, work.server)
     work.check()
-    arrangement = migrator.receive(work.connected(), _told(work, OFFER))
+    arrangement = migrator.receive(work.connected(), _received(work, OFFER))
     wanted = work.server.task_details.get(BLOCK)
     if wanted is arrangement["shared"]:
         told = "is shared by both hosts: it cannot be copied" if wanted else "is not shared: it must be copied"
         raise VirtError(f"the disk of the server {told}; ask for block_migration auto")
-    _note(work, {ARRANGEMENT: {**arrangement, _NETNS: work.driver.host_netns(work.server.node or "")}})
+    _store_details(work, {ARRANGEMENT: {**arrangement, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
 
 def _send(work: Work, migration: Migration) -> None:
@@ -82,8 +82,8 @@ def _send(work: Work, migration: Migration) -> None:
         transfer.tell(work.compute, migration, RUNNING)
         work.check()
         watcher = Watcher(work, migration)
-        sent = migrator.send(work.guest, _told(work, ARRANGEMENT), work.compute.live_limits, watcher)
-        if not _note(work, {SENT: sent}):
+        sent = migrator.send(work.guest, _received(work, ARRANGEMENT), work.compute.live_limits, watcher)
+        if not _store_details(work, {SENT: sent}):
             return  # the row stays on this node: what is left here is the only copy of the server
         watcher.write()
         transfer.tell(work.compute, migration, POST_MIGRATING)
@@ -97,7 +97,7 @@ def _send(work: Work, migration: Migration) -> None:
 def _keep(work: Work) -> None:
     work.check()
     try:
-        sent = _told(work, SENT)
+        sent = _received(work, SENT)
     except VirtError:  # a failure to move the console log does not fail the migration
         sent = {}
     _migrator(work.compute, work.server).keep(work.guest, sent)
@@ -157,7 +157,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
 
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     """Record that a step has failed: the guest goes on at the source, unless it was sent already."""
-    log.error("a live migration has failed", server=server.id, migration=server.migration_id, reason=reason)
+    log.error("live migration failed", server=server.id, migration=server.migration_id, reason=reason)
     migration = transfer.current(compute, server)
     arrived = migration is not None and migration.is_at_destination(server.node_id)
     details = server.task_details
@@ -241,7 +241,7 @@ def drop_strays(compute: Compute) -> None:
             with suppress(VirtError):
                 # The disk here is the only copy if the destination failed while taking over.
                 migrator.drop(server_id, spare_disk=server_id in own)
-                log.info("a guest that nobody sends any more is gone", server=server_id)
+                log.info("orphaned guest of a live migration deleted", server=server_id)
 
 
 def _migrator(compute: Compute, server: Server) -> LiveMigrator:
@@ -251,13 +251,13 @@ def _migrator(compute: Compute, server: Server) -> LiveMigrator:
     return found
 
 
-def _heed(work: Work) -> None:
+def _check_not_aborted(work: Work) -> None:
     """Check that the migration was not aborted before it began."""
     if work.server.task_details.get(ORDER) == Order.ABORT.value:
         raise VirtError("it was aborted")
 
 
-def _note(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
+def _store_details(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
     """Store data for the other side, with its secrets sealed; False if another task was requested."""
     vault = work.compute.vault
     sealed = {
@@ -268,7 +268,7 @@ def _note(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
         return live_migration_steps.note(conn, work.server.id, sealed)
 
 
-def _told(work: Work, name: str) -> Mapping[str, Any]:
+def _received(work: Work, name: str) -> Mapping[str, Any]:
     """Return the data stored by the other side, with its secrets opened. Raises VirtError."""
     told: Mapping[str, Any] = work.server.task_details[name]
     if SECRETS not in told:

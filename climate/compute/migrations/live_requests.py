@@ -76,7 +76,7 @@ def _order(compute: Compute, server_id: str, migration_id: int, order: Order, al
         if not _is_under_way(server, migration) or migration.status not in allowed:
             raise Conflict(
                 f"Migration {migration_id} of instance {server.id} is {migration.status}: "
-                f"only one that is {' or '.join(sorted(allowed))} can be told to {order.value}."
+                f"only one that is {' or '.join(sorted(allowed))} allows {order.value}."
             )
         live_migration_steps.note(conn, server.id, {"order": order.value})
 

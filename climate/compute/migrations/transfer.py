@@ -129,11 +129,11 @@ def _arrive(work: Work, migration: Migration) -> None:
 def _begin(work: Work, *, run: bool, made: bool = False) -> None:
     """Run a guest, or only create its disk and plug its interfaces in."""
     if run:
-        work.driver.run(work.told())
+        work.driver.run(work.with_config_drive())
     elif made:
         work.connected(up=False)
     else:
-        work.driver.prepare(work.told(up=False))
+        work.driver.prepare(work.with_config_drive(up=False))
 
 
 def _has_disk(work: Work) -> bool:
@@ -150,7 +150,7 @@ def check_volumes(work: Work) -> None:
     """Check that the volumes of a server exist on this host."""
     for one in volume_attachments.of_guest(work.compute, work.server):
         if not one.home.is_dir():
-            raise VirtError(f"the volume {one.id} is not to be had at {work.compute.service_host}: share the volumes")
+            raise VirtError(f"the volume {one.id} does not exist at {work.compute.service_host}: share the volumes")
 
 
 def done(compute: Compute, server: Server, worker: str) -> bool | None:
@@ -183,7 +183,7 @@ def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bo
     migration = current(compute, server)
     if migration is None:
         return True
-    log.error("a migration has failed", server=server.id, migration=migration.id, reason=reason)
+    log.error("migration failed", server=server.id, migration=migration.id, reason=reason)
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)

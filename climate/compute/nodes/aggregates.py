@@ -77,7 +77,7 @@ def delete(compute: Compute, aggregate_id: int) -> None:
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
         if found.name == FREEPOOL:
-            raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool of this cloud and stays.")
+            raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool and cannot be deleted.")
         if found.nodes:
             raise BadRequest(f"Aggregate {found.name} is not empty: remove its {len(found.nodes)} hosts first.")
         rows.delete(conn, found.id)
@@ -93,7 +93,7 @@ def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
     """
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
-        held = _meant(rows.lock_named(conn, host), host)
+        held = _matching(rows.lock_named(conn, host), host)
         new = [node for node in held if node.pool != found.name and found.id not in node.aggregates]
         if not new:
             raise Conflict(f"Aggregate {found.name} already has host {host}.")
@@ -152,7 +152,7 @@ def _write(conn: Connection, found: Aggregate, name: str, metadata: Mapping[str,
 
 def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
     if found.kind == POOL and (found.nodes or found.name in KEPT):
-        raise Conflict(f"Aggregate {found.name} is a pool with hosts, or is known by it: its name stays.")
+        raise Conflict(f"Aggregate {found.name} is a pool with hosts or a fixed name: it cannot be renamed.")
     if name == FREEPOOL or rows.is_taken(conn, name, found.id):
         raise _taken(name)
 
@@ -160,7 +160,7 @@ def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
 def _check_metadata(name: str, kind: str, metadata: Mapping[str, str]) -> None:
     zone = metadata.get(ZONE)
     if name in KEPT and OWNER in metadata:
-        raise Conflict(f"Aggregate {name} is a pool that is lent to nobody.")
+        raise Conflict(f"Aggregate {name} is a pool without an owner.")
     if zone is None:
         return
     if kind == POOL:
@@ -208,12 +208,12 @@ def _check_zone(conn: Connection, aggregate_id: int, zone: str | None, nodes: Se
         )
 
 
-def _meant(known: Sequence[Member], host: str) -> Sequence[Member]:
+def _matching(known: Sequence[Member], host: str) -> Sequence[Member]:
     found = [member for member in known if member.present]
     named = [member for member in found if member.name == host]
     if len(named) > 1:
         owners = ", ".join(member.service_host for member in named)
-        raise Conflict(f"There are {len(named)} hosts called {host}, of the services {owners}.")
+        raise Conflict(f"There are {len(named)} hosts named {host}, of the services {owners}.")
     if not found:
         raise NotFound(f"Compute host {host} could not be found.")
     return named or found
@@ -224,7 +224,7 @@ def _lock(conn: Connection, aggregate_id: int) -> Aggregate:
     if found is None:
         raise _none(aggregate_id)
     if found.fence > 0:
-        raise Conflict(f"Aggregate {found.name} is lent by a lease: change the lease instead.")
+        raise Conflict(f"Aggregate {found.name} is in use by a lease: change the lease instead.")
     return found
 
 

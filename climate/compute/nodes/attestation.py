@@ -81,7 +81,7 @@ def _read(answer: Receipt | CourierError) -> Mapping[str, str]:
     try:
         return dict(_levels(json.loads(answer.body)["hosts"]))
     except (ValueError, KeyError, TypeError, RecursionError):
-        log.warning("the answer of the attestation service cannot be understood")
+        log.warning("the answer of the attestation service is invalid")
         return {}
 
 

@@ -48,7 +48,7 @@ def remove(compute: Compute, service: Service) -> None:
             raise NotFound(f"Service {service.uuid} could not be found.")
         before = _service(compute, conn, host)
         if before is not None and before.up:
-            raise Conflict(f"Service {host} is up: stop it first, or say that it is down.")
+            raise Conflict(f"Service {host} is up: stop it first, or force it down.")
         servers, pooled = rows.held(conn, host)
         if servers:
             raise Conflict(f"Service {host} still has servers ({servers}): delete them first.")
@@ -66,7 +66,7 @@ def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
     """
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        found = _meant(nodes.listed(conn, now, compute.down_seconds), name)
+        found = _matching(nodes.listed(conn, now, compute.down_seconds), name)
         rows.maintain(conn, [node.id for node in found], reason)
         for node in sorted(found, key=lambda node: (node.name, node.id)):
             was, now_is = {"maintenance": node.maintenance}, {"maintenance": reason}
@@ -75,11 +75,11 @@ def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
         return [node for node in nodes.listed(conn, now, compute.down_seconds) if node.id in changed]
 
 
-def _meant(known: list[Node], name: str) -> list[Node]:
+def _matching(known: list[Node], name: str) -> list[Node]:
     named = [node for node in known if node.name == name]
     if len(named) > 1:
         owners = ", ".join(node.service_host for node in named)
-        raise Conflict(f"There are {len(named)} hosts called {name}, of the services {owners}.")
+        raise Conflict(f"There are {len(named)} hosts named {name}, of the services {owners}.")
     found = named or [node for node in known if node.service_host == name]
     if not found:
         raise NotFound(f"Host {name} could not be found.")

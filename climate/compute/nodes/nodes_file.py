@@ -44,7 +44,7 @@ class NodesFile:
         except VirtError as error:
             if self._known is None:
                 raise
-            log.error("the nodes stay as they were", reason=str(error), nodes=len(self._known))
+            log.error("nodes file unreadable, nodes unchanged", reason=str(error), nodes=len(self._known))
 
     def _look(self) -> tuple[int, ...]:
         try:

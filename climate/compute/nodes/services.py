@@ -74,7 +74,7 @@ def refresh(compute: Compute, last: Report | None = None) -> None:
     try:
         specs = compute.driver.nodes()
     except VirtError as error:
-        log.error("the nodes are not known and stay as they were", host=host, reason=str(error))
+        log.error("driver cannot list its nodes, nodes unchanged", host=host, reason=str(error))
         return
     if present != len(specs) or not last.is_of(specs):
         _report(compute, specs)
@@ -94,7 +94,7 @@ def ready(compute: Compute) -> bool:
     try:
         compute.driver.nodes()
     except VirtError as error:
-        log.error("work on servers waits until the nodes are known", host=compute.service_host, reason=str(error))
+        log.error("server tasks wait, driver cannot list its nodes", host=compute.service_host, reason=str(error))
         return False
     return True
 
@@ -106,9 +106,9 @@ def audit(compute: Compute) -> None:
     if not suspects:
         return
     with compute.engine.begin() as conn:
-        mended = drifts.mend(conn, suspects)
-    for drift in mended:
-        log.warning("what was taken of a node was wrong", node=drift.node, was=drift.was, now=drift.now)
+        corrected = drifts.correct(conn, suspects)
+    for drift in corrected:
+        log.warning("usage of a node corrected", node=drift.node, was=drift.was, now=drift.now)
 
 
 def listed(compute: Compute, host: str | None = None) -> list[Service]:

@@ -22,7 +22,7 @@ from climate.compute.scheduler.scheduler_parts import Sees
 from climate.compute.store import node_locks
 from climate.compute.store.db_errors import DATABASE_ERRORS, deadlocked
 from climate.compute.store.nodes import free_resources as rows
-from climate.compute.store.nodes.free_resources import Standing
+from climate.compute.store.nodes.free_resources import NodeUsage
 
 HASTY = 3
 """Choices that a request makes concurrently with others; afterwards it holds the queue exclusively."""
@@ -79,7 +79,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
     limits = {pick.node_id: pick.limits for pick in plan.picks}
     node_locks.lock(attempt.conn, [*counts, *also])
     each = Room(spec.vcpus, spec.ram_mb, spec.disk_mb)
-    found = rows.standing(attempt.conn, list(counts))
+    found = rows.node_usage(attempt.conn, list(counts))
     reasons = [f"{node.name}: {reason}" for node in found if (reason := _outdated(node, hosts, spec))]
     for node in found:
         short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
@@ -144,11 +144,11 @@ def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int,
     return [f"node {node}: other servers have come" for node in came]
 
 
-def _used(node: Standing) -> Room:
+def _used(node: NodeUsage) -> Room:
     return Room(node.used_vcpus, node.used_ram_mb, node.used_disk_mb)
 
 
-def _outdated(node: Standing, hosts: Hosts, spec: Spec) -> str | None:
+def _outdated(node: NodeUsage, hosts: Hosts, spec: Spec) -> str | None:
     """Return the reason why a node must not be used any more, if it has changed since it was chosen."""
     place = int(np.searchsorted(hosts.ids, node.id))
     if not node.present:
@@ -166,7 +166,7 @@ def _outdated(node: Standing, hosts: Hosts, spec: Spec) -> str | None:
     return None
 
 
-def _open(node: Standing, spec: Spec) -> bool:
+def _open(node: NodeUsage, spec: Spec) -> bool:
     """Return whether the request may use the node, by the rule of the ReservationFilter."""
     if spec.flavor is not None and spec.flavor.reservation is not None:
         return node.pool == FREEPOOL

@@ -100,7 +100,7 @@ def delete(compute: Compute, group_id: str, project_id: str | None = None) -> No
         _own(conn, group_id, project_id)
         pool = capacity.with_group(conn, group_id)
         if pool is not None:
-            raise Conflict(f"Instance group {group_id} is of the reservation {pool}, and goes with it.")
+            raise Conflict(f"Instance group {group_id} belongs to the reservation {pool}, and is deleted with it.")
         rows.delete(conn, group_id)
 
 
@@ -120,7 +120,7 @@ def hinted(conn: Connection, hints: Mapping[str, Any], project_id: str) -> str |
     if not found:
         raise BadRequest(f"Server group {named[:80]} could not be found.")
     if len(found) > 1:
-        raise BadRequest(f"Several server groups are called {named[:80]}: name one by its id, such as {found[0]}.")
+        raise BadRequest(f"Several server groups are named {named[:80]}: name one by its id, such as {found[0]}.")
     return found[0]
 
 

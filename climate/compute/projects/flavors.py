@@ -104,7 +104,7 @@ def add_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
     Raises Conflict if the project may already, and for the flavor of a reservation.
     """
     with _changing(compute, flavor_id) as conn:
-        found = rows.admit(conn, flavor_id, project_id)
+        found = rows.add_project(conn, flavor_id, project_id)
     if found is None:
         raise Conflict(f"Project {project_id} may use flavor {flavor_id} already.")
     return found
@@ -116,7 +116,7 @@ def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[st
     Raises NotFound if the project has no access, Conflict for the flavor of a reservation.
     """
     with _changing(compute, flavor_id) as conn:
-        found = rows.expel(conn, flavor_id, project_id)
+        found = rows.remove_project(conn, flavor_id, project_id)
     if found is None:
         raise NotFound(f"Project {project_id} has no access to flavor {flavor_id}.")
     return found

@@ -70,7 +70,7 @@ def grant(compute: Compute, wanted: Grant, token: int) -> None:
             raise StaleToken
         rows.put(conn, wanted.pool, nodes)
         if not flavors.write(conn, wanted.flavor):
-            raise Conflict(f"There is another flavor called {wanted.flavor.name}.")
+            raise Conflict(f"There is another flavor named {wanted.flavor.name}.")
         if wanted.group_id and wanted.policy:
             owner = {"project_id": wanted.project_id, "user_id": OWNER_OF_GROUP}
             server_groups.make(conn, wanted.group_id, wanted.flavor.name, owner, wanted.policy)
@@ -126,13 +126,13 @@ def check_ordinary(*sizes: Flavor) -> None:
     """Check that none of these flavors belongs to a reservation, whose servers keep their size; else BadRequest."""
     for flavor in sizes:
         if flavor.reservation is not None:
-            raise BadRequest(f"The flavor {flavor.name} is of a reservation: its servers are of that size and stay so.")
+            raise BadRequest(f"The flavor {flavor.name} belongs to a reservation, whose servers keep their size.")
 
 
 def check_own(conn: Connection, flavor_id: str) -> None:
     """Check that a flavor does not belong to a grant, which only a lease changes; else Conflict."""
     if any(not found.revoked for found in rows.get(conn, [flavor_id])):
-        raise Conflict(f"Flavor {flavor_id} is of a reservation that is under way: change its lease instead.")
+        raise Conflict(f"Flavor {flavor_id} belongs to an active reservation: change its lease instead.")
 
 
 def slots(conn: Connection, hosts: Hosts, spec: Spec) -> Slots | None:
@@ -179,7 +179,7 @@ def _nodes(wanted: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
 def _known(conn: Connection, pool: str, token: int) -> rows.Grant | None:
     """Return the grant of that name, unless it is over. Raises StaleToken."""
     if pool in KEPT:
-        raise Conflict(f"The pool {pool} is granted to nobody.")
+        raise Conflict(f"The pool {pool} has no grant.")
     found = next(iter(rows.get(conn, [pool])), None)
     if found is not None and found.fence > token:
         raise StaleToken

@@ -28,7 +28,7 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     troubles: dict[str, ComputeError] = {}
     with compute.engine.begin() as conn:
         found = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
-        wanted = {loan.pool: _meant(loan, found) for loan in loans}
+        wanted = {loan.pool: _nodes_of(loan, found) for loan in loans}
         free = [one.id for own in wanted.values() for one in own if one.pool == FREEPOOL]
         occupied = rows.occupied(conn, free)
         for loan in loans:
@@ -42,7 +42,7 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     return [troubles.get(loan.pool) for loan in loans]
 
 
-def _meant(loan: Loan, found: Sequence[Found]) -> list[Found]:
+def _nodes_of(loan: Loan, found: Sequence[Found]) -> list[Found]:
     """Return the nodes with the names of a loan, and all others of its pool; of duplicate names the one in a pool."""
     pooled = {one.name for one in found if one.pool is not None}
     return [
@@ -57,7 +57,7 @@ def _trouble(loan: Loan, wanted: Mapping[str, Sequence[Found]], occupied: frozen
     others = {one.id for pool, nodes in wanted.items() if pool != loan.pool for one in nodes}
     held = [one for one in own if one.name in loan.names]
     if loan.pool in KEPT:
-        return Conflict(f"The pool {loan.pool} is lent to nobody.")
+        return Conflict(f"The pool {loan.pool} is not lent.")
     if any(not one.is_locked or one.id in others for one in own):
         return Waits("Somebody else is at a host of the pool.")
     if any(one.fence > loan.token for one in held):

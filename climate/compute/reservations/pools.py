@@ -84,7 +84,7 @@ def enrol(compute: Compute, name: str, token: int) -> None:
     Raises StaleToken.
     """
     with compute.engine.begin() as conn:
-        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        node = _one(_one_per_name(rows.lock_named(conn, [name])), name)
         if node.outside:
             raise _kept_from_outside(node)
         _check_fence([node], token)
@@ -101,7 +101,7 @@ def withdraw(compute: Compute, name: str, token: int) -> None:
     A node that the compute API added stays. Raises StaleToken.
     """
     with compute.engine.begin() as conn:
-        held = [node for node in _meant(rows.lock_named(conn, [name])) if not node.outside]
+        held = [node for node in _one_per_name(rows.lock_named(conn, [name])) if not node.outside]
         if not held:
             return
         node = _one(held, name)
@@ -151,7 +151,7 @@ def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], tok
     _check_lendable(pool)
     with compute.engine.begin() as conn:
         rows.lock(conn, pool)
-        known = _meant(rows.lock_named(conn, names, pool))
+        known = _one_per_name(rows.lock_named(conn, names, pool))
         held = [node for node in known if node.name in names]
         _check_fence(held, token)
         missing = set(names) - {node.name for node in held}
@@ -195,7 +195,7 @@ def place(compute: Compute, name: str, to: str | None, token: int) -> None:
     """
     with compute.engine.begin() as conn:
         _keep(conn, to)
-        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        node = _one(_one_per_name(rows.lock_named(conn, [name])), name)
         if node.outside:
             raise _kept_from_outside(node)
         _check_fence([node], token)
@@ -207,7 +207,7 @@ def place(compute: Compute, name: str, to: str | None, token: int) -> None:
 def _keep(conn: Connection, pool: str | None) -> None:
     """Create and keep a pool until the transaction ends; lock it before any node, as everywhere."""
     if pool in KEPT and not rows.make(conn, pool):
-        raise Conflict(f"Aggregate {pool} is an ordinary one: give it another name, as that is the name of a pool.")
+        raise Conflict(f"Aggregate {pool} is an ordinary one with the name of a pool: rename it.")
     if pool is not None and pool not in KEPT and not rows.keep_lent(conn, pool):
         raise NotFound(f"Pool {pool} could not be found.")
 
@@ -225,7 +225,7 @@ def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = (), *, 
 
 def _check_lendable(pool: str) -> None:
     if pool in KEPT:
-        raise Conflict(f"The pool {pool} is lent to nobody.")
+        raise Conflict(f"The pool {pool} is not lent.")
 
 
 def _elsewhere(node: Held) -> Conflict:
@@ -241,7 +241,7 @@ def _check_fence(held: Sequence[Held], token: int) -> None:
         raise StaleToken
 
 
-def _meant(held: Sequence[Held]) -> list[Held]:
+def _one_per_name(held: Sequence[Held]) -> list[Held]:
     """Return one node per name, preferring the one in a pool: no pool ever has two of a name."""
     pooled = {node.name for node in held if node.pool is not None}
     return [node for node in held if node.pool is not None or node.name not in pooled]
@@ -251,5 +251,5 @@ def _one(held: Sequence[Held], name: str) -> Held:
     if not held:
         raise NotFound(f"Host {name} could not be found.")
     if len(held) > 1:
-        raise Conflict(f"There are {len(held)} hosts called {name}.")
+        raise Conflict(f"There are {len(held)} hosts named {name}.")
     return held[0]

@@ -60,7 +60,7 @@ def ask(
             left = server.shelved_image
             drop(conn, compute, server)
         elif server.task != task:
-            record(conn, compute, server, Asked(task), by)
+            record(conn, compute, server, TaskRequest(task), by)
     if left is not None:
         images.forget(compute, left)
     compute.cast(server.service_host or "", server_id)
@@ -73,7 +73,7 @@ def fence(compute: Compute, server_id: str, token: int) -> None:
         _fence(conn, server.id, token)
 
 
-class Asked(NamedTuple):
+class TaskRequest(NamedTuple):
     """A task, the image that it fills, and its further details."""
 
     task: str
@@ -104,7 +104,7 @@ def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = No
         if made is None:
             idle(_before_its_resize(server), SNAPSHOT)
             made = images.begin(conn, server, name, occasion)
-            record(conn, compute, server, Asked(SNAPSHOT, made.id))
+            record(conn, compute, server, TaskRequest(SNAPSHOT, made.id))
     compute.cast(server.service_host or "", server_id)
     return made.id
 
@@ -132,7 +132,7 @@ def create_image(
         quota.check_count(conn, compute.image_limits, server.project_id, lock=False)
         quota.check_size(conn, compute.image_limits, server.project_id, 1, lock=False)
         made = images.begin(conn, server, name, metadata=metadata)
-        record(conn, compute, server, Asked(SNAPSHOT, made.id), by)
+        record(conn, compute, server, TaskRequest(SNAPSHOT, made.id), by)
     compute.cast(server.service_host or "", server_id)
     return made.id
 
@@ -147,7 +147,7 @@ def shelve(compute: Compute, server_id: str, *, project_id: str | None = None, b
         check_lock(server, project_id)
         idle(server, SHELVE)
         image = images.begin(conn, server, f"{server.name}-shelved")
-        record(conn, compute, server, Asked(SHELVE, image.id), by)
+        record(conn, compute, server, TaskRequest(SHELVE, image.id), by)
     compute.cast(server.service_host or "", server_id)
 
 
@@ -173,7 +173,7 @@ def idle(server: Server, task: str) -> None:
         raise Busy(f"Cannot '{action}' instance {server.id} while it is in task_state {server.task}")
 
 
-def record(conn: Connection, compute: Compute, server: Server, wanted: Asked, by: By | None = None) -> None:
+def record(conn: Connection, compute: Compute, server: Server, wanted: TaskRequest, by: By | None = None) -> None:
     """Record a task for a server whose row is locked, and cancel the task that it replaces."""
     now = compute.now(conn)
     if server.task_image is not None and server.task == SHELVE:

@@ -146,7 +146,7 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
     if compute.network_queue is None:
         return claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
     with compute.engine.begin() as conn:
-        wanted = _wanted(compute, conn, build)
+        wanted = _address_request(compute, conn, build)
         prepared = api_calls.prepare(conn, compute, wanted)
     granted = tuple(api_calls.ask(compute, compute.network_queue, prepared))
     ready = replace(build, server_ids=wanted.server_ids, granted=granted)
@@ -159,7 +159,7 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
     return made
 
 
-def _wanted(compute: Compute, conn: Connection, build: _Build) -> Wanted:
+def _address_request(compute: Compute, conn: Connection, build: _Build) -> Wanted:
     """Return the addresses to request; raises the errors of `boot` that can be detected in advance."""
     request = build.request
     request_data.check_image(conn, request.image_id, request.flavor)
@@ -229,7 +229,7 @@ def _check_place(compute: Compute, conn: Connection, build: _Build, spec: Spec) 
     except BadRequest:
         if build.offered is None or build.offered.destination is None:
             raise
-        raise NoValidHost(f"{OFFER_GONE} It is not there any more.") from None
+        raise NoValidHost(f"{OFFER_GONE} It does not exist any more.") from None
 
 
 def _decisions(build: _Build, made: Sequence[Server], trail: Trail) -> Iterator[Decision]:

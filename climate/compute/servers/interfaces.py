@@ -16,7 +16,7 @@ from climate.compute.network.allocation.allocator import ADD
 from climate.compute.network.allocation.grants import Granted, Wanted
 from climate.compute.network.models import Vif
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts
@@ -148,6 +148,6 @@ def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T
         if away:
             tasks.note(conn, server.id, "changeAddresses", who.by, compute.now(conn), done=True)
         else:
-            actions.record(conn, compute, server, Asked(REWIRE), who.by)
+            actions.record(conn, compute, server, TaskRequest(REWIRE), who.by)
     compute.cast(server.service_host or "", server.id)
     return made

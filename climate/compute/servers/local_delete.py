@@ -23,4 +23,4 @@ def forget(compute: Compute) -> None:
     for server in found:
         if server is not None:
             task_results.gone(compute, server)
-            log.info("a server was deleted while its service is down", server=server.id, host=server.service_host)
+            log.info("server deleted while its service is down", server=server.id, host=server.service_host)

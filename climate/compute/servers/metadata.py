@@ -98,7 +98,7 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             transfer.gave_up(conn, server, now)
         resize.settle(conn, server.id, size(server.flavor))
         resize.resized(conn, server.id, server.flavor)
-        rows.decree(conn, server.id, status, now)
+        rows.reset_state(conn, server.id, status, now)
         tasks.note(conn, server.id, "os-resetState", by, now, done=True)
     if left is not None:
         images.forget(compute, left)

@@ -12,7 +12,7 @@ from climate.compute.models.request import replacement
 from climate.compute.models.server import REBUILD, Server
 from climate.compute.placement import request_data
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.servers import metadata as rows
 
 OF_IMAGES = frozenset({"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "IsolatedHostsFilter"})
@@ -52,7 +52,7 @@ def rebuild(
         }
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
-        actions.record(conn, compute, server, Asked(REBUILD), by)
+        actions.record(conn, compute, server, TaskRequest(REBUILD), by)
     compute.cast(server.service_host or "", server_id)
 
 

@@ -26,7 +26,7 @@ from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store import node_locks
 from climate.compute.store.nodes import free_resources
 from climate.compute.store.projects import quotas
@@ -113,7 +113,7 @@ def _claimed(compute: Compute, attempt: Attempt, asked: Resize, by: By | None) -
     if lacking != Room() or any(key in flavor.extra_specs for key in (*KEYS, SPEC)):
         _claim(compute, attempt, replace(server, flavor=flavor), lacking, trust)
     sizes.hold(conn, server.id, larger)
-    actions.record(conn, compute, server, Asked(RESIZE, details={"flavor": asdict(flavor)}), by)
+    actions.record(conn, compute, server, TaskRequest(RESIZE, details={"flavor": asdict(flavor)}), by)
 
 
 def _claim(compute: Compute, attempt: Attempt, server: Server, lacking: Room, trust: Mapping[str, str]) -> None:

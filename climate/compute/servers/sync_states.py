@@ -95,20 +95,20 @@ def put_right(compute: Compute) -> None:
         compute.driver.tidy()  # first, because a cluster restarts the guests of a failed member before they are listed
         found = compute.driver.states()
     except VirtError as error:
-        log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
+        log.error("servers not reconciled", host=compute.service_host, reason=str(error))
         return
     _report_restarts(compute, settled)
     wired = {node for node in told if compute.driver.wiring(node) is not Wiring.NONE}
     judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
-    _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
+    _write(compute, [_with_interfaces_down(finding) if server.node in wired else finding for server, finding in judged])
     _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
     departed_servers.clear(compute)
     live_migration.drop_strays(compute)
     try:
         vif_plugging.sweep(compute)
-        _plug_in(compute, settled)
+        _request_missing_interfaces(compute, settled)
     except (NetworkError, VirtError) as error:
-        log.error("the interfaces of servers were not looked at", host=compute.service_host, reason=str(error))
+        log.error("interfaces of servers not reconciled", host=compute.service_host, reason=str(error))
 
 
 def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
@@ -144,12 +144,12 @@ def _finding(server: Settled, status: str, task: str | None, action: str, messag
     return Finding(server.id, server.seen, status, task, GONE if status == ERROR else None, action, message)
 
 
-def _silenced(finding: Finding) -> Finding:
+def _with_interfaces_down(finding: Finding) -> Finding:
     """Return the finding, with the interfaces of an ended guest set down."""
     return replace(finding, task=REWIRE) if (finding.status, finding.task) == (SHUTOFF, None) else finding
 
 
-def _plug_in(compute: Compute, settled: Sequence[Settled]) -> None:
+def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
     """Request the missing interfaces to be plugged in, for example after a reboot of the host."""
     lacking = vif_plugging.lacking(compute)
     found = [server for server in settled if server.id in lacking and server.status in _CONNECTED]
@@ -166,7 +166,7 @@ def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:
     for finding in found:
         if finding.id not in changed:
             continue
-        log.warning("a server was not what it should be", server=finding.id, why=finding.message, status=finding.status)
+        log.warning("server state corrected", server=finding.id, why=finding.message, status=finding.status)
         if finding.task is not None:
             compute.cast(compute.service_host, finding.id)
     return changed
@@ -184,12 +184,12 @@ def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
     if cloud is None or not (strays or away):
         return
     if not is_ours(compute, cloud):
-        log.error("guests of another cloud are left alone", home=str(compute.home), guests=len(strays), file=MARK)
+        log.error("guests of another cloud ignored", home=str(compute.home), guests=len(strays), file=MARK)
         return
     for server_id in strays:
         with contextlib.suppress(VirtError):
             compute.driver.delete(server_id)
-            log.info("what was left of a server is gone", server=server_id)
+            log.info("remains of a server deleted", server=server_id)
     departed_servers.end_strays(compute, away)
 
 

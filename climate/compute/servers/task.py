@@ -27,7 +27,7 @@ class Work:
         volumes = volume_attachments.of_guest(self.compute, self.server)
         return replace(self.guest, interfaces=vif_plugging.plug(self.compute, self.server, up=up), volumes=volumes)
 
-    def told(self, *, up: bool = True) -> Guest:
+    def with_config_drive(self, *, up: bool = True) -> Guest:
         """Return the connected guest with its config drive, for a guest that is to start."""
         return replace(self.connected(up=up), config=config_drives.of_server(self.compute, self.server))
 

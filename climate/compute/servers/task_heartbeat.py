@@ -28,7 +28,7 @@ class Lost(Exception):
 
 
 @contextmanager
-def kept(compute: Compute, server_id: str, worker: str) -> Iterator[Check]:
+def renewed_claim(compute: Compute, server_id: str, worker: str) -> Iterator[Check]:
     """Renew the claim in the background. Call the returned check before each destructive step."""
     done = threading.Event()
     beat = threading.Thread(target=_beat, args=(compute, server_id, worker, done), name="heartbeat", daemon=True)
@@ -57,4 +57,4 @@ def _beat(compute: Compute, server_id: str, worker: str, done: threading.Event) 
             if not renew(compute, server_id, worker):
                 return
         except DATABASE_ERRORS as error:  # the database may return before the claim expires
-            log.warning("a claim could not be renewed", server=server_id, reason=type(error).__name__)
+            log.warning("claim of a server task not renewed", server=server_id, reason=type(error).__name__)

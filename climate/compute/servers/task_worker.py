@@ -37,7 +37,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
         departed_servers.clear(compute, server_id)
         member_orders.carry_out(compute, server_id)
         return
-    with task_heartbeat.kept(compute, server_id, worker) as check:
+    with task_heartbeat.renewed_claim(compute, server_id, worker) as check:
         done = False
         while not done:
             work = _next(compute, server_id, check)

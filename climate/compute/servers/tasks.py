@@ -41,17 +41,17 @@ from climate.compute.servers import vif_plugging, volume_attachments
 from climate.compute.servers.task import Work
 from climate.compute.virt import Guest, VirtDriver
 
-Deed = Callable[[Work], None]
+TaskFunction = Callable[[Work], None]
 
 
 def do(work: Work) -> None:
     """Carry out the task of a server. Raises VirtError, Lost."""
-    DEEDS[work.server.task or ""](work)
+    TASK_FUNCTIONS[work.server.task or ""](work)
     if work.server.task in CONNECTING:
         volume_attachments.settle(work.compute, work.server, done=True)
 
 
-def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
+def _driver_call(act: Callable[[VirtDriver, Guest], None]) -> TaskFunction:
     def done(work: Work) -> None:
         act(work.driver, work.guest)
 
@@ -59,11 +59,11 @@ def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
 
 
 def _run(work: Work) -> None:
-    work.driver.run(work.told())
+    work.driver.run(work.with_config_drive())
 
 
 def _reserve(work: Work) -> None:
-    work.driver.prepare(work.told(up=False))
+    work.driver.prepare(work.with_config_drive(up=False))
 
 
 def _stop(work: Work) -> None:
@@ -134,15 +134,15 @@ def _revert(work: Work) -> None:
         work.connected(up=False)
 
 
-DEEDS: Mapping[str, Deed] = {
+TASK_FUNCTIONS: Mapping[str, TaskFunction] = {
     SPAWN: _run,
     RESERVE: _reserve,
     WAKE: _run,
     STOP: _stop,
     START: _run,
-    PAUSE: _verb(lambda driver, guest: driver.pause(guest)),
-    UNPAUSE: _verb(lambda driver, guest: driver.unpause(guest)),
-    SUSPEND: _verb(lambda driver, guest: driver.suspend(guest)),
+    PAUSE: _driver_call(lambda driver, guest: driver.pause(guest)),
+    UNPAUSE: _driver_call(lambda driver, guest: driver.unpause(guest)),
+    SUSPEND: _driver_call(lambda driver, guest: driver.suspend(guest)),
     RESUME: _resume,
     REBOOT: _reboot,
     REBOOT_HARD: _reboot,

@@ -59,7 +59,7 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
             for vif in vifs:
                 _connect(socket.driver, replace(_plug(compute, socket, vif, up=up), ranges=routed[vif.id]))
         except NetworkError as error:
-            raise VirtError(f"the network cannot be made: {error}") from error
+            raise VirtError(f"the network cannot be configured: {error}") from error
     wired = socket.driver.real
     found = tuple(_interface(vif, socket, wired=wired) for vif in vifs)
     text = _injected(compute, vifs)
@@ -89,7 +89,7 @@ def unplug(compute: Compute, server: Server) -> None:
         if socket.wiring is Wiring.NETNS:
             socket.driver.drop_netns(netns_of(server.id))
     except NetworkError as error:
-        raise VirtError(f"the network cannot be taken away: {error}") from error
+        raise VirtError(f"the network cannot be removed: {error}") from error
 
 
 def sweep(compute: Compute) -> None:
@@ -101,7 +101,7 @@ def sweep(compute: Compute) -> None:
     try:
         _sweep(compute, _hosts(compute))
     except NetworkError as error:
-        raise VirtError(f"the network cannot be looked through: {error}") from error
+        raise VirtError(f"the network cannot be listed: {error}") from error
 
 
 def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:

@@ -11,7 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken, VirtError
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked
+from climate.compute.servers.actions import TaskRequest
 from climate.compute.servers.interfaces import Who
 from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
@@ -42,7 +42,7 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
         taken = {one.device for one in rows.of_server(conn, server.id)}
         free = [device for device in range(1, MOST + 1) if device not in taken]
         if not free:
-            raise Conflict(f"Instance {server.id} has {MOST} volumes, which is the most: detach one first")
+            raise Conflict(f"Instance {server.id} has {MOST} volumes, the maximum: detach one first")
         rows.give(conn, volume.id, server.id, free[0])
         _tell(conn, compute, server, who, away=away)
         given = rows.get(conn, volume.id)
@@ -80,7 +80,7 @@ def _tell(conn: Connection, compute: Compute, server: Server, who: Who, *, away:
         rows.settle(conn, server.id, done=True)
         tasks.note(conn, server.id, WISHES[REWIRE].action, who.by, compute.now(conn), done=True)
     else:
-        actions.record(conn, compute, server, Asked(REWIRE), who.by)
+        actions.record(conn, compute, server, TaskRequest(REWIRE), who.by)
 
 
 def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
@@ -103,7 +103,7 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
             by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
             detach(compute, Who(server_id, None, by), volume_id)
     if attached:
-        raise Busy(f"volumes of reservation {pool} are attached still, to {', '.join(sorted(attached.values()))}")
+        raise Busy(f"volumes of reservation {pool} are still attached to {', '.join(sorted(attached.values()))}")
 
 
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:

@@ -59,7 +59,7 @@ def create(compute: Compute, project_id: str, by: By) -> str:
     """
     options = compute.network
     if options.vpn_image is None:
-        raise BadRequest("There is no image of cloudpipes: set CLIMATE_VPN_IMAGE_ID")
+        raise BadRequest("There is no image for cloudpipes: set CLIMATE_VPN_IMAGE_ID")
     flavor = flavors.find(compute, options.vpn_flavor, project_id)
     if flavor is None:
         raise BadRequest(f"CLIMATE_VPN_FLAVOR={options.vpn_flavor} is no flavor that project {project_id} may use")

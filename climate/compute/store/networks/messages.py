@@ -68,5 +68,5 @@ def done(conn: Connection, message_id: int) -> None:
 
 
 def to_ring(conn: Connection, now: datetime, again: float, down: float) -> list[str]:
-    """Return live hosts with pending messages, each at most every `again` seconds; live: heard within `down` seconds."""
+    """Return live hosts with messages, each at most every `again` seconds; live: heard within `down` seconds."""
     return list(conn.execute(_RING, {"now": now, "again": again, "down": down}).scalars())

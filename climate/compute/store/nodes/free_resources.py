@@ -14,7 +14,7 @@ _TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({SERVER_PLACEMENT})")
 _ALONE = text(f"SELECT pg_advisory_xact_lock({SERVER_PLACEMENT})")
 
 # A statement of its own after the lock, so that it reads the commit of the former holder.
-_STANDING = text(f"""
+_NODE_USAGE = text(f"""
     SELECT n.id, n.name, n.vcpus, n.memory_mb, n.local_gb, n.ram_ratio, n.cpu_ratio, n.disk_ratio,
            n.used_vcpus, n.used_servers, n.used_ram_mb + n.reserved_ram_mb AS used_ram_mb,
            n.local_gb * CAST(1024 AS bigint)
@@ -48,7 +48,7 @@ _RELEASE = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeUsage:
     """A node whose row is locked. Sizes: MB, disk GB; used disk in MB, and free disk by its driver."""
 
     id: int
@@ -76,9 +76,9 @@ def queue(conn: Connection, *, alone: bool) -> None:
     conn.execute(_ALONE if alone else _TOGETHER)
 
 
-def standing(conn: Connection, ids: Sequence[int]) -> list[Standing]:
+def node_usage(conn: Connection, ids: Sequence[int]) -> list[NodeUsage]:
     """Return the current capacity and usage of these nodes, which are locked."""
-    return [Standing(**row) for row in conn.execute(_STANDING, {"ids": list(ids)}).mappings()]
+    return [NodeUsage(**row) for row in conn.execute(_NODE_USAGE, {"ids": list(ids)}).mappings()]
 
 
 def take(conn: Connection, counts: Mapping[int, int], each: Room) -> None:

@@ -55,7 +55,7 @@ def drifted(conn: Connection, host: str) -> list[int]:
     return list(conn.execute(_DRIFTED, {"host": host}).scalars())
 
 
-def mend(conn: Connection, ids: Sequence[int]) -> list[Drift]:
+def correct(conn: Connection, ids: Sequence[int]) -> list[Drift]:
     """Lock nodes and write their real usage; return those that were wrong."""
     node_locks.lock(conn, ids)
     return [Drift(name, tuple(was), tuple(now)) for name, was, now in conn.execute(_MEND, {"ids": list(ids)})]

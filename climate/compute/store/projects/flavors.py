@@ -141,12 +141,12 @@ def describe(conn: Connection, flavor_id: str, description: str | None) -> bool:
     return conn.execute(_DESCRIBE, {"flavor_id": flavor_id, "words": description}).first() is not None
 
 
-def admit(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
+def add_project(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
     """Let a project use a flavor that is not public; return all that may, None if it already might."""
     return conn.execute(_ADMIT, {"flavor_id": flavor_id, "project": project_id}).scalar()
 
 
-def expel(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
+def remove_project(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
     """Remove a project's access to a flavor; return all that still have it, None if the project had none."""
     return conn.execute(_EXPEL, {"flavor_id": flavor_id, "project": project_id}).scalar()
 

@@ -63,14 +63,14 @@ def forget(conn: Connection, pool: str) -> None:
 
 def listed(conn: Connection) -> dict[str, tuple[int, Mapping[str, str] | None]]:
     """Return all pools of reservations by name: the id, and the requirements of a promised one."""
-    return {row.name: (row.id, _wanted(row.metadata)) for row in conn.execute(_LISTED)}
+    return {row.name: (row.id, _requirements(row.metadata)) for row in conn.execute(_LISTED)}
 
 
 def _metadata(wanted: Mapping[str, str]) -> dict[str, str]:
     return {PROMISED: "true", **{f"{WANTED}{key}": value for key, value in wanted.items()}}
 
 
-def _wanted(metadata: Mapping[str, str]) -> Mapping[str, str] | None:
+def _requirements(metadata: Mapping[str, str]) -> Mapping[str, str] | None:
     if PROMISED not in metadata:
         return None
     return {key.removeprefix(WANTED): value for key, value in metadata.items() if key.startswith(WANTED)}

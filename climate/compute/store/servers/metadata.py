@@ -46,6 +46,6 @@ def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: da
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 
 
-def decree(conn: Connection, server_id: str, status: str, now: datetime) -> None:
+def reset_state(conn: Connection, server_id: str, status: str, now: datetime) -> None:
     """Set the status of a server, and clear its task."""
     conn.execute(_DECREE, {"id": server_id, "status": status, "failed": FAILED, "now": now})

@@ -254,7 +254,7 @@ def let_go(conn: Connection, server_id: str) -> None:
 
 
 def fail(conn: Connection, migration_id: int, reason: str, now: datetime) -> None:
-    """Record that a migration has failed, and the reason."""
+    """Record the failure of a migration and its reason."""
     set_status(conn, migration_id, ERROR, now, reason)
 
 
