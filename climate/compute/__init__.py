@@ -1,4 +1,4 @@
-"""The bundled cloud: knows no lease; could be lifted out."""
+"""The bundled cloud. It does not depend on the reservation engine and can be used without it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -31,7 +31,7 @@ def build(
     now: Callable[[Connection], datetime] = database_time,
     driver: VirtDriver | None = None,
 ) -> Compute:
-    """The bundled cloud over `engine`, with what changes kept in `home`; `driver` None: by nodes.yaml there."""
+    """Return the bundled cloud on `engine`, with its files in `home`; `driver` None: the driver of nodes.yaml there."""
     home = home.resolve()
     return Compute(engine, home, service_host, driver or drivers(home), cast, now)
 
@@ -45,10 +45,10 @@ def drivers(
     defaults: NodeDefaults = DEFAULTS,
     find_elsewhere: Find = nowhere,
 ) -> ClusterDriver:
-    """The driver of a service: the nodes of its file, a path below `home` or from /, each with the one it names.
+    """Return the driver of a service: the nodes of its file (relative to `home` or absolute), each with its own driver.
 
-    `wired`: networks are real, and guests are connected to them.  `defaults`: the limits of members of clusters.
-    `find_elsewhere`: finds those that are behind other services, where addresses are on paper.
+    `wired`: networks are real, and guests are connected to them. `defaults`: the limits of members of clusters.
+    `find_elsewhere`: finds members behind other services; those services record addresses only.
     """
     home = home.resolve()
     read_nodes = NodesFile(home, nodes_file).nodes
@@ -58,7 +58,7 @@ def drivers(
         "container": ProcessDriver(home / "containers", Bubble(), wired=wired),
         "qemu": QemuDriver(home / "machines", machines.accel, wired=wired, listening=machines.listening),
     }
-    # The last one: what it says of the servers of clusters comes before what the drivers of members say.
+    # The cluster driver comes last: its report on servers of clusters overrides that of the drivers of members.
     members[CLUSTER] = HypervisorClusterDriver(
         read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere
     )

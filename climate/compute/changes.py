@@ -1,4 +1,4 @@
-"""Changes that administrators make to the cloud: each is told in its own transaction, for an audit trail."""
+"""Changes of the cloud by administrators, each recorded in its own transaction for an audit trail."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ AGGREGATE, CELL, FLAVOR, NODE, QUOTA = "aggregate", "cell", "flavor", "compute_n
 SERVICE, ZONE = "compute_service", "zone"
 
 SET, CHANGED = "set", "changed"
-"""All that is told of a secret."""
+"""The only words recorded of a secret."""
 
 Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one object.  `before` is None for a new object, `after` for a deleted one.
+    """A change of one object. `before` is None for a new object, `after` for a deleted one.
 
-    Both hold values that JSON has, and no secret.
+    Both hold JSON values only, and no secrets.
     """
 
     kind: str
@@ -31,15 +31,15 @@ class Change:
 
 
 class TellChange(Protocol):
-    """Writes a change down, in the transaction of the change."""
+    """Record a change, in the transaction of the change."""
 
     def __call__(self, conn: Connection, change: Change, /) -> None: ...
 
 
 def silent(conn: Connection, change: Change, /) -> None:
-    """Write nothing down."""
+    """Record nothing."""
 
 
 def secrets(values: Mapping[str, Any], names: Collection[str], word: str) -> dict[str, str]:
-    """Return the secrets among the values, with a word in the place of each."""
+    """Return the secrets among the values, each replaced by a word."""
     return {name: word for name in names if values.get(name)}

@@ -1,4 +1,4 @@
-"""`Compute`: what the verbs of the bundled cloud work with; handed in, never looked up."""
+"""`Compute`: the dependencies of the bundled cloud's functions, passed in explicitly."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ from climate.sealed_secrets import Vault
 
 
 class Cast(Protocol):
-    """Rings the doorbell of a compute service for servers of its nodes.  May be lost or doubled."""
+    """Wake the compute service of servers by a message, which may be lost or delivered twice."""
 
     def __call__(self, service_host: str, /, *server_ids: str) -> None: ...
 
@@ -48,54 +48,54 @@ DEFAULT_RULES = Rules(FILTERS, WEIGHERS)
 
 @dataclass(frozen=True)
 class Compute:
-    """Everything the bundled cloud needs, and nothing global."""
+    """Dependencies and settings of the bundled cloud; nothing is global."""
 
     engine: Engine
     home: Path
     service_host: str
-    """The compute service that this process is, when it carries work out."""
+    """The compute service of this process, if it carries out tasks."""
     driver: VirtDriver
     cast: Cast
     now: Callable[[Connection], datetime] = database_time
     schedule: Schedule = select
     rules: Rules = DEFAULT_RULES
     trust: Trust = field(default_factory=Trust)
-    """What an attestation service says of the compute services."""
+    """The trust levels that an attestation service reports for the compute services."""
     uuid_builds: bool = False
-    """Requests for servers get a UUID as their reservation id, not `r-` and eight letters or digits."""
+    """Use a UUID as the reservation id of requests for servers, instead of `r-` and eight characters."""
     tell_change: TellChange = changes.silent
-    """Told of what administrators change, in the transaction of the change."""
+    """Called with each change by an administrator, in the transaction of the change."""
     tell: Tell = silent
-    """Told of the start and the end of each selection of nodes."""
+    """Called at the start and the end of each selection of nodes."""
     defaults: NodeDefaults = DEFAULTS
     down_seconds: float = SERVICE_DOWN_SECONDS
-    """A service that was not heard of for so long is down."""
+    """Seconds without a heartbeat after which a service is down."""
     leaving_pools: frozenset[str] = frozenset()
-    """Servers are moved away from nodes in these pools, see climate.compute.migrations.host_drain."""
+    """Pools whose nodes are drained of servers, see climate.compute.migrations.host_drain."""
     confirm_seconds: float = 0
-    """A server that was migrated or resized is confirmed after so long; 0: it waits for its owner."""
+    """Seconds after which a migrated or resized server is confirmed; 0: its owner confirms it."""
     live_limits: Limits = field(default_factory=Limits)
-    """The bounds of live migrations."""
+    """The limits of live migrations."""
     roster: Roster = field(default_factory=Roster)
-    """The snapshot of all nodes that this process keeps."""
+    """The snapshot of all nodes that this process caches."""
     network: NetworkOptions = field(default_factory=NetworkOptions)
     wires: Wires = field(default_factory=Wires)
     network_service: str | None = None
-    """The network service that this process is; None: it is called as the compute service is."""
+    """The network service of this process; None: it has the name of the compute service."""
     network_netns: str | None = None
-    """The network namespace in which that one serves; None: this one."""
+    """The network namespace in which the network service works; None: the namespace of this process."""
     network_queue: AllocationQueue | None = None
-    """The queue of network hosts, of which addresses are asked; None: they are taken from the database directly."""
+    """The queue of network hosts that allocate addresses; None: addresses are allocated in the database directly."""
     zones: Zones = field(default_factory=Zones)
-    """The name of this zone, and the client that talks to its children."""
+    """The name of this zone, and the client of its child zones."""
 
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Seals the private keys of VPNs and the keys of live migrations."""
     image_limits: ImageLimits = field(default_factory=ImageLimits)
-    """What a project may have of images, and what stays free on their disk."""
+    """The limits of a project's images, and the free space to keep on their disk."""
 
     cells: CellOptions = field(default_factory=CellOptions)
-    """This deployment as a cell in a tree of several."""
+    """The role of this deployment in a tree of cells."""
 
     def scheduling(self, kind: str) -> "Compute":
         """Return the cloud with the scheduler for one kind of request, see climate.compute.scheduler.multi."""
@@ -103,24 +103,24 @@ class Compute:
         return self if schedule is self.schedule else replace(self, schedule=schedule, rules=rules)
 
     def attested(self, flavor: Flavor) -> Mapping[str, str]:
-        """Return the trust of each service host if the flavor asks for it and a filter goes by it.
+        """Return the trust level of each service host if the flavor requires one and a filter checks it.
 
-        It may ask another service over HTTP, so call it before a transaction begins.
+        It may call another service over HTTP, so call it before a transaction begins.
         """
         asked = SPEC in flavor.extra_specs and any(rule.name == TRUSTED for rule in self.rules.filters)
         return self.trust.levels(self.engine) if asked else {}
 
     @property
     def network_host(self) -> str:
-        """The name of the network service that this process is, when it tends networks."""
+        """Return the name of this process's network service."""
         return self.network_service or self.service_host
 
     @property
     def tell_network(self) -> TellNetwork:
-        """What writes down changes for the allocators of networks, where addresses are asked of their queue."""
+        """Return the function that records changes for the allocators of networks."""
         return silent_network if self.network_queue is None else messages.write
 
     @property
     def images(self) -> Path:
-        """The folder of the contents of images."""
+        """Return the folder of the contents of images."""
         return self.home / "images"

@@ -1,4 +1,4 @@
-"""What can go wrong in the bundled cloud.  The docstring is the message when none is given."""
+"""Errors of the bundled cloud. The docstring is the message if none is given."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,38 +12,38 @@ class ComputeError(Exception):
 
 
 class BadRequest(ComputeError):
-    """The request is not usable."""
+    """The request is not valid."""
 
 
 class InvalidInput(BadRequest):
-    """A value of the request does not fit what is there."""
+    """A value of the request does not match the existing resources."""
 
 
 class NotFound(ComputeError):
-    """No such thing."""
+    """The resource could not be found."""
 
 
 class Forbidden(ComputeError):
-    """Whoever asks may not do this."""
+    """The user is not allowed to do this."""
 
 
 class Conflict(ComputeError):
-    """The state of things does not allow this."""
+    """The state of the resource does not allow this."""
 
 
 class Busy(Conflict):
-    """Something else is under way; try again when it is finished."""
+    """Another operation is in progress; try again when it is finished."""
 
 
 class Waits(Conflict):
-    """It could not be done together with other things without waiting; ask for it alone."""
+    """The request needs a row that is locked; send it alone, not in a batch."""
 
 
 class NoValidHost(Conflict):
     """No valid host was found. There are not enough hosts available."""
 
     def __init__(self, message: str = "", *, trail: Mapping[str, Any] | None = None, found: int = 0) -> None:
-        """`trail`: how it came to that; `found`: servers of the request that a node was found for."""
+        """Create the error. `trail`: the steps of the selection; `found`: number of servers that got a node."""
         super().__init__(message)
         self.trail = trail or {}
         self.found = found
@@ -73,7 +73,7 @@ class NoMoreAddresses(Conflict):
     """Zero fixed ips available."""
 
     def __init__(self, message: str = "", *, found: int = 0) -> None:
-        """`found`: addresses that there were."""
+        """Create the error. `found`: number of free addresses."""
         super().__init__(message)
         self.found = found
 
@@ -91,7 +91,7 @@ class FloatingAddressInUse(Conflict):
 
 
 class MacsCollide(ComputeError):
-    """No MAC could be found that nobody has."""
+    """No unused MAC address could be found."""
 
 
 class QuotaExceeded(ComputeError):
@@ -99,18 +99,18 @@ class QuotaExceeded(ComputeError):
 
 
 class NoImageRoom(ComputeError):
-    """There is no room for this image."""
+    """There is no space left for this image."""
 
 
 class StaleToken(ComputeError):
-    """A later claim has already worked on this."""
+    """The token is outdated: a later claim has worked on this resource."""
 
 
 class ClaimLost(ComputeError):
-    """Somebody else took the capacity of a chosen node first: choose again."""
+    """Another request has taken the capacity of a chosen node; choose again."""
 
     def __init__(self, reasons: Sequence[str] = ()) -> None:
-        """`reasons`: one for each node that has no room any more."""
+        """Create the error. `reasons`: one for each node that is out of capacity."""
         super().__init__(" ".join(reasons))
         self.reasons = tuple(reasons)
 
@@ -120,15 +120,15 @@ class VirtError(ComputeError):
 
 
 class NetworkError(ComputeError):
-    """The network of a host could not be made as it should be."""
+    """The network of a host could not be configured."""
 
 
 class NetworkUnavailable(ComputeError):
-    """The network host does not answer now: try again later."""
+    """The network host does not answer; try again later."""
 
 
 class ZoneLoop(ComputeError):
-    """The request came back to a zone that it has been in: a child zone leads to one of its parents."""
+    """The request has returned to a zone that it has been in: a child zone leads to one of its parents."""
 
 
 class ZoneUnavailable(ComputeError):

@@ -1,4 +1,4 @@
-"""Figures of the bundled cloud at one moment, for Prometheus."""
+"""Metrics of the bundled cloud for Prometheus."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class CloudFigures:
 
 @dataclass(frozen=True, slots=True)
 class CellServers:
-    """Servers of all cells, as the top cell knows them."""
+    """Servers of all cells, as recorded by the top cell."""
 
     counts: Sequence[tuple[str, str, int]]
     """(cell, status, number)."""
     report_ages: Mapping[str, float]
-    """Cell -> age in seconds of 99 of 100 of its last reports."""
+    """Cell -> 99th percentile of the age of its last reports, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class UnreportedChanges:
 
     count: int
     oldest: float
-    """Age of the oldest in seconds."""
+    """Age of the oldest change in seconds."""
 
 
 def read(compute: Compute) -> CloudFigures:
-    """Return the figures of this deployment."""
+    """Return the metrics of this deployment."""
     with reading(compute.engine) as conn:
         found = metrics.read(conn, compute.now(conn), compute.down_seconds)
         of_network = network_hosts.liveness(conn, compute.now(conn), compute.network.down_seconds)
@@ -54,13 +54,13 @@ def read(compute: Compute) -> CloudFigures:
 
 
 def cell_server_figures(compute: Compute, window: timedelta) -> CellServers:
-    """Return the servers of all cells; ages are those of the reports within `window`."""
+    """Return the servers of all cells; report ages are those within `window`."""
     with reading(compute.engine) as conn:
         counts = servers.counts(conn)
         return CellServers(counts, servers.ages(conn, compute.now(conn) - window))
 
 
 def unreported_changes(compute: Compute) -> UnreportedChanges:
-    """Return what this cell has not reported to the top cell."""
+    """Return the changes that this cell has not reported to the top cell."""
     with reading(compute.engine) as conn:
         return UnreportedChanges(*changes.waiting(conn, compute.now(conn)))

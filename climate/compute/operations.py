@@ -1,7 +1,7 @@
-"""Operations on servers, as the Compute API asks for them: done here, or at a top cell in the cell of the server.
+"""Operations on servers for the Compute API: run here, or from a top cell in the cell of the server.
 
-Each function is the operation on a server of this deployment.  `at_top` names
-the one that a top cell runs instead, with the same arguments and errors.
+Each function is the operation on a server of this deployment. `at_top` names the operation that a top cell runs
+instead, with the same arguments and errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ Operation = Callable[Concatenate[Compute, P], R]
 
 
 def at_top(proxied: Operation[P, R]) -> Callable[[Operation[P, R]], Operation[P, R]]:
-    """Have a top cell run `proxied` instead of the operation that is decorated."""
+    """Make a top cell run `proxied` instead of the decorated operation."""
 
     def choose(here: Operation[P, R]) -> Operation[P, R]:
         @wraps(here)
@@ -65,12 +65,12 @@ def at_top(proxied: Operation[P, R]) -> Callable[[Operation[P, R]], Operation[P,
 
 @at_top(proxy.get)
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
-    """Return the server; NotFound when there is none or it is another project's.  None: any project's."""
+    """Return the server; NotFound if it does not exist or belongs to another project. None: any project."""
     return actions.get(compute, server_id, project_id)
 
 
 def listed(compute: Compute, listing: Listing) -> list[Server]:
-    """Return the servers that fit a listing.  BadRequest for a pattern that is none, NotFound for a strange marker."""
+    """Return the servers that match a listing. BadRequest for an invalid pattern, NotFound for an unknown marker."""
     source = server_lists.ALL_CELLS if compute.cells.is_api else lists.HERE
     with reading(compute.engine) as conn:
         if listing.marker is not None:
@@ -83,97 +83,100 @@ def listed(compute: Compute, listing: Listing) -> list[Server]:
 
 @at_top(proxy.ask)
 def ask(compute: Compute, who: Who, task: str) -> None:
-    """Have a task done with a server."""
+    """Request a task for a server."""
     actions.ask(compute, who.server_id, task, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.describe)
 def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
-    """Change name, description or access addresses of a server; return the server."""
+    """Update name, description or access addresses of a server; return the server."""
     return upkeep.describe(compute, who.server_id, words, project_id=who.project_id)
 
 
 @at_top(proxy.set_metadata)
 def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
-    """Change the metadata of a server; return all of it."""
+    """Update the metadata of a server; return all of it."""
     return upkeep.set_metadata(compute, who.server_id, changed, project_id=who.project_id)
 
 
 @at_top(proxy.create_image)
 def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
-    """Make an image of a server; its id, at a top cell the id that it has in the cell of the server."""
+    """Create an image of a server; return its id, at a top cell the id in the cell of the server."""
     return actions.create_image(compute, who.server_id, name, metadata, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.resize)
 def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
-    """Give a server another flavor, to be confirmed."""
+    """Resize a server to another flavor; the owner confirms or reverts it."""
     resizing.resize(compute, who.server_id, flavor, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.confirm)
 def confirm_resize(compute: Compute, who: Who) -> None:
-    """Keep the new size of a server."""
+    """Confirm the new size of a server."""
     resizing.confirm(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.migrate)
 def migrate(compute: Compute, who: Who, host: str | None) -> None:
-    """Move a server to another host, to be confirmed; None: to any."""
+    """Migrate a server to another host, to be confirmed; None: the scheduler chooses the host."""
     cold_migration.migrate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.live_migrate)
 def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
-    """Move a running server to another host, None: to any; see `live_migrating.live_migrate` for `block`."""
+    """Live-migrate a server to another host;
+
+    None: the scheduler chooses. See `live_requests.live_migrate` for `block`.
+    """
     live_requests.live_migrate(compute, who.server_id, host, block, by=who.by)
 
 
 @at_top(proxy.evacuate)
 def evacuate(compute: Compute, who: Who, host: str | None) -> None:
-    """Make a server whose host is down anew on another one; None: on any."""
+    """Evacuate a server of a failed host to another host; None: the scheduler chooses the host."""
     evacuation.evacuate(compute, who.server_id, host, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.rebuild)
 def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
-    """Make a server anew from an image."""
+    """Rebuild a server from an image."""
     rebuilding.rebuild(compute, who.server_id, wanted, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.shelve)
 def shelve(compute: Compute, who: Who) -> None:
-    """Put a server into an image, and take it off its node."""
+    """Shelve a server: store it in an image and remove it from its node."""
     actions.shelve(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.unshelve)
 def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
-    """Bring a shelved server back onto a node."""
+    """Unshelve a server onto a node."""
     unshelving.unshelve(compute, who.server_id, zone, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.lock)
 def lock(compute: Compute, who: Who, reason: str | None) -> None:
-    """Let nobody but administrators change a server any more."""
+    """Lock a server: only administrators may change it."""
     upkeep.lock(compute, who.server_id, reason, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.unlock)
 def unlock(compute: Compute, who: Who) -> None:
-    """Let everybody change a server again who otherwise may."""
+    """Unlock a server."""
     upkeep.unlock(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.reset)
 def reset_state(compute: Compute, who: Who, status: str) -> None:
-    """Say what the state of a server is."""
+    """Set the state of a server."""
     upkeep.reset(compute, who.server_id, status, by=who.by)
 
 
 @at_top(proxy.console)
 def console_output(compute: Compute, who: Who, lines: int | None) -> str:
-    """Return what a server printed, its last `lines` or all; VirtError when that cannot be read."""
+    """Return the console output of a server, its last `lines` or all; VirtError if it cannot be read."""
     server = actions.get(compute, who.server_id, who.project_id)
     if server.node is None:
         return ""
@@ -186,31 +189,31 @@ def console_output(compute: Compute, who: Who, lines: int | None) -> str:
 
 @at_top(proxy.interfaces)
 def interfaces(compute: Compute, who: Who) -> list[Port]:
-    """Return the interfaces of a server, in their order."""
+    """Return the interfaces of a server in order."""
     return [port_of(vif) for vif in addressing.interfaces(compute, who.server_id, who.project_id)]
 
 
 @at_top(proxy.attach)
 def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
-    """Give a server an address of a network, any or this one; the interface that has it."""
+    """Attach an address of a network, the given one or any, to a server; return the interface that has it."""
     return port_of(addressing.add(compute, who, network_id, address))
 
 
 @at_top(proxy.detach)
 def detach(compute: Compute, who: Who, port_id: str) -> None:
-    """Take an interface from a server, with all of its addresses."""
+    """Detach an interface with all of its addresses from a server."""
     addressing.unplug(compute, who, port_id)
 
 
 @at_top(proxy.remove_address)
 def remove_address(compute: Compute, who: Who, address: str) -> None:
-    """Take one address from a server."""
+    """Remove one address from a server."""
     addressing.remove(compute, who, address)
 
 
 @at_top(proxy.associate)
 def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
-    """Let a floating address of the project stand for a server's, its first unless one is named."""
+    """Associate a floating address of the project with an address of a server, by default its first."""
     server = actions.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
         fixed = floating_ips.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
@@ -220,7 +223,7 @@ def associate(compute: Compute, who: Who, address: str, fixed_address: str | Non
 
 @at_top(proxy.disassociate)
 def disassociate(compute: Compute, who: Who, address: str) -> None:
-    """Let a floating address stand for a server no more."""
+    """Disassociate a floating address from a server."""
     server = actions.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
         there = floating_ips.by_address(conn, address, who.project_id)

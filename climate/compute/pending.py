@@ -1,4 +1,4 @@
-"""A glance at all for which workers may have to be rung."""
+"""Check for work that workers must be woken for."""
 
 from climate.compute.context import Compute
 from climate.compute.store import pending as rows
@@ -7,6 +7,6 @@ from climate.connections import reading
 
 
 def look(compute: Compute) -> Pending:
-    """Return what there may be to ring for; one statement."""
+    """Return the kinds of work that may be pending, by one statement."""
     with reading(compute.engine) as conn:
         return rows.look(conn)

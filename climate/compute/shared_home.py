@@ -1,7 +1,7 @@
-"""Which compute services keep their guests in one folder: on one machine, or on storage that several machines share.
+"""Detection of services that share one home: on one machine, or on shared storage.
 
-Each service leaves a file with its name in its home, and in the folders of its guests.
-Whoever finds the file of another service there finds that service's disks there too.
+Each service leaves a file with its name in its home, and in the folders of its guests. A service that finds the file
+of another one shares that service's disks.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ FOLDER = "services"
 
 
 def mark(compute: Compute) -> None:
-    """Say that this service keeps its guests in this home."""
+    """Write the marker of this service into its home."""
     _file(compute, compute.service_host).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _file(compute, compute.service_host).touch()
     for driver in _drivers(compute):
@@ -22,7 +22,7 @@ def mark(compute: Compute) -> None:
 
 
 def has(compute: Compute, service_host: str) -> bool:
-    """Whether the disks of that service's guests are in this home."""
+    """Return whether the disks of that service's guests are in this home."""
     if service_host == compute.service_host or _file(compute, service_host).exists():
         return True
     return any(shared_disks.has(driver, service_host) for driver in _drivers(compute))

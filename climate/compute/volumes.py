@@ -1,4 +1,4 @@
-"""Volumes of projects: made for reservations, shown, deleted."""
+"""Volumes of projects: created for reservations, listed, deleted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from climate.connections import reading
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A volume that a reservation is to have; `number` counts from 1."""
+    """A volume requested by a reservation; `number` counts from 1."""
 
     pool: str
     number: int
@@ -26,14 +26,14 @@ class Order:
 
 
 def directory(compute: Compute) -> Directory:
-    """The driver of volumes."""
+    """Return the driver of volumes."""
     return Directory(compute.home / "volumes")
 
 
 def make(compute: Compute, order: Order, token: int) -> None:
-    """Make a volume for a reservation, or let it grow.
+    """Create or grow a volume for a reservation.
 
-    Raises StaleToken, BadRequest where there is no such backend, VirtError.
+    Raises StaleToken, BadRequest for an unknown backend, VirtError.
     """
     driver = directory(compute)
     if driver.capacity_gb(order.backend) is None:
@@ -58,7 +58,7 @@ def make(compute: Compute, order: Order, token: int) -> None:
 
 
 def remove(compute: Compute, volumes: Sequence[Volume]) -> None:
-    """Leave nothing of volumes that no server has.  VirtError."""
+    """Delete detached volumes and their files. Raises VirtError."""
     driver = directory(compute)
     for volume in volumes:
         driver.delete(volume.backend, volume.id)
@@ -67,19 +67,19 @@ def remove(compute: Compute, volumes: Sequence[Volume]) -> None:
 
 
 def of_pools(compute: Compute, pools: Sequence[str]) -> list[Volume]:
-    """The volumes that there are of these reservations."""
+    """Return the existing volumes of these reservations."""
     with reading(compute.engine) as conn:
         return rows.of_pools(conn, pools)
 
 
 def listed(compute: Compute, project_id: str | None) -> list[Volume]:
-    """The volumes of a project; None: of all."""
+    """Return the volumes of a project; None: of all projects."""
     with reading(compute.engine) as conn:
         return rows.listed(conn, project_id)
 
 
 def get(compute: Compute, volume_id: str, project_id: str | None) -> Volume:
-    """A volume; NotFound where there is none of that id, or it is another project's.  None: any project's."""
+    """Return a volume; NotFound if it does not exist or belongs to another project. None: any project."""
     with reading(compute.engine) as conn:
         return checked(rows.get(conn, uuid(volume_id)), volume_id, project_id)
 
@@ -87,14 +87,14 @@ def get(compute: Compute, volume_id: str, project_id: str | None) -> Volume:
 def delete(compute: Compute, volume_id: str, project_id: str | None) -> None:
     """Delete a volume that was kept after its reservation.
 
-    Raises NotFound, Conflict while its reservation lasts or a server has it, VirtError.
+    Raises NotFound, Conflict while its reservation lasts or it is attached to a server, VirtError.
     """
     with compute.engine.begin() as conn:
         volume = checked(rows.get(conn, uuid(volume_id), lock=True), volume_id, project_id)
         if not volume.kept:
             raise Conflict(
                 f"Volume {volume.id} belongs to reservation {volume.pool}, which is not over: "
-                "it goes with its lease, and can be deleted once it is kept after that"
+                "it is deleted with its lease, or can be deleted afterwards if it is kept"
             )
         if volume.server_id is not None:
             raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id}: detach it first")
@@ -103,14 +103,14 @@ def delete(compute: Compute, volume_id: str, project_id: str | None) -> None:
 
 
 def checked(volume: Volume | None, volume_id: str, project_id: str | None) -> Volume:
-    """The volume, where there is one and it is the project's; else NotFound."""
+    """Return the volume if it exists and belongs to the project; else raise NotFound."""
     if volume is None or project_id not in (None, volume.project_id):
         raise NotFound(f"Volume {volume_id} could not be found.")
     return volume
 
 
 def uuid(text: str) -> str:
-    """An id from the wire; what is no UUID is nobody's id."""
+    """Return the id in a request as a UUID; NotFound for any other text."""
     try:
         return str(UUID(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""A cluster as its entry in nodes.yaml describes it: the members, and what the cluster does with their servers."""
+"""The specification of a cluster in nodes.yaml: its members, and its rules for their servers."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ CLUSTER = "cluster"
 """The driver of a node that is the sum of its members."""
 
 BALANCE_PERCENT = 25
-"""By so much may the shares of memory that members have promised differ before servers are moved."""
+"""Difference of the members' shares of allocated memory, in percent, from which servers are moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A member of a cluster.  Sizes: MB of memory, GB of disk; 0 for one that another compute service describes."""
+    """A member of a cluster. Sizes: MB of memory, GB of disk; 0 for one that another compute service describes."""
 
     name: str
     driver: str = "process"
@@ -19,11 +19,11 @@ class MemberSpec:
     memory_mb: int = 0
     local_gb: int = 0
     service: str | None = None
-    """The compute service whose node it is; None: that of the cluster."""
+    """The compute service of the node; None: that of the cluster."""
     maintenance: bool = False
-    """No servers are put on it, and those there move away."""
+    """No servers are placed on it, and its servers move away."""
     fence: tuple[str, ...] = ()
-    """The command that ends everything on it for certain, for a member of another service; empty: there is none."""
+    """The command that fences a member of another service; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

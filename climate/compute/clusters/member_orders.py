@@ -1,8 +1,7 @@
-"""The service of a member of a cluster: what it offers, and the orders of the cluster's service that it carries out.
+"""The service of a member of a cluster: its offer, and the orders of the cluster's service that it carries out.
 
-Orders are rows in the database; see climate.compute.clusters.remote_members for who
-writes them.  Paths in them go without the home of either service: the folders
-of images and volumes in both are the same ones.
+Orders are rows in the database, written by climate.compute.clusters.remote_members. Paths in them are relative to the
+home, because the services share the folders of images and volumes.
 """
 
 import os
@@ -28,7 +27,7 @@ from climate.connections import reading
 log = structlog.get_logger(__name__)
 
 MAKING = frozenset({"prepare", "run"})
-"""Verbs after which there is more of a server than before: only while its row says that it is on the cluster."""
+"""Verbs that create something of a server; allowed only while its row says that it is on the cluster."""
 
 Said = Mapping[str, Any]
 
@@ -44,11 +43,11 @@ _VERBS: Mapping[str, Callable[[VirtDriver, Guest, Said], object]] = {
     "snapshot": lambda driver, guest, said: driver.snapshot(guest, Path(said["target"])),
     "console": lambda driver, guest, said: driver.console(guest, said["lines"]),
 }
-"""The verbs that are asked of a guest; their answer, if they have one."""
+"""Verbs on a guest -> function, which returns the answer, if any."""
 
 
 def machine() -> str:
-    """Return what is equal for two services when each can find and end all processes of the other."""
+    """Return an id that is equal for two services if each can find and end all processes of the other."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     if not boot.exists():
         return ""
@@ -56,7 +55,7 @@ def machine() -> str:
 
 
 def report(compute: Compute) -> None:
-    """Offer the members of clusters that this service has; nothing is asked of the database when there are none.
+    """Report the cluster members of this service; skips the database if there are none.
 
     A member whose storage is gone is not offered: its cluster restarts its servers elsewhere, with their disks.
     """
@@ -77,7 +76,7 @@ def _offers(driver: ClusterDriver) -> list[tuple[str, MemberSpec]]:
 
 
 def carry_out(compute: Compute, order_id: str) -> None:
-    """Carry out an order to this service, and answer it; nothing when there is none, or it came too late."""
+    """Carry out an order to this service, and answer it; nothing if there is none, or it came too late."""
     with compute.engine.begin() as conn:
         order = rows.begin(conn, order_id, compute.service_host, compute.now(conn))
     if order is None:
@@ -98,18 +97,18 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
     if verb == "delete":
         return driver.delete(str(said["server_id"]))
     if verb not in _VERBS:
-        raise VirtError(f"a member of a cluster knows no order {verb!r}")
+        raise VirtError(f"a member of a cluster has no order {verb!r}")
     guest = rooted(guest_of(said["guest"]), compute.home)
     if verb in MAKING:
-        # Made here: it may hold keys, which no order may.
-        guest = replace(guest, config=config_drives.of_server(compute, _wanted(compute, guest, said)))
+        # Created here: it may hold keys, which no order may contain.
+        guest = replace(guest, config=config_drives.of_server(compute, _server_of(compute, guest, said)))
     if "target" in said:
         said = {**said, "target": str(compute.home / said["target"])}
     return _VERBS[verb](driver, guest, said)
 
 
-def _wanted(compute: Compute, guest: Guest, said: Said) -> Server:
-    """The server; VirtError when the server is not the cluster's any more: it was made on another node, or deleted."""
+def _server_of(compute: Compute, guest: Guest, said: Said) -> Server:
+    """Return the server; VirtError if it is on the cluster no more: it was moved to another node, or deleted."""
     with reading(compute.engine) as conn:
         server = servers.get(conn, guest.id)
     if server is None or (server.service_host, server.node) != (said["by"], said["cluster"]):
@@ -118,12 +117,12 @@ def _wanted(compute: Compute, guest: Guest, said: Said) -> Server:
 
 
 def told(guest: Guest, home: Path) -> Mapping[str, Any]:
-    """Return a guest for an order, its paths without the home of the service that writes it, and without its drive."""
+    """Return a guest as JSON for an order, with paths relative to the home of the writer, and without its drive."""
     return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}, again=None))
 
 
 def rooted(guest: Guest, home: Path) -> Guest:
-    """Return the guest of an order, its paths in the home of the service that reads it."""
+    """Return the guest of an order, with paths in the home of the reader."""
     return _moved(guest, lambda path: home / path)
 
 

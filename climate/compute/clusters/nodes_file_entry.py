@@ -1,4 +1,4 @@
-"""What an entry of nodes.yaml may say of a cluster and its members, checked key by key."""
+"""Validation of a cluster and its members in an entry of nodes.yaml, key by key."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _MOST = 2**31 - 1
 
 
 def cluster_of(entry: Mapping[str, Any]) -> ClusterSpec | None:
-    """Return the cluster that an entry describes, None when it describes a node; ValueError says what is wrong."""
+    """Return the cluster that an entry describes, None if it describes a node; ValueError says what is wrong."""
     if entry.get("driver") != CLUSTER:
         strange = [key for key in KEYS if entry.get(key) is not None]
         if strange:

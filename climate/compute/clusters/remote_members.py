@@ -1,7 +1,7 @@
 """Members of a cluster behind other compute services, as the cluster's own service sees them.
 
-Each verb is an order in the database: the poller rings the other service for it,
-and the answer is awaited.  An order that nobody has begun in time is taken back.
+Each verb is an order in the database: the poller wakes the other service, and the answer is awaited. An order that
+was not begun in time is withdrawn.
 """
 
 import math
@@ -30,10 +30,10 @@ from climate.compute.virt.live_migrator import LiveMigrator
 from climate.connections import reading
 
 FENCE_SECONDS = 60.0
-"""Longest time for the command that fences a member."""
+"""Timeout of the command that fences a member, in seconds."""
 
 STATES_SECONDS = 5.0
-"""So long a service is awaited that is asked what runs there: a round must not wait for one that is just failing."""
+"""Timeout in seconds for the list of states of a service, so that a failing one does not block a round."""
 
 LOOK_SECONDS = 0.05
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -46,17 +46,17 @@ class Elsewhere:
     engine: Engine
     home: Path
     service_host: str
-    """This service."""
+    """The host of this service."""
     ring: Callable[[], None]
-    """Has the pollers look for orders at once."""
+    """Wakes the pollers to look for orders."""
     down_seconds: float
-    """A service that was not heard of for so long has failed."""
+    """Seconds without a heartbeat after which a service has failed."""
     answer_seconds: float = 60.0
-    """So long an answer is awaited."""
+    """Timeout of an answer in seconds."""
     now: Callable[[Connection], datetime] = database_time
 
     def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
-        """Return a member as its service offers it; None while it was never offered to the cluster."""
+        """Return a member as its service offers it; None if it was never offered to the cluster."""
         with reading(self.engine) as conn:
             found = rows.offered(
                 conn, member.service or "", member.name, cluster.name, self.now(conn), self.down_seconds
@@ -67,9 +67,9 @@ class Elsewhere:
         return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), found.machine, found.up, found.disks)
 
     def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
-        """Have a service carry out an order, and return its answer, which is awaited for `most` seconds at most.
+        """Send an order to a service and return its answer, waiting for at most `most` seconds.
 
-        VirtError when it fails, or does not answer.
+        VirtError if it fails, or does not answer.
         """
         seconds = min(self.answer_seconds, most)
         with self.engine.begin() as conn:
@@ -102,7 +102,7 @@ class RemoteMember:
     spec: MemberSpec
     driver: VirtDriver
     kernel: str
-    """The machine that its service says it is on."""
+    """The machine that its service reports."""
     up: bool
     disks: str = ""
 
@@ -114,7 +114,7 @@ class RemoteMember:
         return None if self.up else "its compute service is down, or offers it no more"
 
     def fence(self, guest: Guest) -> None:
-        """End a server there: by the command of the entry, or as a process of this machine when it is on it."""
+        """Fence the member's guest: by the command of the entry, or as a process if it runs on this machine."""
         if self.spec.fence:
             _fence(self.spec.fence)
         elif self.kernel and self.kernel == member_orders.machine():
@@ -189,7 +189,7 @@ class RemoteDriver:
         return {server_id: State(state) for server_id, state in found.items()}
 
     def tidy(self) -> None:
-        """Its own service does it."""
+        """Do nothing: the member's own service does it."""
 
     def console(self, guest: Guest, lines: int | None) -> str:
         return str(self._ask("console", guest, lines=lines))
@@ -204,7 +204,7 @@ class RemoteDriver:
 
 
 def _fence(command: Sequence[str]) -> None:
-    """Run the command that fences a member; VirtError unless it says that it has."""
+    """Run the command that fences a member; VirtError unless it succeeds."""
     try:
         ran = subprocess.run(  # noqa: S603  (the operator's own command)
             list(command),
@@ -215,6 +215,6 @@ def _fence(command: Sequence[str]) -> None:
             env={"PATH": _PATH},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise VirtError(f"the command that fences a member came to nothing: {error}") from error
+        raise VirtError(f"the command that fences a member cannot be run: {error}") from error
     if ran.returncode:
         raise VirtError(f"the command that fences a member failed with status {ran.returncode}")

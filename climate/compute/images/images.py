@@ -1,4 +1,4 @@
-"""Images: snapshots of servers, and contents that were uploaded."""
+"""Images: snapshots of servers, and uploaded contents."""
 
 import errno
 import hashlib
@@ -25,13 +25,13 @@ _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
 
 _OWN = frozenset({"occasion"})
-"""Properties of a snapshot that say when it was made, and are not those of a snapshot of its server."""
+"""Properties that identify one snapshot, and are not passed on to snapshots of its servers."""
 
 
 def check_words(conn: Connection, image: Image) -> None:
-    """Return when everybody knows the architecture, hypervisor and mode that an image asks for (cloud.md C.4).
+    """Check that the architecture, hypervisor and mode that an image requires are known, or offered by a node.
 
-    BadRequest for a word that is neither a known one nor what a node offers.
+    Raises BadRequest for an unknown word.
     """
     for what, names, known in KINDS:
         for name in names:
@@ -49,11 +49,10 @@ def begin(
     occasion: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Image:
-    """The row of a snapshot whose content is still to come; a server has one of a name for each `occasion`.
+    """Create the row of a snapshot whose content follows; a server has one of a name for each `occasion`.
 
-    It is being saved from the beginning, so that nobody uploads another content to it.
-    It has the properties and least sizes of the image that the server was made from, those in
-    `metadata`, and says where it comes from.
+    Its status is `saving` from the beginning, so that nobody uploads another content to it. It has the properties and
+    minimum sizes of the image of the server, the properties in `metadata`, and records its origin.
     """
     once = {} if occasion is None else {"occasion": occasion}
     base = images.get(conn, server.image_id) if server.image_id else None
@@ -84,9 +83,9 @@ def begin(
 
 
 def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, occasion: str | None) -> Image:
-    """An image with the content of the one that a server is shelved in, which goes when the server does.
+    """Create an image with the content of the one that a server is shelved in, which is deleted with the server.
 
-    Conflict when that one is gone.
+    Conflict if that one is gone.
     """
     kept = shelved(conn, compute, server)
     made = begin(conn, server, name, occasion)
@@ -98,7 +97,7 @@ def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, oc
 
 
 def shelved(conn: Connection, compute: Compute, server: Server) -> Image:
-    """The image that a server is shelved in, locked.  Conflict when it is gone."""
+    """Return the image that a server is shelved in, locked. Conflict if it is gone."""
     kept = images.get(conn, server.shelved_image or "", lock=True)
     if kept is None or not place(compute, kept.id).exists():
         raise Conflict(f"The image that instance {server.id} is shelved in is gone.")
@@ -106,21 +105,21 @@ def shelved(conn: Connection, compute: Compute, server: Server) -> Image:
 
 
 def check_unused(conn: Connection, image_id: str) -> None:
-    """Return when nothing is lost with an image, whose row is locked; Conflict when it is all there is of a server."""
+    """Check that no server is shelved in an image, whose row is locked; else raise Conflict."""
     server_id = images.shelved_in(conn, image_id)
     if server_id is not None:
         raise Conflict(f"Image {image_id} cannot be deleted: instance {server_id} is shelved in it.")
 
 
 def give_up(conn: Connection, image_id: str, now: datetime) -> None:
-    """Record that the content of a snapshot will never come."""
+    """Record that the content of a snapshot will never arrive."""
     images.settle(conn, image_id, KILLED, now)
 
 
 def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
-    """Fill the image of a snapshot; nothing happens when it is filled already, was given up, or is gone.
+    """Save the image of a snapshot; nothing happens if it is saved already, failed, or deleted.
 
-    Raises VirtError when that fails, and what `check` raises when the snapshot is another's work by then.
+    Raises VirtError if that fails, and the error of `check` if the task was claimed by another worker.
     """
     if _status(compute, image_id) != SAVING:
         return
@@ -136,9 +135,9 @@ def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
 
 
 def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
-    """Put a copy of a guest's disk beside the images, under a name of its own; it replaces an earlier one.
+    """Copy a guest's disk into the folder of images under a name of its own; it replaces an earlier copy.
 
-    Raises VirtError when that fails, and what `check` raises when the task is another's by then.
+    Raises VirtError if that fails, and the error of `check` if the task was claimed by another worker.
     """
     target = place(compute, name)
     draft = _draft(target)
@@ -159,19 +158,19 @@ def _check_disk(compute: Compute, folder: Path) -> None:
 
 
 def is_made(compute: Compute, image_id: str) -> bool:
-    """Whether the content of an image is there."""
+    """Return whether the content of an image exists."""
     return _status(compute, image_id) == ACTIVE
 
 
 def drop(conn: Connection, image_id: str) -> None:
-    """Take an image out of the registry; its content is for `forget` once that is committed."""
+    """Delete an image from the registry; call `forget` for its content after the commit."""
     images.delete(conn, image_id)
 
 
 def forget(compute: Compute, image_id: str) -> None:
-    """Delete the content of an image that is in the registry no more.
+    """Delete the content of an image that was deleted from the registry.
 
-    It stays while a RESERVED server is made from it; then `leftovers.sweep` deletes it.
+    It stays while a RESERVED server needs it; then `orphan_files.sweep` deletes it.
     """
     with reading(compute.engine) as conn:
         needed = images.needed(conn, [image_id])
@@ -180,17 +179,17 @@ def forget(compute: Compute, image_id: str) -> None:
 
 
 def place(compute: Compute, image_id: str) -> Path:
-    """The file of an image's content; its folder is there afterwards."""
+    """Return the file of an image's content; creates its folder."""
     compute.images.mkdir(mode=0o700, parents=True, exist_ok=True)
     return compute.images / image_id
 
 
 def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
-    """Fill a queued image, once and for all; `size`: how many bytes are announced, 0 where that is not known.
+    """Store the content of a queued image, once; `size`: announced number of bytes, 0 if unknown.
 
-    The image is `saving` before the first block is read, so that there is one upload of it at a time, and `queued`
-    again when the upload breaks off.  Raises Conflict for an image that is not queued, or was deleted meanwhile,
-    NoImageRoom when it is too much for the project or for the disk, BadRequest when not all of it has come.
+    The image is `saving` before the first block is read, so that one upload runs at a time, and `queued` again if the
+    upload breaks off. Raises Conflict for an image that is not queued, or was deleted meanwhile, NoImageRoom if it is
+    too large for the project or the disk, BadRequest if bytes are missing.
     """
     project_id = _take_up(compute, image_id, size)
     draft = _draft(place(compute, image_id))
@@ -200,7 +199,7 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
             for block in quota.checked(compute.image_limits, draft.parent, blocks):
                 file.write(block)
         measured = measure(draft)
-        # The server ends the body of a client that hangs up like any other.
+        # The web server ends the body normally if the client disconnects, so compare the size.
         if size and measured.size != size:
             raise BadRequest(f"Only {measured.size} of {size} bytes of image {image_id} have come.")
 
@@ -220,7 +219,7 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
 
 
 def _take_up(compute: Compute, image_id: str, size: int) -> str | None:
-    """Begin an upload; the project whose image it is."""
+    """Begin an upload; return the project that owns the image."""
     with compute.engine.begin() as conn:
         image = images.get(conn, image_id)
         if image is not None:
@@ -239,9 +238,9 @@ def _publish(
     content: Content,
     check: Callable[[Connection], None] = lambda conn: None,
 ) -> bool:
-    """Make a draft the content of an image that has none; False when it has one, was given up, or is gone.
+    """Publish a draft as the content of an image without one; False if it has one, failed, or is deleted.
 
-    The row is locked while the file is put in its place: the content of an ACTIVE image never changes.
+    The row is locked while the file is renamed: the content of an ACTIVE image never changes.
     """
     with compute.engine.begin() as conn:
         check(conn)
@@ -258,18 +257,18 @@ def _status(compute: Compute, image_id: str) -> str | None:
 
 
 def _draft(target: Path) -> Path:
-    """A name of its own beside the target: somebody else may be at the same image."""
+    """Return a unique name beside the target, because uploads may run concurrently."""
     return target.with_name(f"{target.name}.{uuid4().hex}.new")
 
 
 def _format(path: Path) -> str:
-    """How the disk in a snapshot is written down: what it says itself, and not what the driver is called."""
+    """Return the disk format of a snapshot, read from the file and not from the driver."""
     with path.open("rb") as file:
         return "qcow2" if file.read(len(_QCOW2)) == _QCOW2 else "raw"
 
 
 def measure(path: Path) -> Content:
-    """The size and the SHA-512 of a file."""
+    """Return the size and the SHA-512 of a file."""
     digest, size = hashlib.sha512(), 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

@@ -1,4 +1,4 @@
-"""What workers and uploads that died have left in the folder of images: swept away by the service's round."""
+"""Orphaned files in the folder of images, left by workers and uploads that died; deleted periodically."""
 
 from collections.abc import Set
 from contextlib import suppress
@@ -15,15 +15,15 @@ from climate.compute.store.servers import state_audit
 from climate.connections import reading
 
 OLD_SECONDS = 86_400
-"""Nobody works any more on what has not been written to for so long."""
+"""Age in seconds after which an unchanged file is an orphan."""
 
 log = structlog.get_logger(__name__)
 
 
 def sweep(compute: Compute) -> None:
-    """Delete old drafts, and contents that neither the registry nor a RESERVED server needs; give up old uploads.
+    """Delete old drafts, and contents that neither the registry nor a RESERVED server needs; fail old uploads.
 
-    Nothing of another cloud's is touched.
+    Files of another cloud are not touched.
     """
     with reading(compute.engine) as conn:
         now = compute.now(conn)
@@ -38,16 +38,16 @@ def sweep(compute: Compute) -> None:
         return
     for path in left:
         path.unlink(missing_ok=True)
-        log.info("what was left of an image is gone", file=path.name)
+        log.info("orphaned image file deleted", file=path.name)
     _give_up(compute, abandoned - {path.name.partition(".")[0] for path in written.keys() - set(old)}, now)
 
 
 def _give_up(compute: Compute, image_ids: Set[str], now: datetime) -> None:
-    """Record that nobody fills these images any more: whoever was at it died without a word."""
+    """Record that the uploads of these images have failed: their processes died."""
     with compute.engine.begin() as conn:
         for image_id in image_ids:
             rows.settle(conn, image_id, KILLED, now)
-            log.info("an upload was given up", image=image_id)
+            log.info("abandoned image upload failed", image=image_id)
 
 
 def _contents(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Room for images: what each project may have, and what the disk of all has to keep free."""
+"""Limits of images: per project, and the free space to keep on their disk."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,12 @@ FULL = "There is not enough room on the disk of images: an operator has to make 
 
 _MB = 1 << 20
 _LOOK_BYTES = 8 * _MB
-"""An upload looks at the disk again after so many bytes."""
+"""Bytes between two checks of the disk during an upload."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """What a project may have of images (-1: as much as it likes), and the MB that stay free on their disk."""
+    """The limits of a project's images (-1: unlimited), and the MB to keep free on their disk."""
 
     count: int = -1
     size_mb: int = -1
@@ -28,9 +28,9 @@ class ImageLimits:
 
 
 def check_count(conn: Connection, limits: ImageLimits, project_id: str | None, *, lock: bool = True) -> None:
-    """Return when a project may have one more image; NoImageRoom when it may not.
+    """Check that a project may have one more image; else raise NoImageRoom.
 
-    `lock`: one request of a project at a time gets past here until its transaction ends.
+    `lock`: serialize the requests of a project until its transaction ends.
     """
     if project_id is None or limits.count < 0:
         return
@@ -44,7 +44,7 @@ def check_count(conn: Connection, limits: ImageLimits, project_id: str | None, *
 
 
 def check_size(conn: Connection, limits: ImageLimits, project_id: str | None, size: int, *, lock: bool = True) -> None:
-    """Return when so many more bytes fit into what a project may have; NoImageRoom when they do not."""
+    """Check that so many more bytes are within the limit of a project; else raise NoImageRoom."""
     if project_id is None or limits.size_mb < 0:
         return
     if lock:
@@ -58,14 +58,14 @@ def check_size(conn: Connection, limits: ImageLimits, project_id: str | None, si
 
 
 def check_disk(limits: ImageLimits, folder: Path, size: int = 0) -> None:
-    """Return when the disk has room for so many more bytes; NoImageRoom when too little would stay free."""
+    """Check that the disk has space for so many more bytes; NoImageRoom if too little would stay free."""
     disk = os.statvfs(folder)
     if disk.f_bavail * disk.f_frsize - size < limits.free_mb * _MB:
         raise NoImageRoom(FULL)
 
 
 def checked(limits: ImageLimits, folder: Path, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The blocks of an upload, for as long as the disk has room for them; NoImageRoom when it has no more."""
+    """Yield the blocks of an upload while the disk has space for them; else raise NoImageRoom."""
     since = 0
     for block in blocks:
         since += len(block)
@@ -76,5 +76,5 @@ def checked(limits: ImageLimits, folder: Path, blocks: Iterable[bytes]) -> Itera
 
 
 def used(conn: Connection, project_id: str) -> Used:
-    """What a project has of images: how many, their bytes, and how many are being filled."""
+    """Return the usage of images by a project: their number, bytes, and uploads in progress."""
     return images.used(conn, project_id)

@@ -16,9 +16,9 @@ from climate.connections import reading
 
 
 def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[Image]:
-    """Return the images that a query wants.
+    """Return the images that match a query.
 
-    Raises NotFound when its marker is no image that the project sees.  None: any project's.
+    Raises NotFound if its marker is no image visible to the project. None: any project's.
     """
     with reading(compute.engine) as conn:
         if query.marker is not None and not _is_seen(rows.get(conn, query.marker), project_id):
@@ -27,7 +27,7 @@ def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[
 
 
 def get(compute: Compute, image_id: str, project_id: str | None) -> Image:
-    """Return an image by its id; NotFound, also where the project does not see it.  None: any project's."""
+    """Return an image by its id; NotFound, also if it is not visible to the project. None: any project's."""
     with reading(compute.engine) as conn:
         found = rows.get(conn, image_id)
     if found is None or not _is_seen(found, project_id):
@@ -36,7 +36,7 @@ def get(compute: Compute, image_id: str, project_id: str | None) -> Image:
 
 
 def check_bootable(compute: Compute, image_id: str, project_id: str | None) -> None:
-    """Return when a project sees an image and its content is there; BadRequest when not.  None: any project's."""
+    """Check that an image is visible to a project and has its content; else BadRequest. None: any project's."""
     with reading(compute.engine) as conn:
         found = rows.get(conn, image_id)
     if found is None or not _is_seen(found, project_id):
@@ -46,22 +46,22 @@ def check_bootable(compute: Compute, image_id: str, project_id: str | None) -> N
 
 
 def id_of(compute: Compute, name: str, project_id: str) -> str:
-    """Return the id of the image of a name; BadRequest unless the project sees exactly one."""
+    """Return the id of the image of a name; BadRequest unless exactly one is visible to the project."""
     with reading(compute.engine) as conn:
         return request_spec.image_named(conn, name, project_id)
 
 
 def used(compute: Compute, project_id: str) -> Used:
-    """Return what a project has of images."""
+    """Return the usage of images by a project."""
     with reading(compute.engine) as conn:
         return quota.used(conn, project_id)
 
 
 def register(compute: Compute, image: Image) -> Image:
-    """Register an image, whose content comes later.
+    """Register an image, whose content is uploaded later.
 
-    Raises BadRequest for properties that name an unknown architecture or hypervisor,
-    NoImageRoom for one too many, Conflict for an id that was ever used.
+    Raises BadRequest for properties that name an unknown architecture or hypervisor, NoImageRoom for one too many,
+    Conflict for an id that was ever used.
     """
     with compute.engine.begin() as conn:
         images.check_words(conn, image)
@@ -73,9 +73,9 @@ def register(compute: Compute, image: Image) -> Image:
 
 
 def change(compute: Compute, image_id: str, changed: Callable[[Image], Image]) -> None:
-    """Store what `changed` makes of an image, which nobody else changes meanwhile.
+    """Store the result of `changed` for an image whose row is locked.
 
-    Raises NotFound, BadRequest as `register` does, and what `changed` raises.
+    Raises NotFound, BadRequest as `register` does, and the errors of `changed`.
     """
     with compute.engine.begin() as conn:
         image = changed(_locked(conn, image_id))
@@ -84,7 +84,7 @@ def change(compute: Compute, image_id: str, changed: Callable[[Image], Image]) -
 
 
 def change_tags(compute: Compute, image_id: str, changed: Callable[[Image], Image]) -> None:
-    """Store what `changed` makes of the tags of an image; NotFound, and what `changed` raises."""
+    """Store the result of `changed` for the tags of an image; NotFound, and the errors of `changed`."""
     with compute.engine.begin() as conn:
         rows.edit(conn, changed(_locked(conn, image_id)), compute.now(conn))
 
@@ -102,7 +102,7 @@ def delete_tag(compute: Compute, image_id: str, tag: str) -> None:
 def delete(compute: Compute, image_id: str) -> None:
     """Delete an image and its content.
 
-    Raises NotFound, Forbidden when it is protected, Conflict when a server is shelved in it.
+    Raises NotFound, Forbidden if it is protected, Conflict if a server is shelved in it.
     """
     with compute.engine.begin() as conn:
         if _locked(conn, image_id).protected:

@@ -1,7 +1,6 @@
-"""Network namespaces: made, entered and dropped without any helper process.
+"""Network namespaces: created, entered and deleted without a helper process.
 
-Only a thread that ends soon ever enters one: a thread that went back to a pool
-would do the next piece of work in the wrong network.
+Only a short-lived thread enters one: a thread that returned to a pool would run its next work in the wrong network.
 """
 
 import ctypes
@@ -25,9 +24,9 @@ T = TypeVar("T")
 
 
 def inside(name: str | None, work: Callable[[], T]) -> T:
-    """What `work` answers, done by a short thread in the namespace of that name; None: in this one.
+    """Return the result of `work`, run by a short-lived thread in that namespace; None: in the current one.
 
-    Programs that `work` starts are in that namespace too.  FileNotFoundError when there is none of the name.
+    Programs that `work` starts are in that namespace too. FileNotFoundError if the namespace does not exist.
     """
     if name is None:
         return work()
@@ -39,12 +38,12 @@ def inside(name: str | None, work: Callable[[], T]) -> T:
 
 
 def apart(work: Callable[[], T]) -> T:
-    """What `work` answers, done by a short thread in a new namespace that ends with it."""
+    """Return the result of `work`, run by a short-lived thread in a new namespace that ends with it."""
     return _in_thread(lambda: _alone(work))
 
 
 def make(name: str) -> None:
-    """Make a namespace with its loopback up; nothing when it is there."""
+    """Create a namespace with its loopback up; nothing if it exists."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / name
     if exists(name):
@@ -54,7 +53,7 @@ def make(name: str) -> None:
 
 
 def exists(name: str) -> bool:
-    """Whether there is a namespace of that name; a file that none is mounted on is not one."""
+    """Return whether the namespace exists; a file without a mount is not one."""
     path = FOLDER / name
     with suppress(OSError):
         return path.stat().st_dev != FOLDER.stat().st_dev
@@ -62,7 +61,7 @@ def exists(name: str) -> bool:
 
 
 def drop(name: str) -> None:
-    """Let go of a namespace: it is gone when no process is in it any more."""
+    """Delete the name of a namespace, which ends with the last process in it."""
     path = FOLDER / name
     if exists(name):
         _check(_libc().umount2(os.fsencode(path), _MNT_DETACH), path)
@@ -70,7 +69,7 @@ def drop(name: str) -> None:
 
 
 def names() -> list[str]:
-    """All that there are."""
+    """Return the names of all namespaces."""
     return sorted(entry.name for entry in FOLDER.iterdir() if exists(entry.name)) if FOLDER.is_dir() else []
 
 

@@ -1,4 +1,4 @@
-"""Telling processes apart: a number is used again, a number with a start time is not."""
+"""Process identity: a process id is reused, a process id with a start time is not."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _GONE = frozenset("ZX")
 _STEP_SECONDS = 0.005
 
 STOPPED = frozenset("Tt")
-"""The kernel's letters for a process that was stopped."""
+"""The kernel's letters for a stopped process."""
 
 _PARENT, _SESSION = 1, 3
 _ORDINARY = (
@@ -33,7 +33,7 @@ _ORDINARY = (
 
 @dataclass(frozen=True, slots=True)
 class Pid:
-    """A process, known for certain."""
+    """A process, identified by its number and start time."""
 
     number: int
     started: str
@@ -43,7 +43,7 @@ class Pid:
 
 
 def read(path: Path) -> Pid | None:
-    """The process that a pid file names; None when there is no such file or it is damaged."""
+    """Return the process that a pid file names; None if there is no such file or it is damaged."""
     try:
         return parsed(path.read_text(encoding="ascii"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -51,7 +51,7 @@ def read(path: Path) -> Pid | None:
 
 
 def parsed(text: str) -> Pid | None:
-    """The process that was written as a text; None when that is damaged."""
+    """Return the process of a serialised text; None if the text is damaged."""
     try:
         number, started = text.split(maxsplit=1)
         return Pid(int(number), started.strip())
@@ -60,20 +60,20 @@ def parsed(text: str) -> Pid | None:
 
 
 def write(path: Path, pid: Pid) -> None:
-    """Write a pid file in one step."""
+    """Write a pid file atomically."""
     draft = path.with_suffix(".new")
     draft.write_text(f"{pid}\n", encoding="ascii")
     draft.replace(path)
 
 
 def of(number: int) -> Pid | None:
-    """The live process of that number."""
+    """Return the live process of that number."""
     found = _stat(number)
     return Pid(number, found[1]) if found and found[0] not in _GONE else None
 
 
 def state(pid: Pid | None) -> str | None:
-    """The kernel's letter for what the process does; None when it is gone."""
+    """Return the kernel's letter for the state of the process; None if it has ended."""
     found = _stat(pid.number) if pid else None
     if pid is None or found is None or found[1] != pid.started or found[0] in _GONE:
         return None
@@ -81,16 +81,16 @@ def state(pid: Pid | None) -> str | None:
 
 
 def carrying(marks: Mapping[str, str]) -> Iterator[Pid]:
-    """The live processes that have all of these variables in their environment."""
+    """Yield the live processes that have all of these variables in their environment."""
     wanted = {f"{variable}={value}".encode() for variable, value in marks.items()}
     bearers = (folder for folder in _PROC.glob("[0-9]*") if wanted.issubset(_environment(folder)))
     return (pid for folder in bearers if (pid := of(int(folder.name))))
 
 
 def spawn(argv: list[str], env: Mapping[str, str], source: int, log: int, passed: Sequence[int] = ()) -> int:
-    """Start a program in a session of its own; its process number.
+    """Start a program in a session of its own; return its process number.
 
-    It reads `source`, writes to `log`, keeps the files of `passed` under their numbers and has no others.
+    It reads `source`, writes to `log`, and inherits only the files of `passed`, under their numbers.
     """
     reap_ended()
     kept = [(os.POSIX_SPAWN_DUP2, number, number) for number in passed]
@@ -113,7 +113,7 @@ def spawn(argv: list[str], env: Mapping[str, str], source: int, log: int, passed
 
 
 def _inheritable() -> Iterator[int]:
-    """Files that a child would get besides its standard ones: this process has got them itself, from anybody."""
+    """Yield the files, besides the standard ones, that a child would inherit because this process inherited them."""
     for number in (int(name) for name in os.listdir("/dev/fd")):
         with contextlib.suppress(OSError):
             if number > 2 and os.get_inheritable(number):
@@ -121,7 +121,7 @@ def _inheritable() -> Iterator[int]:
 
 
 def _environment(folder: Path) -> list[bytes]:
-    """What a process was started with; nothing when it is gone or another user's."""
+    """Return the environment of a process; empty if it has ended or belongs to another user."""
     try:
         return (folder / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -129,21 +129,21 @@ def _environment(folder: Path) -> list[bytes]:
 
 
 def send(pid: Pid, number: signal.Signals) -> None:
-    """Send a signal to the process, and to all of its group when it leads one; nothing when it is gone."""
+    """Send a signal to the process, and to its group if it leads one; nothing if it has ended."""
     if state(pid) is not None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid.number, number) if os.getpgid(pid.number) == pid.number else os.kill(pid.number, number)
 
 
 def send_one(pid: Pid, number: signal.Signals) -> None:
-    """Send a signal to the process alone; nothing when it is gone."""
+    """Send a signal to the process alone; nothing if it has ended."""
     if state(pid) is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid.number, number)
 
 
 def behind(first: Pid) -> Iterator[Pid]:
-    """The processes that share the process numbers of `first`: all that it has made, whatever became of them."""
+    """Yield the processes in the pid namespace of `first`: all its descendants, even orphaned ones."""
     wanted = _numbering(first.number)
     return (pid for number in _numbers() if wanted and _numbering(number) == wanted and (pid := of(number)))
 
@@ -156,9 +156,9 @@ def _numbering(number: int) -> str | None:
 
 
 def wait_gone(pid: Pid, seconds: float) -> bool:
-    """Wait until the process has ended with all of its threads; False when it still lives after so many seconds.
+    """Wait until the process has ended with all of its threads; False if it still lives after so many seconds.
 
-    The last of its threads may have its files open, and locked, when the first has ended.
+    The last of its threads may have its files open, and locked, after the first has ended.
     """
     found = _stat(pid.number)
     if found is not None and found[1] == pid.started:
@@ -168,7 +168,7 @@ def wait_gone(pid: Pid, seconds: float) -> bool:
 
 
 def wait_stopped(pid: Pid, stopped: bool, seconds: float) -> bool:
-    """Wait until the process is stopped, or not any more; False when that took too long or it has ended."""
+    """Wait until the process is stopped, or continued; False on a timeout or if it has ended."""
     deadline = time.monotonic() + seconds
     while (letter := state(pid)) is not None and (letter in STOPPED) is not stopped:
         if time.monotonic() >= deadline:
@@ -178,23 +178,23 @@ def wait_stopped(pid: Pid, stopped: bool, seconds: float) -> bool:
 
 
 def reap(pid: Pid) -> None:
-    """Clear away the remains of an ended process, when it was a child of this one."""
+    """Reap an ended process if it was a child of this one."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid.number, os.WNOHANG)
 
 
 def reap_ended() -> None:
-    """Clear away the ended children of this process that led sessions: guests, whoever has ended them."""
+    """Reap the ended children of this process that led sessions, which are guests."""
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and _leads(ended.si_pid):
             os.waitpid(ended.si_pid, os.WNOHANG)
-        if ended:  # somebody else's child, which hides those behind it
+        if ended:  # a child of another part, which hides those behind it
             for number in filter(_leads, _numbers()):
                 os.waitpid(number, os.WNOHANG)
 
 
 def _leads(number: int) -> bool:
-    """Whether a process is an ended child of this one that led a session."""
+    """Return whether a process is an ended child of this one that led a session."""
     found = _fields(number)
     return found is not None and (found[0], found[_PARENT], found[_SESSION]) == ("Z", str(os.getpid()), str(number))
 
@@ -227,9 +227,9 @@ def _stat(number: int) -> tuple[str, str] | None:
 
 
 def _fields(number: int) -> list[str] | None:
-    """What the kernel tells of a process, from its state on."""
+    """Return the kernel's fields of a process, from its state on."""
     try:
-        # The second field is the program's name in parentheses, and may hold anything.
+        # The second field is the program's name in parentheses, and may hold any character.
         return (_PROC / str(number) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None

@@ -1,4 +1,4 @@
-"""Tap devices: interfaces whose frames a program reads and writes, as a machine's network card does."""
+"""Tap devices: interfaces whose frames a program reads and writes, like a machine's network card."""
 
 import ctypes
 import fcntl
@@ -19,7 +19,7 @@ _PIDFD_GETFD = 438
 
 
 def make(name: str) -> None:
-    """Make a tap in the namespace of this thread that stays until it is deleted; nothing when it is there."""
+    """Create a persistent tap in the namespace of this thread; nothing if it exists."""
     handle = _attached(name)
     try:
         fcntl.ioctl(handle, _SET_PERSISTENT, 1)
@@ -28,19 +28,18 @@ def make(name: str) -> None:
 
 
 def open_tap(namespace: str | None, name: str) -> int:
-    """The file of a tap in a namespace: what is written there comes out of the interface, with a virtio header.
+    """Return an open file of a tap in a namespace; frames have a virtio header.
 
-    To be closed by who asked.  OSError when the tap is in use, or when there is none in a namespace where this
-    process may not make one.
+    The caller closes it. OSError if the tap is in use, or if it does not exist in a namespace where this process may
+    not create one.
     """
     return netns.inside(namespace, lambda: _attached(name))
 
 
 def shared(number: int, namespace: str | None, name: str) -> int | None:
-    """The file of a tap in a namespace that the process of that number has open; None where it has not.
+    """Return a copy of the file of a tap that the process of that number has open; None if it has none.
 
-    Both processes read from one queue then.  To be closed by who asked.  OSError
-    where this process may not look into the other.
+    Both processes read from one queue then. The caller closes it. OSError if this process may not inspect the other.
     """
     for there in _open_taps(number, name):
         handle = _duplicate(number, there)

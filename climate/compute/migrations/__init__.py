@@ -1,1 +1,1 @@
-"""Moves of servers between hosts: cold, live, evacuation."""
+"""Migrations of servers between hosts: cold, live, evacuation."""

@@ -1,8 +1,7 @@
-"""Cold migration: a server is asked onto another node, and is there to be confirmed or taken back.
+"""Cold migration: a server moves to another node, and is confirmed or reverted there.
 
-The destination is chosen by the scheduler, with the rules that hold for new
-servers.  Room is taken there at once, and held on the node that the server
-leaves until the migration is over: it can always go back.
+The scheduler chooses the destination by the rules for new servers. Capacity is claimed there at once, and held on the
+source until the migration is over, so that it can always be reverted.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.scheduler.placement_plan import Pick, Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.nodes import availability_zones
 from climate.compute.store.reservations import pools
 from climate.compute.store.servers import migrations as rows
@@ -33,20 +32,20 @@ from climate.compute.store.servers import servers
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is asked of a server that is to leave its node, and by whom."""
+    """A request to move a server from its node, and its requester."""
 
     server_id: str
     host: str | None
-    """A service host or a node that it is to go to; None: any."""
+    """The service host or node to move to; None: any."""
     project_id: str | None
     task: str
     type: str
     status: str
     by: By
     at_once: bool = False
-    """The server is on its new node from now on; its old one is down."""
+    """The server is on its new node at once, because its old one is down."""
     alone: bool = False
-    """Only while no other server is on its way from the node."""
+    """Refuse while another server is migrating from the node."""
 
 
 def migrate(
@@ -58,10 +57,10 @@ def migrate(
     by: By | None = None,
     alone: bool = False,
 ) -> None:
-    """Move a server to another node, `host` or any, and ring for it.
+    """Migrate a server to another node, `host` or any, and wake its service.
 
-    Raises NotFound, Conflict, Busy, BadRequest for a host that is not there, and
-    NoValidHost where there is none for it: then nothing has changed.
+    Raises NotFound, Conflict, Busy, BadRequest for an unknown host, and NoValidHost if no node fits; then nothing has
+    changed.
     """
     move = Move(server_id, host, project_id, MIGRATE, COLD, PRE_MIGRATING, by or {}, alone=alone)
     place(compute, move)
@@ -70,7 +69,7 @@ def migrate(
 
 
 def place(compute: Compute, move: Move) -> tuple[Pick, Migration]:
-    """Find a node for a server that is to leave its own, and write the migration down."""
+    """Choose a node for a server that leaves its own, and record the migration."""
     compute = compute.scheduling(AS_MIGRATED)
     trust = compute.attested(actions.get(compute, move.server_id, move.project_id).flavor)
     return claims.settle(compute, lambda attempt: _placed(compute, attempt, move, trust))
@@ -78,7 +77,7 @@ def place(compute: Compute, move: Move) -> tuple[Pick, Migration]:
 
 def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, str]) -> tuple[Pick, Migration]:
     conn = attempt.conn
-    # The group first: whoever drops a group locks it before its members.
+    # Lock the group first: deleting a group locks it before its members.
     group = _group(conn, compute, move.server_id)
     server = actions.locked(conn, move.server_id, move.project_id)
     actions.check_lock(server, move.project_id)
@@ -97,7 +96,7 @@ def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, 
     held = source if move.at_once else pick.node_id
     start = rows.Start(move.type, move.status, pick.node_id, held, move.by, before)
     migration = rows.begin(conn, server.id, start, now)
-    actions.record(conn, compute, server, Asked(move.task), move.by or None)
+    actions.record(conn, compute, server, TaskRequest(move.task), move.by or None)
     if move.at_once:
         rows.swap(conn, migration, pick.node_id, source, now)
     decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
@@ -105,10 +104,9 @@ def _placed(compute: Compute, attempt: Attempt, move: Move, trust: Mapping[str, 
 
 
 def spec_of(conn: Connection, server: Server, host: str | None) -> Spec:
-    """Where a server may go that is to leave its node: to hosts of its lease, of its zone, as for a new server.
+    """Return the request for a new node of a server: hosts of its lease and zone, as for a new server.
 
-    Where an administrator had forced it to when it was booted counts no more.
-    BadRequest for a host that is not there.
+    A host that an administrator forced at boot no longer counts. BadRequest for an unknown host.
     """
     spec = replacement(server, (server.node_id or 0,))
     return replace(
@@ -123,7 +121,7 @@ def spec_of(conn: Connection, server: Server, host: str | None) -> Spec:
 
 
 def _destination(conn: Connection, host: str | None) -> str | None:
-    """A service host is named as it is, a node after a colon."""
+    """Return the destination of a request: a service host by its name, a node after a colon."""
     if host is None:
         return None
     if availability_zones.has_node(conn, host, None):
@@ -134,7 +132,7 @@ def _destination(conn: Connection, host: str | None) -> str | None:
 
 
 def is_host(conn: Connection, host: str) -> bool:
-    """Whether this is the name of a service host or of a node."""
+    """Return whether a service host or a node has this name."""
     return availability_zones.has_node(conn, host, None) or availability_zones.has_node(conn, None, host)
 
 
@@ -147,13 +145,13 @@ def _group(conn: Connection, compute: Compute, server_id: str) -> Group | None:
 
 @dataclass(frozen=True, slots=True)
 class SameDriver:
-    """A scheduler that knows only the nodes whose drivers can use the disk of a server."""
+    """A scheduler restricted to nodes whose drivers can use the disk of a server."""
 
     schedule: Schedule
     others: frozenset[int]
 
     def __call__(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-        """Return the plan of the scheduler for the nodes that are left."""
+        """Return the plan of the scheduler for the remaining nodes."""
         if self.others:
             hosts = hosts.where(~np.isin(hosts.ids, list(self.others)))
         if not len(hosts):

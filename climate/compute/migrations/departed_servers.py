@@ -1,8 +1,7 @@
-"""What servers that have moved away left on the nodes of this service: cleared away, and the room given back.
+"""Removal of servers that have left the nodes of this service, and release of their capacity.
 
-The room is held by their migrations.  A guest that another service has by now is
-cleared away too where nothing says that it may come back: this machine was
-down while its servers were evacuated.
+Their migrations hold the capacity. A guest whose server another service has is removed too unless it may come back:
+this machine was down while its servers were evacuated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,15 +25,15 @@ from climate.connections import reading
 _AFTERWARDS: Mapping[str, str] = {CONFIRMING: CONFIRMED, DONE: COMPLETED}
 
 KEPT_SECONDS = 30 * 86_400
-"""Migrations of a server are listed for so long after it is gone."""
+"""Seconds for which the migrations of a deleted server are listed."""
 
 log = structlog.get_logger(__name__)
 
 
 def clear(compute: Compute, server_id: str | None = None) -> None:
-    """Clear away what a server, None: any, has left on the nodes of this service.
+    """Remove the guests that a server, None: any, has left on the nodes of this service.
 
-    Servers whose destination went down before they had arrived go on here.
+    Servers whose destination went down before they arrived continue here.
     """
     with reading(compute.engine) as conn:
         found = rows.held_by(conn, compute.service_host, (MIGRATE, LIVE_MIGRATE), server_id)
@@ -43,9 +42,9 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
         try:
             _clear(compute, migration)
         except VirtError as error:
-            log.error("what is left of a server stays", server=migration.server_id, reason=str(error))
+            log.error("remains of a server not deleted", server=migration.server_id, reason=str(error))
     if over:
-        with suppress(NetworkError, VirtError):  # the next round looks again
+        with suppress(NetworkError, VirtError):  # the next round retries
             vif_plugging.sweep(compute)
     if any(one.away for one in found):
         _take_back(compute)
@@ -53,13 +52,13 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
 
 
 def forget(compute: Compute) -> None:
-    """Drop old migrations of servers that are gone.  To be called now and then."""
+    """Delete old migrations of deleted servers. Called periodically."""
     with compute.engine.begin() as conn:
         rows.forget(conn, compute.now(conn), KEPT_SECONDS)
 
 
 def _clear(compute: Compute, migration: Migration) -> None:
-    """Leave nothing of a server that has moved away, while its row says that it stays away."""
+    """Remove the guest of a server that has moved away, while its row says that it stays away."""
     with compute.engine.begin() as conn:
         server = servers.get(conn, migration.server_id, lock=True)
         if server is not None and (server.migration_id == migration.id):
@@ -69,20 +68,20 @@ def _clear(compute: Compute, migration: Migration) -> None:
             volume_attachments.release(compute, migration.server_id)
         now = compute.now(conn)
         if not rows.free(conn, migration.id, now):
-            return  # another process was quicker
+            return  # another process was faster
         rows.set_status(conn, migration.id, _AFTERWARDS.get(migration.status, migration.status), now)
-    log.info("what was left of a server is gone", server=migration.server_id, migration=migration.id)
+    log.info("remains of a server deleted", server=migration.server_id, migration=migration.id)
 
 
 def _is_home(compute: Compute, server: Server | None) -> bool:
-    """Whether the disk of a server, wherever it runs, is in the home of this service."""
+    """Return whether the disk of a server, on whatever node, is in the home of this service."""
     return server is not None and server.service_host is not None and shared_home.has(compute, server.service_host)
 
 
 def end_strays(compute: Compute, known: Sequence[Whereabouts]) -> None:
-    """Clear away guests that this service's driver has found and that are other services' by now.
+    """Remove guests that this service's driver reports and that belong to other services now.
 
-    One that is being evacuated is only stopped: until that is done there is nothing else of it.
+    A guest that is being evacuated is only stopped, because it is the only copy until then.
     """
     for one in known:
         if one.host in (None, compute.service_host) or shared_home.has(compute, one.host or ""):
@@ -104,7 +103,7 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
         elif server.migration_id is None:
             compute.driver.delete(server.id)
             volume_attachments.release(compute, server.id)
-            log.info("a server that is elsewhere by now is gone", server=server.id)
+            log.info("guest of a departed server deleted", server=server.id)
 
 
 def _take_back(compute: Compute) -> None:

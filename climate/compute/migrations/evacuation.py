@@ -1,8 +1,7 @@
-"""Evacuation: a server whose host is down is made anew on another node.
+"""Evacuation: a server whose host is down is created again on another node.
 
-It keeps its id, its addresses and its volumes.  Its disk is made from its image
-again, unless the services share a home.  The host that was down clears away what
-it still has of the server when it comes back.
+It keeps its id, addresses and volumes. Its disk is created from its image again, unless the services share a home.
+When the failed host returns, it removes its copy of the server.
 """
 
 from climate.compute.context import Compute
@@ -19,18 +18,16 @@ from climate.compute.servers.actions import By
 def evacuate(
     compute: Compute, server_id: str, host: str | None = None, *, project_id: str | None = None, by: By | None = None
 ) -> None:
-    """Make a server anew on another node, `host` or any, and ring for it.
+    """Evacuate a server to another node, `host` or any, and wake its service.
 
-    Raises NotFound, Conflict, also while its host is up, Busy, BadRequest for a host
-    that is not there, and NoValidHost where there is none for it: then nothing has changed.
+    Raises NotFound, Conflict, also while its host is up, Busy, BadRequest for an unknown host, and NoValidHost if no
+    node fits; then nothing has changed.
     """
     server = actions.get(compute, server_id, project_id)
     if server.service_host is None:
         raise Conflict(f"Cannot 'evacuate' instance {server_id}: it is on no host")
     if any(service.up for service in services.listed(compute, server.service_host)):
-        raise Conflict(
-            f"Compute service of {server.service_host} is still in use: stop it first, or say that it is down."
-        )
+        raise Conflict(f"Compute service of {server.service_host} is still in use: stop it first, or force it down.")
     move = Move(server_id, host, project_id, EVACUATE, EVACUATION, PRE_MIGRATING, by or {}, at_once=True)
     pick, _ = cold_migration.place(compute, move)
     compute.cast(pick.service_host, server_id)

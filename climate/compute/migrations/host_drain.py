@@ -1,9 +1,8 @@
-"""Servers leave nodes that are to become empty: as the settings want it, or because somebody asks for one.
+"""Draining of nodes: servers leave nodes by the settings, or at the request of the engine.
 
-The settings move one server of a node at a time, shut down on the way, and none
-while another is on its way from the node, whoever asked for it.  Whoever
-asks for a server gets it moved while it runs where its driver can do that.  It is
-confirmed when it has arrived.  A server that can go nowhere stays.
+By the settings, one server of a node moves at a time, shut down on the way, and none while another migration from the
+node is in progress. A requested server is live-migrated if its driver supports that. It is confirmed on arrival. A
+server stays if no node fits.
 """
 
 from contextlib import suppress
@@ -22,20 +21,20 @@ from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.connections import reading
 
 POOLS = frozenset({"draining", "recycling", "maintenance"})
-"""Pools of hosts that wait for their servers to go."""
+"""Pools of hosts that are drained."""
 
 USER = "climate"
-"""Stands where the id of a user would: nobody asked for these migrations."""
+"""The user id of these migrations, which no user requested."""
 
 log = structlog.get_logger(__name__)
 
 
 def tend(compute: Compute) -> None:
-    """Move servers away from this service's nodes that are to become empty, and confirm those that have arrived."""
+    """Migrate servers from this service's nodes that are drained, and confirm those that have arrived."""
     with reading(compute.engine) as conn:
         arrived = rows.moved_by(conn, compute.service_host, USER)
     for server_id in arrived:
-        with suppress(Conflict, NotFound):  # its owner was quicker
+        with suppress(Conflict, NotFound):  # its owner confirmed or reverted it first
             resize.confirm(compute, server_id, by=_by())
     if not compute.leaving_pools:
         return
@@ -50,12 +49,11 @@ def tend(compute: Compute) -> None:
 
 
 def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool = False) -> None:
-    """Have a server leave a node; nothing to do where it is on another one, or on its way.
+    """Migrate a server from a node; nothing to do if it is on another node or on its way.
 
-    Raises NotFound, StaleToken, Conflict, BadRequest, Busy, with `alone` also while
-    another server is on its way from the node, and NoValidHost where there is no
-    other node for it: then nothing has changed.  Conflict also while a
-    user has still to confirm or revert a move of the server.
+    Raises NotFound, StaleToken, Conflict, BadRequest, Busy, with `alone` also while another server is migrating from
+    the node, and NoValidHost if no node fits; then nothing has changed. Conflict also while a user has to confirm or
+    revert a migration of the server.
     """
     server = actions.get(compute, server_id)
     if server.node != node or server.task in (MIGRATE, LIVE_MIGRATE):
@@ -72,7 +70,7 @@ def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool
 
 
 def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
-    """Have a server of a node whose service is down made anew on another one; nothing to do where it is elsewhere.
+    """Evacuate a server of a node whose service is down; nothing to do if it is elsewhere.
 
     Raises NotFound, StaleToken, Busy, Conflict, also while the service is up, and NoValidHost.
     """
@@ -84,7 +82,7 @@ def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
 
 
 def _confirm(compute: Compute, server: Server) -> None:
-    """Confirm a move that nobody asked for; Conflict for one that a user may still want to revert."""
+    """Confirm a migration that no user requested; Conflict for one that a user may still revert."""
     with reading(compute.engine) as conn:
         last = rows.get(conn, server.migration_id) if server.migration_id is not None else None
     if last is None or last.user_id != USER:
@@ -96,7 +94,7 @@ def _is_moved(compute: Compute, server_id: str) -> bool:
     try:
         cold_migration.migrate(compute, server_id, by=_by(), alone=True)
     except (BadRequest, Conflict) as reason:
-        log.warning("a server cannot be moved away", server=server_id, reason=str(reason)[:200])
+        log.warning("server not drained", server=server_id, reason=str(reason)[:200])
         return False
     return True
 

@@ -1,7 +1,7 @@
-"""Emptying a host: for each of its servers, whether it can go elsewhere, where to, and why not.
+"""Plan of a host's evacuation: for each server the action, the destination, or the reason why it stays.
 
-Nothing is changed by a plan.  The servers are placed one after the other, each on
-the room that those before it have left.
+A plan changes nothing. The servers are placed one after the other, each with the capacity that those before it have
+left.
 """
 
 from collections.abc import Iterator
@@ -29,19 +29,19 @@ from climate.connections import reading
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is to be done with a server of a host that is emptied."""
+    """The planned action for a server of a host to be emptied."""
 
     server: Server
     action: str
-    """`migrate`; `evacuate` where the host is down."""
+    """`migrate`; `evacuate` if the host is down."""
     node: str | None = None
-    """Where it can go; None: nowhere, and `reason` says why."""
+    """The destination; None: there is none, and `reason` says why."""
     service_host: str | None = None
     reason: str | None = None
 
 
 def plan(compute: Compute, host: str) -> list[Step]:
-    """Return the steps by which a node, or all nodes of a service host, would be emptied; NotFound."""
+    """Return the steps that would empty a node, or all nodes of a service host; NotFound."""
     compute = compute.scheduling(AS_MIGRATED)
     with reading(compute.engine) as conn:
         found = servers.on_node(conn, host) or servers.on_service(conn, host)
@@ -80,7 +80,7 @@ def _place(
     server: Server,
     where: tuple[Hosts, frozenset[int], dict[str, list[int]]],
 ) -> int:
-    """The row of the node that a server would go to, on which its room is taken from then on."""
+    """Return the row of a server's destination in the snapshot, and take the capacity there."""
     hosts, leaving, joined = where
     spec = cold_migration.spec_of(conn, server, None)
     group = _group(compute, conn, server, joined)

@@ -11,9 +11,9 @@ from climate.connections import reading
 
 
 def listed(compute: Compute, wanted: Mapping[str, Any], limit: int, after: str | None = None) -> list[Migration]:
-    """Return migrations that fit all of `wanted` (names of the store's CONDITIONS), the newest first.
+    """Return migrations that match all of `wanted` (names of the store's CONDITIONS), newest first.
 
-    `after`: the uuid of the last migration of the page before; NotFound when there is none of it.
+    `after`: the uuid of the last migration of the page before; NotFound if it does not exist.
     """
     with reading(compute.engine) as conn:
         if after is None:

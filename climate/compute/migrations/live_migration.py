@@ -1,12 +1,10 @@
-"""Live migration: what the services of source and destination do, one step each in turn.
+"""Live migration: the steps of the services of source and destination, in turn.
 
-The row of the server goes to and fro between the two nodes, as the work does: the source
-offers, the destination receives, the source sends, the destination keeps.  What
-is told to the other side is written into the details of the task before the row goes
-there.  A worker that dies between two steps is succeeded by one that finds all of it.
-
-Until the source has written down that it has sent the guest, that goes on there whatever
-fails; then it is the destination's.  A guest that is found to have ended is SHUTOFF, as any that ends by itself.
+The row of the server moves between the two nodes with the work: the source offers, the destination receives, the
+source sends, the destination takes over. Data for the other side is stored in the details of the task before the row
+moves there, so that a worker that dies between two steps has a successor. Until the source has recorded SENT, the
+guest goes on there whatever fails; then it belongs to the destination. A guest that ended meanwhile is SHUTOFF, like
+any that ends by itself.
 """
 
 import time
@@ -32,10 +30,10 @@ from climate.connections import reading
 from climate.sealed_secrets import Unreadable
 
 LOOK_SECONDS = 0.5
-"""Progress is written down, and orders are read, so often."""
+"""Interval in seconds at which progress is stored and orders are read."""
 
 OFFER, ARRANGEMENT, SENT, FAILED, ORDER, BLOCK = "offer", "arrangement", "sent", "failed", "order", "block"
-"""What the details of the task may say."""
+"""Keys in the details of the task."""
 
 _NETNS = "netns"
 
@@ -43,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 
 def migrate(work: Work) -> None:
-    """Do this node's next step of a live migration.  VirtError, Lost."""
+    """Do this node's next step of a live migration. Raises VirtError, Lost."""
     migration = transfer.needed(work)
     details = work.server.task_details
     if migration.is_at_destination(work.server.node_id):
@@ -58,38 +56,38 @@ def migrate(work: Work) -> None:
 
 
 def _offer(work: Work, migration: Migration) -> None:
-    _heed(work)
+    _check_not_aborted(work)
     transfer.tell(work.compute, migration, PREPARING)
     offer = _migrator(work.compute, work.server).offer(work.guest)
-    _note(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
+    _store_details(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
 
 def _receive(work: Work, migration: Migration) -> None:
-    _heed(work)
+    _check_not_aborted(work)
     transfer.check_volumes(work)
     migrator = _migrator(work.compute, work.server)
     work.check()
-    arrangement = migrator.receive(work.connected(), _told(work, OFFER))
+    arrangement = migrator.receive(work.connected(), _received(work, OFFER))
     wanted = work.server.task_details.get(BLOCK)
     if wanted is arrangement["shared"]:
         told = "is shared by both hosts: it cannot be copied" if wanted else "is not shared: it must be copied"
         raise VirtError(f"the disk of the server {told}; ask for block_migration auto")
-    _note(work, {ARRANGEMENT: {**arrangement, _NETNS: work.driver.host_netns(work.server.node or "")}})
+    _store_details(work, {ARRANGEMENT: {**arrangement, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
 
 def _send(work: Work, migration: Migration) -> None:
-    """Move the guest, and leave nothing of it here."""
+    """Move the guest, and remove its remains here."""
     migrator = _migrator(work.compute, work.server)
     if SENT not in work.server.task_details:
         transfer.tell(work.compute, migration, RUNNING)
         work.check()
         watcher = Watcher(work, migration)
-        sent = migrator.send(work.guest, _told(work, ARRANGEMENT), work.compute.live_limits, watcher)
-        if not _note(work, {SENT: sent}):
-            return  # the row stays on this node by now: what is here of the server is all that there is of it
+        sent = migrator.send(work.guest, _received(work, ARRANGEMENT), work.compute.live_limits, watcher)
+        if not _store_details(work, {SENT: sent}):
+            return  # the row stays on this node: what is left here is the only copy of the server
         watcher.write()
         transfer.tell(work.compute, migration, POST_MIGRATING)
-    # From here on the guest is the destination's: whatever fails here, it is not taken back.
+    # From here on the guest belongs to the destination: no failure here reverts that.
     with suppress(VirtError):
         migrator.clear(work.guest, work.server.task_details[ARRANGEMENT])
         if not _one_network(work.server):
@@ -99,16 +97,16 @@ def _send(work: Work, migration: Migration) -> None:
 def _keep(work: Work) -> None:
     work.check()
     try:
-        sent = _told(work, SENT)
-    except VirtError:  # a guest that has arrived is not given up for what it has printed
+        sent = _received(work, SENT)
+    except VirtError:  # a failure to move the console log does not fail the migration
         sent = {}
     _migrator(work.compute, work.server).keep(work.guest, sent)
-    with suppress(VirtError):  # the guest goes on: what it lacks the next round plugs in
+    with suppress(VirtError):  # the guest goes on; the next round plugs missing interfaces in
         work.connected()
 
 
 def _drop(compute: Compute, server: Server) -> None:
-    """Leave nothing of what waits for a guest on the node of the server, the destination."""
+    """Remove the waiting guest from the server's node, the destination."""
     _migrator(compute, server).drop(server.id, spare_disk=SENT in server.task_details)
     if not _one_network(server):
         vif_plugging.unplug(compute, server)
@@ -116,7 +114,7 @@ def _drop(compute: Compute, server: Server) -> None:
 
 @dataclass
 class Watcher:
-    """Writes down how far a live migration is, and answers what is ordered; Lost when the work is another's."""
+    """Stores the progress of a live migration, and returns pending orders; raises Lost if the claim is lost."""
 
     work: Work
     migration: Migration
@@ -125,7 +123,7 @@ class Watcher:
     figures: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, progress: Progress) -> Order:
-        """Return the order; the database is asked every LOOK_SECONDS."""
+        """Return the pending order; the database is read every LOOK_SECONDS."""
         self.figures |= _figures(progress)
         now = time.monotonic()
         if now - self.last < LOOK_SECONDS:
@@ -138,14 +136,14 @@ class Watcher:
         return self.order
 
     def write(self) -> None:
-        """Write down how far it is."""
+        """Store the progress."""
         compute = self.work.compute
         with compute.engine.begin() as conn:
             rows.set_progress(conn, self.migration.id, self.figures, compute.now(conn))
 
 
 def done(compute: Compute, server: Server, worker: str) -> bool:
-    """Go on after a step: hand the server to the other node, or end; False when something else is wanted by now."""
+    """Continue after a step: hand the server to the other node, or finish; False if another task was requested."""
     migration = transfer.current(compute, server)
     if migration is None:
         return _end(compute, server, worker, None)
@@ -159,7 +157,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
 
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
     """Record that a step has failed: the guest goes on at the source, unless it was sent already."""
-    log.error("a live migration has failed", server=server.id, migration=server.migration_id, reason=reason)
+    log.error("live migration failed", server=server.id, migration=server.migration_id, reason=reason)
     migration = transfer.current(compute, server)
     arrived = migration is not None and migration.is_at_destination(server.node_id)
     details = server.task_details
@@ -167,7 +165,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
         return transfer.hand_over(compute, server, worker, migration)
     if arrived and FAILED in details:
         with compute.engine.begin() as conn:
-            tasks.let_go(conn, server.id, worker, compute.now(conn))  # what waits there must not stay
+            tasks.let_go(conn, server.id, worker, compute.now(conn))  # the waiting guest must be removed
         return True
     with compute.engine.begin() as conn:
         now = compute.now(conn)
@@ -178,7 +176,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
         if migration is not None:
             rows.fail(conn, migration.id, reason, now)
     if migration is not None and not arrived and ARRANGEMENT in details:
-        return transfer.hand_over(compute, server, worker, migration)  # to be dropped there
+        return transfer.hand_over(compute, server, worker, migration)  # the destination removes it
     if arrived and SENT not in details:
         with suppress(VirtError):
             _drop(compute, server)
@@ -186,7 +184,7 @@ def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
 
 
 def _end(compute: Compute, server: Server, worker: str, migration: Migration | None) -> bool:
-    """Finish the task, with the server on the node that has its guest and nothing held on the other."""
+    """Finish the task, with the server on the node that has its guest and no capacity held on the other."""
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
@@ -210,7 +208,7 @@ def _end(compute: Compute, server: Server, worker: str, migration: Migration | N
 
 
 def take_back(compute: Compute) -> None:
-    """Have servers go on here that wait for a destination whose service is down, before they were sent."""
+    """Continue servers here that were not sent yet and whose destination's service is down."""
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         found = rows.stranded(conn, compute.service_host, LIVE_MIGRATE, now, compute.down_seconds)
@@ -230,7 +228,7 @@ def take_back(compute: Compute) -> None:
 
 
 def drop_strays(compute: Compute) -> None:
-    """Leave nothing of guests that wait here for a live migration that is over."""
+    """Remove guests that wait here for a live migration that is over."""
     for spec in compute.driver.nodes():
         migrator = compute.driver.live(spec.name) if spec.driver in LIVE_DRIVERS else None
         waiting = sorted(migrator.waiting()) if migrator is not None else []
@@ -241,9 +239,9 @@ def drop_strays(compute: Compute) -> None:
             own = live_migration_steps.at_home(conn, waiting, compute.service_host)
         for server_id in set(waiting) - kept:
             with suppress(VirtError):
-                # Of one that was to be taken over here, and could not be, there is no other disk.
+                # The disk here is the only copy if the destination failed while taking over.
                 migrator.drop(server_id, spare_disk=server_id in own)
-                log.info("a guest that nobody sends any more is gone", server=server_id)
+                log.info("orphaned guest of a live migration deleted", server=server_id)
 
 
 def _migrator(compute: Compute, server: Server) -> LiveMigrator:
@@ -253,14 +251,14 @@ def _migrator(compute: Compute, server: Server) -> LiveMigrator:
     return found
 
 
-def _heed(work: Work) -> None:
-    """Return unless the migration was aborted before it has begun."""
+def _check_not_aborted(work: Work) -> None:
+    """Check that the migration was not aborted before it began."""
     if work.server.task_details.get(ORDER) == Order.ABORT.value:
         raise VirtError("it was aborted")
 
 
-def _note(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Write down what the other side is to know, with its secrets sealed; False when something else is wanted."""
+def _store_details(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Store data for the other side, with its secrets sealed; False if another task was requested."""
     vault = work.compute.vault
     sealed = {
         name: {**told, SECRETS: vault.seal(told[SECRETS])} if SECRETS in told else told
@@ -270,8 +268,8 @@ def _note(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
         return live_migration_steps.note(conn, work.server.id, sealed)
 
 
-def _told(work: Work, name: str) -> Mapping[str, Any]:
-    """What the other side has written down, with its secrets opened.  VirtError."""
+def _received(work: Work, name: str) -> Mapping[str, Any]:
+    """Return the data stored by the other side, with its secrets opened. Raises VirtError."""
     told: Mapping[str, Any] = work.server.task_details[name]
     if SECRETS not in told:
         return told
@@ -284,7 +282,7 @@ def _told(work: Work, name: str) -> Mapping[str, Any]:
 
 
 def _one_network(server: Server) -> bool:
-    """Whether both nodes are in one network namespace of the machine: then there is one interface for both."""
+    """Return whether both nodes share a network namespace, and so one interface."""
     offer, arrangement = server.task_details.get(OFFER), server.task_details.get(ARRANGEMENT)
     if offer is None or arrangement is None:
         return True
@@ -298,7 +296,7 @@ def _ordered(details: Mapping[str, Any] | None) -> Order:
 
 
 def _figures(progress: Progress) -> dict[str, int]:
-    """The figures of what is being moved: nothing is known of the rest."""
+    """Return the known figures of the transfer."""
     memory = {
         "memory_total_bytes": progress.memory_total,
         "memory_processed_bytes": progress.memory_processed,

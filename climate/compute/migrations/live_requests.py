@@ -1,4 +1,4 @@
-"""Live migration as administrators ask for it: begun, hurried or aborted."""
+"""Live migration as administrators request it: begin, force completion, abort."""
 
 from typing import Any
 
@@ -28,11 +28,11 @@ def live_migrate(
     by: By | None = None,
     alone: bool = False,
 ) -> None:
-    """Move a running or paused server to another node, `host` or any, and ring for it.
+    """Live-migrate a running or paused server to another node, `host` or any, and wake its service.
 
-    `block` is whether its disk is copied: True, False, or AUTO, which is as the
-    services' folders are.  Raises NotFound, Conflict, Busy, BadRequest for a host
-    that is not there or a driver that cannot, and NoValidHost: then nothing has changed.
+    `block` is whether its disk is copied: True, False, or AUTO, which copies it unless the services share their
+    folders. Raises NotFound, Conflict, Busy, BadRequest for an unknown host or an unsupported driver, and
+    NoValidHost; then nothing has changed.
     """
     server = actions.get(compute, server_id)
     may(server, LIVE_MIGRATE)
@@ -51,7 +51,7 @@ def live_migrate(
 
 
 def force_complete(compute: Compute, server_id: str, migration_id: int) -> None:
-    """Stop the guest until it is moved, so that it is moved soon.
+    """Pause the guest until its memory is transferred, so that the migration completes soon.
 
     Raises NotFound, Conflict unless the live migration is running.
     """
@@ -59,7 +59,7 @@ def force_complete(compute: Compute, server_id: str, migration_id: int) -> None:
 
 
 def abort(compute: Compute, server_id: str, migration_id: int, *, early: bool = True) -> None:
-    """Have the server stay where it is.
+    """Abort a live migration; the server stays on its node.
 
     Raises NotFound, Conflict unless the live migration is running, or with `early` is to begin.
     """
@@ -76,7 +76,7 @@ def _order(compute: Compute, server_id: str, migration_id: int, order: Order, al
         if not _is_under_way(server, migration) or migration.status not in allowed:
             raise Conflict(
                 f"Migration {migration_id} of instance {server.id} is {migration.status}: "
-                f"only one that is {' or '.join(sorted(allowed))} can be told to {order.value}."
+                f"only one that is {' or '.join(sorted(allowed))} allows {order.value}."
             )
         live_migration_steps.note(conn, server.id, {"order": order.value})
 

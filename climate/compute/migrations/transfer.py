@@ -1,12 +1,9 @@
-"""Servers between two nodes: what each of the nodes' services does, and what becomes of the server.
+"""Transfer of servers between two nodes: the steps of each node's service, and the changes of the rows.
 
-A server is on exactly one of the two nodes at any time, and only the service of
-that node works on it.  The other node keeps room for it, and its disk where
-that was not moved, until the migration is over.  A worker that dies between two
-steps loses nothing: its successor finds the server where it was, and begins anew.
-
-Between services that share no home the disk goes through the folder of images,
-in a file that no image has the name of.
+A server is on exactly one of the two nodes at any time, and only the service of that node works on it. The other node
+holds capacity for it, and its disk if that was not moved, until the migration is over. A worker that dies between two
+steps loses nothing: its successor starts again on the same node. Between services without a shared home, the disk is
+copied through the folder of images, in a file with a name that no image has.
 """
 
 from contextlib import suppress
@@ -57,7 +54,7 @@ HOLD_SECONDS = 8.0
 
 
 def current(compute: Compute, server: Server) -> Migration | None:
-    """The migration that a server is in; None: it is in none."""
+    """Return the migration of a server; None: it has none."""
     if server.migration_id is None:
         return None
     with reading(compute.engine) as conn:
@@ -65,7 +62,7 @@ def current(compute: Compute, server: Server) -> Migration | None:
 
 
 def migrate(work: Work) -> None:
-    """Do this node's part of a cold migration: leave it, or arrive at it.  VirtError."""
+    """Do this node's part of a cold migration: leave it, or arrive at it. Raises VirtError."""
     migration = needed(work)
     if migration.is_at_destination(work.server.node_id):
         tell(work.compute, migration, POST_MIGRATING)
@@ -76,7 +73,7 @@ def migrate(work: Work) -> None:
 
 
 def leave_again(work: Work) -> bool:
-    """Leave the destination of a migration that is taken back; False where the server is at its source again."""
+    """Leave the destination of a reverted migration; False if the server is at its source again."""
     migration = current(work.compute, work.server)
     if migration is None or not migration.is_at_destination(work.server.node_id):
         return False
@@ -92,7 +89,7 @@ def leave_again(work: Work) -> bool:
 
 
 def evacuate(work: Work) -> None:
-    """Make a server anew on this node, or start it from its disk where the homes are shared.  VirtError."""
+    """Create a server on this node again, or start it from its disk in a shared home. Raises VirtError."""
     migration = needed(work)
     check_volumes(work)
     work.check()
@@ -105,7 +102,7 @@ def evacuate(work: Work) -> None:
 
 
 def _leave(work: Work, migration: Migration) -> None:
-    """Stop a guest, and put its disk where the destination finds it."""
+    """Stop a guest, and copy its disk to where the destination reads it."""
     work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
     if not shared_home.has(work.compute, migration.dest_host):
         images.carry(work.compute, work.guest, migration.file, work.check)
@@ -122,7 +119,7 @@ def _arrive(work: Work, migration: Migration) -> None:
             raise VirtError(f"the disk of instance {work.server.id} is not in the home of {work.compute.service_host}")
         _begin(work, run=run, made=True)
         return
-    # Whatever is here is of an earlier stay, or of an attempt that was broken off.
+    # Remains here are from an earlier stay, or from an attempt that was interrupted.
     work.check()
     work.driver.delete(work.server.id)
     content = carried(work.compute, migration)
@@ -130,34 +127,34 @@ def _arrive(work: Work, migration: Migration) -> None:
 
 
 def _begin(work: Work, *, run: bool, made: bool = False) -> None:
-    """Run a guest, or have only its disk made and its interfaces plugged in."""
+    """Run a guest, or only create its disk and plug its interfaces in."""
     if run:
-        work.driver.run(work.told())
+        work.driver.run(work.with_config_drive())
     elif made:
         work.connected(up=False)
     else:
-        work.driver.prepare(work.told(up=False))
+        work.driver.prepare(work.with_config_drive(up=False))
 
 
 def _has_disk(work: Work) -> bool:
-    """Whether the driver finds the guest: a home that is a copy of another has that one's marks, and not its guests."""
+    """Return whether the driver finds the guest: a copied home has the same marks, but not the guests."""
     return not work.driver.remembers(work.server.node or "") or work.server.id in work.driver.states()
 
 
 def carried(compute: Compute, migration: Migration) -> Path:
-    """The file in which a disk goes from one service to another."""
+    """Return the file in which a disk is carried between services."""
     return images.place(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:
-    """Return when the volumes of a server are where its guest will look for them."""
+    """Check that the volumes of a server exist on this host."""
     for one in volume_attachments.of_guest(work.compute, work.server):
         if not one.home.is_dir():
-            raise VirtError(f"the volume {one.id} is not to be had at {work.compute.service_host}: share the volumes")
+            raise VirtError(f"the volume {one.id} does not exist at {work.compute.service_host}: share the volumes")
 
 
 def done(compute: Compute, server: Server, worker: str) -> bool | None:
-    """Go on after this node has done its part: hand the server over; None: its task is done here."""
+    """Continue after this node's part: hand the server over; None: its task is done here."""
     migration = current(compute, server)
     if migration is None or server.task not in (MIGRATE, REVERT):
         return None
@@ -168,7 +165,7 @@ def done(compute: Compute, server: Server, worker: str) -> bool | None:
 
 
 def hand_over(compute: Compute, server: Server, worker: str, migration: Migration) -> bool:
-    """Put a server onto the other node; False when something else is wanted of it by now."""
+    """Move a server to the other node of its migration; False if another task was requested."""
     to, host = migration.beyond(server.node_id)
     with compute.engine.begin() as conn:
         now = compute.now(conn)
@@ -182,11 +179,11 @@ def hand_over(compute: Compute, server: Server, worker: str, migration: Migratio
 
 
 def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bool:
-    """Have a server whose cold migration failed go on where it was; True: the work is another's by now."""
+    """Revert a server whose cold migration failed; True: another worker has the task."""
     migration = current(compute, server)
     if migration is None:
         return True
-    log.error("a migration has failed", server=server.id, migration=migration.id, reason=reason)
+    log.error("migration failed", server=server.id, migration=migration.id, reason=reason)
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         locked = servers.get(conn, server.id, lock=True)
@@ -200,7 +197,7 @@ def taken_back(compute: Compute, server: Server, worker: str, reason: str) -> bo
 
 
 def not_evacuated(compute: Compute, server: Server, worker: str, reason: str) -> bool:
-    """Put a server that could not be made anew back onto the node that it came from, in ERROR."""
+    """Move a server that could not be created back to the node that it came from, in ERROR."""
     migration = current(compute, server)
     if migration is None or not task_heartbeat.renew(compute, server.id, worker):
         return True
@@ -225,27 +222,27 @@ def not_evacuated(compute: Compute, server: Server, worker: str, reason: str) ->
 
 
 def forget_carried(compute: Compute, server: Server) -> None:
-    """Delete the file in which the disk of a server has come."""
+    """Delete the file in which the disk of a server was carried."""
     migration = current(compute, server)
     if migration is not None:
         carried(compute, migration).unlink(missing_ok=True)
 
 
 def arrived(conn: Connection, server: Server, now: datetime) -> None:
-    """Note that a server is at its destination, and waits to be confirmed."""
+    """Record that a server is at its destination, and waits for confirmation."""
     if server.migration_id is not None:
         rows.set_status(conn, server.migration_id, FINISHED, now)
 
 
 def evacuated(conn: Connection, server: Server, now: datetime) -> None:
-    """Note that a server was made anew; its room on the node that is down is held until that is clear of it."""
+    """Record that a server was evacuated; its capacity on the failed node is held until that node is clear of it."""
     if server.migration_id is not None:
         rows.set_status(conn, server.migration_id, DONE, now)
         rows.let_go(conn, server.id)
 
 
 def returned(conn: Connection, server: Server, now: datetime) -> None:
-    """Note that a server is at its source again: nothing is held for it any more."""
+    """Record that a server is at its source again, with no capacity held elsewhere."""
     if server.migration_id is not None:
         rows.set_status(conn, server.migration_id, REVERTED, now)
         rows.free(conn, server.migration_id, now)
@@ -253,13 +250,13 @@ def returned(conn: Connection, server: Server, now: datetime) -> None:
 
 
 def gave_up(conn: Connection, server: Server, now: datetime) -> None:
-    """Note that a server stays where its disk is; what is left on the other node is cleared away by its service."""
+    """Record that a server stays where its disk is; the other node's service removes its remains there."""
     migration = rows.get(conn, server.migration_id, lock=True) if server.migration_id is not None else None
     if migration is None:
         return
     rows.fail(conn, migration.id, f"the server was left in {server.task or server.status}", now)
     to, _ = migration.beyond(server.node_id)
-    # Until it has arrived, and once it is to go back, all there is of it is at its source.
+    # Until it has arrived, and once it is being reverted, the only copy is at the source.
     if (
         server.task in (MIGRATE, LIVE_MIGRATE, EVACUATE, REVERT)
         and "sent" not in server.task_details
@@ -272,7 +269,7 @@ def gave_up(conn: Connection, server: Server, now: datetime) -> None:
 
 
 def confirmed(conn: Connection, server: Server, now: datetime) -> str | None:
-    """Keep a server at its destination; the service host to ring, which has something to clear away, or None."""
+    """Confirm a server at its destination; return the service host with remains to remove, or None."""
     migration = rows.get(conn, server.migration_id, lock=True) if server.migration_id is not None else None
     if migration is None:
         return None
@@ -289,14 +286,14 @@ def confirmed(conn: Connection, server: Server, now: datetime) -> str | None:
 
 
 def dropped(conn: Connection, server: Server, now: datetime) -> None:
-    """End the migration of a server that is being deleted; nothing is held for it any more."""
+    """End the migration of a server that is being deleted; release its held capacity."""
     if server.migration_id is not None:
         rows.set_status(conn, server.migration_id, CONFIRMED if server.status == VERIFY_RESIZE else CANCELLED, now)
         rows.free(conn, server.migration_id, now)
 
 
 def needed(work: Work) -> Migration:
-    """The migration that a server is in; VirtError when it is not known."""
+    """Return the migration of a server; VirtError if there is none."""
     migration = current(work.compute, work.server)
     if migration is None:
         raise VirtError(f"the migration of instance {work.server.id} is not known")
@@ -304,6 +301,6 @@ def needed(work: Work) -> Migration:
 
 
 def tell(compute: Compute, migration: Migration, status: str) -> None:
-    """Say how far a migration is."""
+    """Set the status of a migration."""
     with compute.engine.begin() as conn:
         rows.set_status(conn, migration.id, status, compute.now(conn))

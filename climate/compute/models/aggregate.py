@@ -1,4 +1,4 @@
-"""An aggregate: a named group of nodes with metadata.  The pools of leases are aggregates."""
+"""An aggregate: a named group of nodes with metadata. The pools of leases are aggregates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ ZONE = "availability_zone"
 """Metadata of an ordinary aggregate: the availability zone of its nodes."""
 
 NAMED = "reservation"
-"""Metadata of an ordinary aggregate: the reservation, of a service outside this cloud, that shares its nodes."""
+"""Metadata of an ordinary aggregate: the reservation of an external service that shares its nodes."""
 
 INTERNAL = "internal"
-"""The availability zone of services that carry no servers; no node is in it."""
+"""The availability zone of services without servers; no node is in it."""
 
 
 def kind_of(name: str, metadata: Mapping[str, str]) -> str:
-    """The pools that are nobody's are known by their names, one that is lent by the metadata that says to whom."""
+    """Return the kind: pools without owner are known by name, a lent pool by the owner in its metadata."""
     return POOL if name in KEPT or OWNER in metadata else ORDINARY
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A group of nodes: an ordinary one, a pool that is nobody's, or one lent to a reservation and named by its id."""
+    """A group of nodes: an ordinary one, a pool without owner, or one lent to a reservation and named by its id."""
 
     id: int
     uuid: str
@@ -34,7 +34,7 @@ class Aggregate:
     kind: str
     metadata: Mapping[str, str]
     fence: int
-    """The highest token of a lease of this deployment that has worked on it; 0: none has."""
+    """The highest token of a lease of this deployment that has changed it; 0: none has."""
     nodes: tuple[str, ...]
     created_at: datetime
     updated_at: datetime

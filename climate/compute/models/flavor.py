@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 RESERVATION = "aggregate_instance_extra_specs:reservation"
-"""Extra spec of a flavor through which the room of a reservation is used: the reservation's id."""
+"""Extra spec of a flavor for the capacity of a reservation: the reservation's id."""
 
 GROUP = "affinity_id"
-"""Another extra spec of such a flavor: the server group of the reservation.  It asks nothing of a node."""
+"""Extra spec of such a flavor: the server group of the reservation. It makes no demand on a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A named size.  Sizes: MB of memory and swap, GB of disk."""
+    """A named size. Sizes: MB of memory and swap, GB of disk."""
 
     id: str
     name: str
@@ -24,18 +24,18 @@ class Flavor:
     swap_mb: int = 0
     is_public: bool = True
     projects: tuple[str, ...] = ()
-    """Who may use it when it is not public."""
+    """Projects that may use it if it is not public."""
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     description: str | None = None
 
     @property
     def disk_mb(self) -> int:
-        """All of the disk a server of this size takes, in MB."""
+        """Return the disk of a server of this size in MB: root, ephemeral and swap."""
         return 1024 * (self.disk_gb + self.ephemeral_gb) + self.swap_mb
 
     @property
     def reservation(self) -> str | None:
-        """The reservation whose room servers of this size use; None: an ordinary size."""
+        """Return the reservation whose capacity servers of this size use; None: an ordinary size."""
         return self.extra_specs.get(RESERVATION)
 
     def usable_by(self, project_id: str) -> bool:
@@ -43,7 +43,7 @@ class Flavor:
 
 
 def recorded(fields: Mapping[str, Any]) -> Flavor:
-    """A flavor as it was written down with a server."""
+    """Return the flavor that was stored with a server."""
     return Flavor(**{**fields, "projects": tuple(fields["projects"])})
 
 
@@ -55,4 +55,4 @@ DEFAULTS = (
     Flavor("4", "m1.large", 4, 8192, 80),
     Flavor("5", "m1.xlarge", 8, 16384, 160),
 )
-"""The sizes of a fresh cloud."""
+"""The flavors of a new cloud."""

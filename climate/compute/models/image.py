@@ -1,4 +1,4 @@
-"""An image: what a server is made from, or a snapshot of one."""
+"""An image from which servers are created, or a snapshot of one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _GB = 1 << 30
 
 
 class Content(NamedTuple):
-    """What is known of an image's content: bytes, and the format of the disk in it; None: as its owner said."""
+    """The size of an image's content in bytes, and the format of its disk; None: as its owner declared."""
 
     size: int
     sha512: str
@@ -24,7 +24,7 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A named image.  `size` in bytes, None until its content is there."""
+    """A named image. `size` in bytes, None until its content is uploaded."""
 
     id: str
     name: str
@@ -37,25 +37,25 @@ class Image:
     sha512: str | None
     properties: Mapping[str, Any] = field(default_factory=dict)
     server_id: str | None = None
-    """The server it is a snapshot of."""
+    """The server of which it is a snapshot."""
     created_at: datetime | None = None
     updated_at: datetime | None = None
     min_disk_gb: int = 0
     min_ram_mb: int = 0
-    """What a server needs at least, in GB of disk and MB of memory."""
+    """Minimum size of a server, in GB of disk and MB of memory."""
     protected: bool = False
-    """It cannot be deleted."""
+    """The image cannot be deleted."""
     hidden: bool = False
-    """Lists leave it out unless they are asked for such images."""
+    """Lists omit the image unless they ask for hidden ones."""
     tags: tuple[str, ...] = ()
 
     def seen_by(self, project_id: str) -> bool:
         return self.visibility in (PUBLIC, COMMUNITY) or self.project_id == project_id
 
     def check_fits(self, flavor: Flavor) -> None:
-        """Return when a server of this size can be made from the image, else raise BadRequest.
+        """Check that a server of this size can be created from the image, else raise BadRequest.
 
-        A flavor without a disk of its own takes any image, as Nova has it.
+        A flavor without a disk of its own accepts any image, as in Nova.
         """
         if self.min_ram_mb > flavor.ram_mb:
             raise BadRequest(

@@ -1,4 +1,4 @@
-"""A pair of keys for SSH: the public one is kept, the private one is its owner's alone."""
+"""A key pair for SSH: the public key is stored, the private key is only given to its owner."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from climate.compute.errors import BadRequest
 
 LONGEST = 16384
-"""Characters of a public key."""
+"""Maximum number of characters of a public key."""
 
 _NAME = re.compile(r"[A-Za-z0-9 ._@-]{1,255}")
 _FORM = "public_key must be one line like 'ssh-ed25519 AAAA… comment'"
@@ -20,14 +20,14 @@ _FORM = "public_key must be one line like 'ssh-ed25519 AAAA… comment'"
 
 @dataclass(frozen=True, slots=True)
 class MadeKeys:
-    """A pair that was made here, each half in the form of OpenSSH."""
+    """A generated key pair, both keys in the format of OpenSSH."""
 
     public: str
     private: str
 
 
 def make(comment: str) -> MadeKeys:
-    """A new pair of Ed25519 keys."""
+    """Return a new pair of Ed25519 keys."""
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     private = key.private_bytes(
@@ -37,14 +37,14 @@ def make(comment: str) -> MadeKeys:
 
 
 def check_name(name: str) -> str:
-    """A name that fits into a path and into a file of keys; BadRequest."""
+    """Return a name that is valid in a path and in a file of keys; else BadRequest."""
     if not _NAME.fullmatch(name) or not name.strip():
         raise BadRequest("Keypair names hold letters, digits, blanks and . _ @ - only, 1 to 255 of them.")
     return name
 
 
 def check_public(key: str) -> str:
-    """A public key in one line, without blanks around it; BadRequest."""
+    """Return a public key in one line, stripped of blanks; BadRequest if it is invalid."""
     line = key.strip()
     if len(line) > LONGEST or not line.isprintable():
         raise BadRequest(_FORM)
@@ -55,7 +55,7 @@ def check_public(key: str) -> str:
 
 
 def fingerprint(public: str) -> str:
-    """MD5 of the key itself, as ssh-keygen -l -E md5 shows it: a name for the key, not a protection."""
+    """Return the MD5 of the key, as ssh-keygen -l -E md5 shows it: an identifier, not a protection."""
     digest = hashlib.md5(_parts(public)[1], usedforsecurity=False).hexdigest()
     return ":".join(digest[place : place + 2] for place in range(0, len(digest), 2))
 

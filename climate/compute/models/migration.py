@@ -1,4 +1,4 @@
-"""A migration: a server on its way from one node to another, as a row that outlives it."""
+"""A migration of a server between two nodes, as a row that outlives it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ REVERTING.  An evacuation is ACCEPTED, PRE_MIGRATING, DONE, and COMPLETED once i
 """
 
 UNDER_WAY = (ACCEPTED, QUEUED, PREPARING, PRE_MIGRATING, RUNNING, POST_MIGRATING)
-"""Statuses of a live migration that has not ended."""
+"""Statuses of a live migration that is in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One move of a server.  Sizes as in `Room`, times UTC."""
+    """One migration of a server. Sizes as in `Room`, times UTC."""
 
     id: int
     uuid: str
     server_id: str
     project_id: str
-    """Of whoever asked for it, as `user_id` is."""
+    """The project of the requester, as `user_id` is the user."""
     user_id: str
     type: str
     status: str
@@ -43,15 +43,15 @@ class Migration:
     dest_node: str
     dest_ip: str
     source_node_id: int | None
-    """None: that node is gone."""
+    """None: that node was deleted."""
     dest_node_id: int | None
     old_flavor: str
     new_flavor: str
     held_node_id: int | None
-    """The node on which `held` is taken besides: the one of the two that the server is not on; None: none is."""
+    """The node on which `held` is claimed too: the one of the two that the server is not on; None: none is."""
     held: Room
     error: str | None
-    """Why it failed: for administrators."""
+    """Reason of the failure, for administrators."""
     progress: Mapping[str, Any]
     """Of a live migration: memory_total_bytes, memory_processed_bytes, memory_remaining_bytes, disk_…"""
     created_at: datetime
@@ -59,15 +59,15 @@ class Migration:
 
     @property
     def file(self) -> str:
-        """The name, in the folder of images, of the disk on its way: no image can be called so."""
+        """Return the name, in the folder of images, of the disk in transfer, which no image can have."""
         return f"migration-{self.uuid}"
 
     def beyond(self, node_id: int | None) -> tuple[int | None, str]:
-        """The other node of the two, and its service host."""
+        """Return the other node of the two, and its service host."""
         if node_id == self.source_node_id:
             return self.dest_node_id, self.dest_host
         return self.source_node_id, self.source_host
 
     def is_at_destination(self, node_id: int | None) -> bool:
-        """Whether a server on this node has come to the destination."""
+        """Return whether a server on this node has reached the destination."""
         return node_id == self.dest_node_id

@@ -1,4 +1,4 @@
-"""A node: what a compute service offers to put servers on, and how much of it is taken."""
+"""A node: the capacity that a compute service offers for servers, and its usage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,24 +11,24 @@ DEFAULT_ZONE = "nova"
 """The availability zone of a node that names none."""
 
 SERVICE_DOWN_SECONDS = 60
-"""A service that was not heard of for so long is down."""
+"""Seconds without a heartbeat after which a service is down."""
 
 FREEPOOL = "freepool"
 """The pool of nodes kept for leases."""
 
 KEPT = frozenset({FREEPOOL, "draining", "recycling", "cleaning", "maintenance", "failed"})
-"""Pools that are nobody's: kept for leases, or out of use for a while.  All but the first may have servers."""
+"""Pools without owner: kept for leases, or out of use for a while. All but the first may have servers."""
 
 PROMISED, WANTED = "climate:promised", "climate:wanted:"
-"""Metadata of a pool that is promised and still empty; what its keys begin with that say what its nodes are like."""
+"""Metadata of a pool that is promised and still empty, and prefix of its keys with the requirements on nodes."""
 
 OWNER, CLOSED = "blazar:owner", "climate:closed"
-"""Metadata of a lent pool: whose it is; whether nobody may boot there any more."""
+"""Metadata of a lent pool: its owner, and a mark that booting there is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDefaults:
-    """What holds of nodes that say nothing else: how often their room may be promised, and what they keep (C.1, MB)."""
+    """Defaults of nodes: allocation ratios, and reserved memory and disk in MB, as in Nova."""
 
     ram_ratio: float = 1.5
     cpu_ratio: float = 16.0
@@ -42,7 +42,7 @@ DEFAULTS = NodeDefaults()
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node as its driver describes it.  Sizes: MB of memory, GB of disk; what it reserves: MB of both."""
+    """A node as its driver describes it. Sizes: MB of memory, GB of disk; reserved amounts: MB of both."""
 
     name: str
     vcpus: int
@@ -52,33 +52,33 @@ class NodeSpec:
     hypervisor_type: str = "climate"
     hypervisor_version: int = 1000000
     cpu_info: str = ""
-    """A JSON object, or nothing."""
+    """A JSON object, or empty."""
     zone: str | None = None
     netns: str | None = None
-    """The network namespace that is the node's network; None: that of its service."""
+    """The network namespace of the node's network; None: that of its service."""
     host_ip: str = "127.0.0.1"
     ram_ratio: float | None = None
-    """None, here and below: as `NodeDefaults` says."""
+    """None, here and below: as in `NodeDefaults`."""
     cpu_ratio: float | None = None
     disk_ratio: float | None = None
     reserved_ram_mb: int | None = None
     reserved_disk_mb: int | None = None
     disk_least_gb: int | None = None
-    """Disk that is left at least, however much is promised; None: not known."""
+    """Disk in GB that is left at least, whatever is allocated; None: unknown."""
     supported: tuple[tuple[str, str, str], ...] = ()
-    """What it runs: (architecture, hypervisor type, mode)."""
+    """Supported instances: (architecture, hypervisor type, mode)."""
     stats: Mapping[str, Any] = field(default_factory=dict)
-    """Its further capabilities."""
+    """Further capabilities."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     cluster: ClusterSpec | None = None
-    """The node is the sum of these members; its sizes are known when they are looked at."""
+    """The node is the sum of these members; its sizes are computed when they are read."""
     joins: str | None = None
-    """It is a member of the cluster of that name, behind another service, and no node of its own."""
+    """The cluster, behind another service, of which it is a member; then it is no node of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node row with its service and what is taken of it.  Sizes: MB, GB; disk taken in MB."""
+    """A node row with its service and its usage. Sizes: MB, GB; used disk in MB."""
 
     id: int
     uuid: str
@@ -102,15 +102,15 @@ class Node:
     present: bool
     """Its driver reports it."""
     maintenance: str | None
-    """Why no new servers are put on it; None: they are."""
+    """The reason why no new servers are placed on it; None: they are."""
     service_id: int
     enabled: bool
     disabled_reason: str | None
     up: bool
     servers: int
-    """How many servers are on it."""
+    """Number of servers on it."""
     stats: Mapping[str, Any] = field(default_factory=dict)
-    """Its further capabilities."""
+    """Further capabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +126,16 @@ class Service:
     up: bool
     beat_at: datetime
     zone: str | None
-    """That all of its nodes are in; None: they name none, or several."""
+    """The zone of all its nodes; None: they name none, or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """How many services of a kind were heard of lately."""
+    """The number of services of a kind with a recent heartbeat."""
 
     known: int
     last: datetime | None
-    """When the last of them was heard of; None where none ever was."""
+    """The latest heartbeat of any of them; None if there was none."""
     longest: datetime | None
-    """When the one was heard of that has been silent for the longest time."""
+    """The heartbeat of the service that has been silent for the longest time."""
     up: int

@@ -1,4 +1,4 @@
-"""What is asked for when servers are booted, read once at the edge."""
+"""Requests for servers, parsed once at the edge."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,35 +14,35 @@ from climate.compute.placement.occupants import Occupants
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The server group of a request: its policy, and the nodes that its servers are on."""
+    """The server group of a request: its policy, and the nodes of its servers."""
 
     id: str
     policy: str
     nodes: Mapping[int, int] = field(default_factory=dict)
-    """Node -> how many of its servers are there."""
+    """Node -> number of the group's servers there."""
     most: int = 1
-    """Of its servers that a node takes under anti-affinity."""
+    """Maximum number of its servers on a node under anti-affinity."""
 
     def joined_by(self, node_id: int) -> "Group":
-        """The group with one more of its servers on that node."""
+        """Return the group with one more server on that node."""
         return replace(self, nodes={**self.nodes, node_id: self.nodes.get(node_id, 0) + 1})
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The room of a reservation on nodes that it shares, as far as it is free."""
+    """The free capacity of a reservation on nodes that it shares."""
 
     pool: str
     """Id of the reservation."""
     most: Mapping[int, float]
-    """Node -> how many servers, of whatever size, are on it when its slots are used up."""
+    """Node -> number of servers, of any size, on it when its slots are used up."""
     told: str
-    """How it stands with them, for whoever asks."""
+    """Usage of the slots, as text for the requester."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What the scheduler needs to know of a request.  Sizes: MB."""
+    """The part of a request that the scheduler needs. Sizes: MB."""
 
     project_id: str
     vcpus: int
@@ -53,10 +53,10 @@ class Spec:
     """Lent pools that were named by the hint `reservation`."""
     zone: str | None = None
     force_hosts: tuple[str, ...] = ()
-    """Service hosts or nodes that an administrator wants; with `force_nodes` both must fit."""
+    """Service hosts or nodes that an administrator forces; with `force_nodes` both must match."""
     force_nodes: tuple[str, ...] = ()
     destination: str | None = None
-    """`host`, `host:node` or `:node`: nothing else is looked at, but all filters are asked."""
+    """`host`, `host:node` or `:node`: the only candidates, checked by all filters."""
     ignore_hosts: tuple[str, ...] = ()
     """Service hosts that must not be used."""
     tried: tuple[int, ...] = ()
@@ -68,27 +68,29 @@ class Spec:
     hints: Mapping[str, Any] = field(default_factory=dict)
     build_id: str = ""
     server_ids: tuple[str, ...] = ()
-    """For the log; one per server where they are known already."""
+    """For the log; one per server if they are known already."""
     group: Group | None = None
     same_host: frozenset[int] | None = None
-    """Nodes of the servers that the hint `same_host` names; None: not asked for."""
+    """Nodes of the servers that the hint `same_host` names; None: no such hint."""
     different_host: frozenset[int] | None = None
     other_flavors: frozenset[int] = frozenset()
-    """Nodes with servers of another flavor; looked up only where a filter wants it."""
+    """Nodes with servers of another flavor; read only if a filter needs it."""
     slots: Slots | None = None
-    """Where there is room for servers of a reservation's flavor; None: they may go wherever others may."""
+    """Capacity for servers of a reservation's flavor; None: no restriction."""
     host_filter: str | None = None
-    """The host filter of the distributed scheduler that this request names (cloud.md B.10); None: the configured."""
+    """The host filter of the distributed scheduler that this request names; None: the configured one."""
     user_id: str = ""
     occupants: Occupants | None = None
-    """Whose servers are on the nodes; looked up only when a rule declares that it sees them."""
+    """Owners of the servers on the nodes; read only if a rule declares that it needs them."""
 
     demands: Mapping[int, tuple[Demand, ...]] | None = None
-    """Node id -> what servers there were promised of its NUMA cells and PCI devices, oldest first; looked up only when
-    this request asks for some and a filter counts them."""
+    """Node id -> demands of servers there for NUMA cells and PCI devices, oldest first.
+
+    Read only if this request makes demands and a filter counts them.
+    """
 
     trust: Mapping[str, str] = field(default_factory=dict)
-    """Service host -> its level, as an attestation service says; looked up only when the flavor asks for one."""
+    """Service host -> its trust level by an attestation service; read only if the flavor requires one."""
 
     def joined_by(self, node_id: int) -> "Spec":
         """Return the spec with one more of its servers on that node."""
@@ -109,7 +111,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class BootRequest:
-    """A request for servers, complete and checked."""
+    """A complete and validated request for servers."""
 
     project_id: str
     user_id: str
@@ -119,35 +121,35 @@ class BootRequest:
     networks: tuple[str, ...] | None = None
     """Ids of networks; None: the cloud's only one; empty: none."""
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Network -> the very fixed address that the only server is to have there; in other networks it gets any."""
+    """Network -> the fixed address that the only server requests there; in other networks it gets any."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)
     zone: str | None = None
     """`zone`, or for administrators `zone:host`, `zone:host:node`, `zone::node`."""
     destination: str | None = None
-    """`host`, `host:node` or `:node`: where else no server goes, all filters being asked.  For administrators."""
+    """`host`, `host:node` or `:node`: the only candidates, checked by all filters. For administrators."""
     key_name: str | None = None
     user_data: str | None = None
-    """What the servers are given to begin with, in Base64."""
+    """The user data of the servers, in Base64."""
     config_drive: bool = False
-    """Tell them their metadata by a drive, with user data or without."""
+    """Attach a config drive with the metadata, with or without user data."""
     description: str | None = None
     access: tuple[str | None, str | None] = (None, None)
-    """The addresses at which its owner says that a server is reached: one of IPv4, one of IPv6."""
+    """The access addresses that the owner declares: one of IPv4, one of IPv6."""
     count: int = 1
     least: int = 1
-    """How many are enough when not all of `count` are possible."""
+    """Minimum number of servers if not all of `count` are possible."""
     admin: bool = False
     request_id: str = ""
-    """Of the request over HTTP, for the list of what was asked of a server."""
+    """The id of the HTTP request, for the list of actions of a server."""
     whole: int = 0
-    """Servers of the request that these are a part of, the others being in other cells; 0: these are all."""
+    """Number of servers of the whole request if parts of it are in other cells; 0: these are all."""
     first: int = 0
-    """Place of the first of them in that request, from 0."""
+    """Index of the first of them in that request, from 0."""
 
 
 def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetime) -> list[Server]:
-    """Rows for servers of a request that are on no node yet, in ERROR until they are."""
+    """Return rows for servers of a request that are on no node yet, in ERROR until they are."""
     first = Server(
         id=ids[0],
         name=request.name,
@@ -179,13 +181,13 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
 
 
 def zoned(request: BootRequest, zone: str | None) -> BootRequest:
-    """Return the request with this availability zone if it names none; a reservation has places of its own."""
+    """Return the request with this availability zone if it names none; a reservation determines its own hosts."""
     named = request.zone or request.destination or pools_of(request.hints) or request.flavor.reservation
     return request if zone is None or named else replace(request, zone=zone)
 
 
 def spec_of(request: BootRequest) -> Spec:
-    """The part of a request that decides where its servers may go."""
+    """Return the part of a request that decides the placement of its servers."""
     spec = _spec(request)
     if (spec.forced or spec.destination) and not request.admin:
         raise BadRequest("Only administrators may force a host.")
@@ -193,7 +195,7 @@ def spec_of(request: BootRequest) -> Spec:
 
 
 def replacement(server: Server, tried: tuple[int, ...]) -> Spec:
-    """Where a server that could not be made on the nodes in `tried` may go instead."""
+    """Return the spec for a server that failed on the nodes in `tried`."""
     return _spec(server, tried)
 
 
@@ -219,7 +221,7 @@ def _spec(asked: BootRequest | Server, tried: tuple[int, ...] = ()) -> Spec:
 
 
 def _host_filter(hints: Mapping[str, Any]) -> str | None:
-    """What the hint `host_filter` names; whether there is such a filter is the scheduler's to know."""
+    """Return the value of the hint `host_filter`; the scheduler checks that the filter exists."""
     name = hints.get("host_filter")
     if name is not None and not isinstance(name, str):
         raise BadRequest("The hint 'host_filter' must be the name of a host filter.")
@@ -227,13 +229,13 @@ def _host_filter(hints: Mapping[str, Any]) -> str | None:
 
 
 def read_destination(text: str) -> tuple[str | None, str | None]:
-    """(host, node) of a destination; an empty part is None."""
+    """Return (host, node) of a destination; an empty part is None."""
     host, _, node = text.partition(":")
     return host or None, node or None
 
 
 def pools_of(hints: Mapping[str, Any]) -> tuple[str, ...]:
-    """The pools that the hint `reservation` names: a text or a list of texts."""
+    """Return the pools that the hint `reservation` names, a string or a list of strings."""
     named = hints.get("reservation")
     if named is None or named == []:
         return ()
@@ -244,7 +246,7 @@ def pools_of(hints: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_zone(text: str | None) -> tuple[str | None, str | None, str | None]:
-    """(zone, host, node) of `zone[:host[:node]]`; empty parts are None."""
+    """Return (zone, host, node) of `zone[:host[:node]]`; empty parts are None."""
     parts = (text or "").split(":")
     if len(parts) > 3:
         raise BadRequest(f"Unable to parse availability_zone {text!r}")

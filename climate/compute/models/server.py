@@ -1,4 +1,4 @@
-"""A server, its statuses, and the moves between them as a table."""
+"""A server, its statuses, and its tasks with their transitions as a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,21 +26,21 @@ VM_STATES = {
     VERIFY_RESIZE: "resized",
     ERROR: "error",
 }
-"""Status -> what clients and messages call it besides."""
+"""Status -> Nova's vm_state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Something asked of a server: what it is called while under way, where it may begin, where it leads."""
+    """A task of a server: its name while in progress, the statuses it may start from, and its result."""
 
     task: str
     action: str
-    """What users call it."""
+    """The name of the action for users."""
     begins: frozenset[str]
     becomes: str | None
     """The status afterwards; None: see `after`."""
     overtakes: frozenset[str] = frozenset()
-    """Tasks under way that this one replaces; every other one must be finished first."""
+    """Tasks in progress that this one replaces; every other one must be finished first."""
 
 
 SPAWN, RESERVE, WAKE, STOP, START = "spawning", "reserving", "waking", "powering-off", "powering-on"
@@ -51,7 +51,7 @@ RESIZE, REVERT, REWIRE = "resize_migrating", "resize_reverting", "rewiring"
 MIGRATE, EVACUATE, LIVE_MIGRATE = "resize_prep", "rebuild_spawning", "migrating"
 
 _SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
-"""Statuses of a server that has a guest, and nothing wrong with it."""
+"""Statuses of a server that has a guest and no fault."""
 
 WISHES = {
     wish.task: wish
@@ -79,30 +79,30 @@ WISHES = {
         Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
     )
 } | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
-"""Task -> wish.  Deleting replaces whatever is under way; see `may`."""
+"""Task -> its definition. Deletion replaces any task in progress; see `may`."""
 
 IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE, MIGRATE, EVACUATE})
-"""Tasks that keep a node's disk busy (cloud.md C.2, `io_workload`)."""
+"""Tasks that keep a node's disk busy, counted as Nova's `io_workload`."""
 
 MAKING = frozenset({SPAWN, RESERVE, WAKE})
-"""Tasks that make a guest where none has run: when they fail, another node may still do it."""
+"""Tasks that create a guest that has never run: after a failure, another node may still succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A fixed address of a server, and the network it is in."""
+    """A fixed address of a server and its network."""
 
     address: str
     mac: str
     network_id: str
     label: str
     floating: str | None = None
-    """The floating address that stands for it."""
+    """The associated floating address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is taken of a node.  Sizes: MB."""
+    """Usage of a node. Sizes: MB."""
 
     vcpus: int = 0
     ram_mb: int = 0
@@ -111,7 +111,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A virtual machine.  Sizes as in its flavor, times UTC."""
+    """A virtual machine. Sizes as in its flavor, times UTC."""
 
     id: str
     name: str
@@ -124,17 +124,17 @@ class Server:
     metadata: Mapping[str, str]
     hints: Mapping[str, Any]
     zone: str | None
-    """Availability zone as it was asked for: see request.read_zone."""
+    """The availability zone as requested: see request.read_zone."""
     build_id: str
-    """Of the request it was made by: r-…, shared by servers of one request."""
+    """The id of its request: r-…, shared by servers of one request."""
     launch_index: int
     created_at: datetime
     updated_at: datetime
     launched_at: datetime | None = None
     destination: str | None = None
-    """Where it was to go, all filters being asked: see request.read_destination."""
+    """The requested destination, checked by all filters: see request.read_destination."""
     access: tuple[str | None, str | None] = (None, None)
-    """The addresses at which its owner says that it is reached: one of IPv4, one of IPv6."""
+    """The access addresses that its owner declares: one of IPv4, one of IPv6."""
     service_host: str | None = None
     node_id: int | None = None
     node: str | None = None
@@ -142,9 +142,9 @@ class Server:
     key_name: str | None = None
     fault: Mapping[str, Any] | None = None
     task_image: str | None = None
-    """The image that a snapshot under way is filling."""
+    """The image that a snapshot in progress fills."""
     tried: tuple[int, ...] = ()
-    """Nodes on which making it has failed."""
+    """Nodes on which its creation has failed."""
     addresses: tuple[Address, ...] = field(default=())
     description: str | None = None
     group_id: str | None = None
@@ -153,18 +153,18 @@ class Server:
     """`owner` or `admin`; None: not locked."""
     locked_reason: str | None = None
     held: Room = Room()
-    """What is taken of its node for it: during a resize the larger of both flavors."""
+    """Its usage of the node: during a resize the larger of both flavors."""
     old_flavor: Flavor | None = None
-    """Before a resize that is not confirmed yet."""
+    """The flavor before an unconfirmed resize."""
     before: str | None = None
-    """Status before a resize."""
+    """The status before a resize."""
     shelved_image: str | None = None
     migration_id: int | None = None
-    """The migration under way, until it is confirmed or taken back."""
+    """The migration in progress, until it is confirmed or reverted."""
     task_details: Mapping[str, Any] = field(default_factory=dict)
-    """What else the task under way needs to know."""
+    """Further data of the task in progress."""
     config_drive: bool = False
-    """Whether it is told its metadata and user data by a drive."""
+    """The server gets its metadata and user data by a drive."""
 
     @property
     def busy(self) -> bool:
@@ -172,7 +172,7 @@ class Server:
 
 
 def after(server: Server) -> str:
-    """The status of a server once the task that is under way is done."""
+    """Return the status of a server after the task in progress."""
     becomes = WISHES[server.task or ""].becomes
     if becomes is not None:
         return becomes
@@ -182,7 +182,7 @@ def after(server: Server) -> str:
 
 
 def may(server: Server, task: str) -> None:
-    """Return when `task` may begin on this server now, else raise Conflict, or Busy when it may later."""
+    """Check that `task` may begin on this server now, else raise Conflict, or Busy if it may later."""
     wish = WISHES[task]
     if task == DELETE:
         return
@@ -202,7 +202,7 @@ def _why(server: Server) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text, the name of a folder or what a driver says, can be the id of a server: a UUID as we write it."""
+    """Return whether a text, such as the name of a folder, can be the id of a server: a UUID in canonical form."""
     try:
         return str(UUID(text)) == text
     except ValueError:

@@ -1,11 +1,9 @@
-"""Aggregates as administrators make them: groups of nodes, and pools for a reservation service outside this cloud.
+"""Aggregates as administrators manage them: groups of nodes, and pools for an external reservation service.
 
-Pools that a lease of this deployment has lent are left alone here (Conflict):
-the engine moves their nodes under tokens of its own, and would take a node back
-that it never lent, or miss one that it did.  The lease is what is to be changed.
-So it is with nodes of the reservation pool that are registered for leases here;
-those that were put there by this API are another service's, and the engine
-leaves them alone in turn.
+A pool that a lease of this deployment uses is refused here (Conflict): change the lease instead. The engine moves
+those nodes under fencing tokens, and a change here would confuse its records. The same holds for nodes of the
+reservation pool that are registered for leases. Nodes that were added to the pool by this API belong to an external
+service, and the engine leaves them alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +22,19 @@ from climate.connections import reading
 
 
 def listed(compute: Compute) -> list[Aggregate]:
-    """All aggregates, in the order in which they were made."""
+    """Return all aggregates in the order of their creation."""
     with reading(compute.engine) as conn:
         return rows.listed(conn)
 
 
 def get(compute: Compute, aggregate_id: int) -> Aggregate:
-    """One aggregate; NotFound."""
+    """Return an aggregate; NotFound."""
     with reading(compute.engine) as conn:
         return _read(conn, aggregate_id)
 
 
 def create(compute: Compute, name: str, zone: str | None = None) -> Aggregate:
-    """Make an aggregate without nodes.  Conflict when the name is taken, BadRequest for a zone there cannot be."""
+    """Create an aggregate without nodes. Conflict if the name is taken, BadRequest for an invalid zone."""
     metadata = {} if zone is None else {ZONE: zone}
     kind = kind_of(name, metadata)
     _check_metadata(name, kind, metadata)
@@ -48,9 +46,9 @@ def create(compute: Compute, name: str, zone: str | None = None) -> Aggregate:
 
 
 def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: str | None = None) -> Aggregate:
-    """Give an aggregate another name, or another availability zone; None: as it was.
+    """Update the name or the availability zone of an aggregate; None: unchanged.
 
-    NotFound, BadRequest, Conflict.
+    Raises NotFound, BadRequest, Conflict.
     """
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
@@ -62,10 +60,10 @@ def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: s
 
 
 def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str | None]) -> Aggregate:
-    """Add to the metadata of an aggregate, or change it; None takes a key away.
+    """Update the metadata of an aggregate; the value None deletes a key.
 
-    The key `blazar:owner` makes a pool of it, which its nodes are then in.
-    NotFound, BadRequest, Conflict when a node cannot be where it would be.
+    The key `blazar:owner` turns it into a pool that contains its nodes. Raises NotFound, BadRequest, Conflict if a
+    node cannot be in that pool.
     """
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
@@ -75,11 +73,11 @@ def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str 
 
 
 def delete(compute: Compute, aggregate_id: int) -> None:
-    """Drop an aggregate without nodes.  NotFound, BadRequest when it has some, Conflict for the reservation pool."""
+    """Delete an aggregate without nodes. NotFound, BadRequest if it has nodes, Conflict for the reservation pool."""
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
         if found.name == FREEPOOL:
-            raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool of this cloud and stays.")
+            raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool and cannot be deleted.")
         if found.nodes:
             raise BadRequest(f"Aggregate {found.name} is not empty: remove its {len(found.nodes)} hosts first.")
         rows.delete(conn, found.id)
@@ -87,16 +85,15 @@ def delete(compute: Compute, aggregate_id: int) -> None:
 
 
 def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
-    """Put a node, or all nodes of a service host, into an aggregate.
+    """Add a node, or all nodes of a service host, to an aggregate.
 
-    Between the pools that are nobody's, and those that are lent from outside,
-    they move at once: in between, anybody could boot on them.  NotFound, Conflict when they
-    are in it already, are in yet another pool, have servers that may not be in
-    the pool, or have another zone elsewhere.
+    Nodes move in one step between pools without owner and pools lent from outside, so that nobody can boot on them in
+    between. NotFound, Conflict if they are in the aggregate already, are in another pool, have servers that may not
+    be in the pool, or have another zone elsewhere.
     """
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
-        held = _meant(rows.lock_named(conn, host), host)
+        held = _matching(rows.lock_named(conn, host), host)
         new = [node for node in held if node.pool != found.name and found.id not in node.aggregates]
         if not new:
             raise Conflict(f"Aggregate {found.name} already has host {host}.")
@@ -109,7 +106,7 @@ def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
 
 
 def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
-    """Take a node, or all nodes of a service host, out of an aggregate.  NotFound when they are not in it."""
+    """Remove a node, or all nodes of a service host, from an aggregate. NotFound if they are not in it."""
     with compute.engine.begin() as conn:
         found = _lock(conn, aggregate_id)
         inside = rows.lock_members(conn, found)
@@ -125,7 +122,7 @@ def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
 
 
 def _changed(compute: Compute, conn: Connection, aggregate_id: int, before: Aggregate | None) -> Aggregate:
-    """Tell what has become of an aggregate; return it."""
+    """Record the change of an aggregate; return the aggregate."""
     after = _read(conn, aggregate_id)
     was = None if before is None else _fields(before)
     compute.tell_change(conn, Change(AGGREGATE, str(after.id), after.name, was, _fields(after)))
@@ -155,7 +152,7 @@ def _write(conn: Connection, found: Aggregate, name: str, metadata: Mapping[str,
 
 def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
     if found.kind == POOL and (found.nodes or found.name in KEPT):
-        raise Conflict(f"Aggregate {found.name} is a pool with hosts, or is known by it: its name stays.")
+        raise Conflict(f"Aggregate {found.name} is a pool with hosts or a fixed name: it cannot be renamed.")
     if name == FREEPOOL or rows.is_taken(conn, name, found.id):
         raise _taken(name)
 
@@ -163,7 +160,7 @@ def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
 def _check_metadata(name: str, kind: str, metadata: Mapping[str, str]) -> None:
     zone = metadata.get(ZONE)
     if name in KEPT and OWNER in metadata:
-        raise Conflict(f"Aggregate {name} is a pool that is lent to nobody.")
+        raise Conflict(f"Aggregate {name} is a pool without an owner.")
     if zone is None:
         return
     if kind == POOL:
@@ -173,7 +170,7 @@ def _check_metadata(name: str, kind: str, metadata: Mapping[str, str]) -> None:
 
 
 def _sources(conn: Connection, pool: str, nodes: Sequence[Member]) -> frozenset[str]:
-    """The pools that nodes may come from into this one."""
+    """Return the pools from which nodes may move into this one."""
     if pool not in KEPT:
         return KEPT
     return rows.lent_from_outside(conn, [node.pool for node in nodes if node.pool is not None])
@@ -188,9 +185,9 @@ def _check_outside(nodes: Sequence[Member]) -> None:
 def _check_free(
     pool: str, metadata: Mapping[str, str], nodes: Sequence[Member], sources: frozenset[str] = frozenset()
 ) -> None:
-    """Whether nodes may come into a pool: they are in none or a source, and only its owner has servers there.
+    """Check that nodes may enter a pool: they are in none or a source, and have servers of its owner only.
 
-    Hosts that are out of use keep their servers, whosever they are.
+    Pools for hosts out of use accept servers of any owner.
     """
     for node in nodes:
         if node.pool is not None and node.pool not in sources:
@@ -211,12 +208,12 @@ def _check_zone(conn: Connection, aggregate_id: int, zone: str | None, nodes: Se
         )
 
 
-def _meant(known: Sequence[Member], host: str) -> Sequence[Member]:
+def _matching(known: Sequence[Member], host: str) -> Sequence[Member]:
     found = [member for member in known if member.present]
     named = [member for member in found if member.name == host]
     if len(named) > 1:
         owners = ", ".join(member.service_host for member in named)
-        raise Conflict(f"There are {len(named)} hosts called {host}, of the services {owners}.")
+        raise Conflict(f"There are {len(named)} hosts named {host}, of the services {owners}.")
     if not found:
         raise NotFound(f"Compute host {host} could not be found.")
     return named or found
@@ -227,7 +224,7 @@ def _lock(conn: Connection, aggregate_id: int) -> Aggregate:
     if found is None:
         raise _none(aggregate_id)
     if found.fence > 0:
-        raise Conflict(f"Aggregate {found.name} is lent by a lease: change the lease instead.")
+        raise Conflict(f"Aggregate {found.name} is in use by a lease: change the lease instead.")
     return found
 
 

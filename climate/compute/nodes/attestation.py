@@ -1,7 +1,7 @@
-"""Trust in compute services, as an attestation service says it over HTTP.
+"""Trust in compute services, as an attestation service reports it over HTTP.
 
-The service is asked before the transaction of a request begins, and what it
-says is kept for a while: no lock is held while it thinks.
+The service is called before the transaction of a request begins, and its answer is cached: no lock is held during the
+call.
 """
 
 import json
@@ -23,19 +23,19 @@ from climate.http_client import CourierError, Parcel, Receipt
 log = logging.getLogger(__name__)
 
 SPEC = "trust:trusted_host"
-"""The extra spec by which a flavor asks for a level."""
+"""The extra spec by which a flavor requires a trust level."""
 
 UNKNOWN = "unknown"
 LEVELS = ("trusted", "untrusted", UNKNOWN)
 
 BATCH = 200
-"""Services in one request: its answer is then shorter than what is read of one."""
+"""Services in one request, so that the answer stays below the size limit."""
 
 _HOSTS = text("SELECT host FROM compute_services ORDER BY host")
 
 
 def wanted(flavor: Flavor | None) -> str | None:
-    """Return the level that a flavor asks for, None for any; BadRequest when it is no level."""
+    """Return the trust level that a flavor requires, None for any; BadRequest for an unknown level."""
     level = None if flavor is None else flavor.extra_specs.get(SPEC)
     if level is not None and level not in LEVELS:
         raise BadRequest(f"The flavor's {SPEC} {level[:40]!r} must be one of {', '.join(LEVELS)}.")
@@ -44,16 +44,16 @@ def wanted(flavor: Flavor | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AttestationService:
-    """Where the service is: POST `url`/PollHosts with {"hosts": [name, …]}."""
+    """The endpoint of the service: POST `url`/PollHosts with {"hosts": [name, …]}."""
 
     url: str
     blob: str = field(default="", repr=False)
     """Sent as x-auth-blob."""
     seconds: float = 5.0
-    """Longest time that an answer may take."""
+    """Timeout of a request in seconds."""
 
     def levels(self, hosts: Sequence[str]) -> Mapping[str, str]:
-        """Return the levels of those of these hosts that the service knows; none of a batch that it fails for."""
+        """Return the levels of the hosts that the service knows; none for a batch that failed."""
         batches = [hosts[start : start + BATCH] for start in range(0, len(hosts), BATCH)]
         found: dict[str, str] = {}
         for answer in http_client.post_all([self._parcel(batch) for batch in batches]) if batches else ():
@@ -81,7 +81,7 @@ def _read(answer: Receipt | CourierError) -> Mapping[str, str]:
     try:
         return dict(_levels(json.loads(answer.body)["hosts"]))
     except (ValueError, KeyError, TypeError, RecursionError):
-        log.warning("the answer of the attestation service cannot be understood")
+        log.warning("the answer of the attestation service is invalid")
         return {}
 
 
@@ -93,22 +93,22 @@ def _levels(hosts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
 
 @dataclass(slots=True)
 class Trust:
-    """The levels of the compute services, each kept for `keep_seconds`."""
+    """The levels of the compute services, each cached for `keep_seconds`."""
 
     service: AttestationService | None = None
     keep_seconds: float = 60.0
     clock: Callable[[], float] = time.monotonic
     _kept: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """Host -> its level, and until when that holds."""
+    """Host -> its level, and the expiry of the entry."""
     _lock: Lock = field(default_factory=Lock)
 
     def levels(self, engine: Engine) -> Mapping[str, str]:
-        """Return the levels of the compute services; one that the attestation service does not tell is not there."""
+        """Return the levels of the compute services, without those that the attestation service does not report."""
         if self.service is None:
             return {}
         with reading(engine) as conn:
             hosts = list(conn.execute(_HOSTS).scalars())
-        # One thread asks at a time: those who waited find what it has kept.
+        # One thread asks at a time; the waiting threads then find the answer in the cache.
         with self._lock:
             now = self.clock()
             stale = [host for host in hosts if self._kept.get(host, ("", now))[1] <= now]

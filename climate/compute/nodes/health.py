@@ -1,4 +1,4 @@
-"""What keeps nodes from running servers."""
+"""Health of nodes: reasons why they cannot run servers."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,9 @@ from climate.connections import reading
 
 
 def of_nodes(compute: Compute) -> Mapping[str, str | None]:
-    """What is wrong with each node, by name; None: nothing.
+    """Return the reason why each node, by name, cannot run servers; None: it can.
 
-    Of nodes that share a name, of several services, the one that is in a pool is meant.
+    If nodes of several services share a name, the one in a pool counts.
     """
     with reading(compute.engine) as conn:
         now = compute.now(conn)
@@ -23,9 +23,9 @@ def of_nodes(compute: Compute) -> Mapping[str, str | None]:
 
 
 def silent(compute: Compute) -> frozenset[str]:
-    """Return the nodes of services of which nothing was heard lately, or that were said to be down.
+    """Return the nodes of services that are down by their heartbeat or by decree.
 
-    Of nodes that share a name, all have to be.
+    If nodes share a name, all of them must be down.
     """
     with reading(compute.engine) as conn:
         found = rows.listed(conn, compute.now(conn), compute.down_seconds)

@@ -1,4 +1,4 @@
-"""NUMA cells and PCI devices of this machine, as Linux shows them, for nodes that report them."""
+"""NUMA cells and PCI devices of this machine, read from Linux for the report of nodes."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ SYS = Path("/sys")
 
 
 def numa_cells(root: Path = SYS) -> list[dict[str, Any]]:
-    """Return {cpus, memory_mb} of each NUMA cell in the order of their numbers; none where the kernel shows none."""
+    """Return {cpus, memory_mb} of each NUMA cell in the order of their numbers; none if the kernel shows none."""
     folders = [folder for folder in (root / "devices/system/node").glob("node*") if folder.name[4:].isdecimal()]
     return [
         {"cpus": _cpus(_text(folder / "cpulist")), "memory_mb": _memory_mb(_text(folder / "meminfo"))}
@@ -44,6 +44,6 @@ def _cpus(listed: str) -> int:
 
 
 def _memory_mb(meminfo: str) -> int:
-    """Return MemTotal, which the kernel shows in kB."""
+    """Return MemTotal in MB; the kernel shows kB."""
     totals = [line.split()[-2] for line in meminfo.splitlines() if "MemTotal:" in line]
     return int(totals[0]) // 1024 if totals else 0

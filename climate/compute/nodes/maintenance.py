@@ -1,4 +1,4 @@
-"""Taking services and nodes out of work, and back: what is on them goes on, nothing new is put there."""
+"""Maintenance of services and nodes: their servers go on, and no new ones are placed there."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def change(
     reason: str | None = None,
     forced_down: bool | None = None,
 ) -> Service:
-    """Enable or disable a service, with a reason; call it down, whatever is heard of it.  None: as it was."""
+    """Enable or disable a service with a reason, or force it down. None: unchanged."""
     with compute.engine.begin() as conn:
         host = rows.lock(conn, service.id)
         before = _service(compute, conn, host or "") if host is not None else None
@@ -41,14 +41,14 @@ def _fields(of: Service) -> dict[str, Any]:
 
 
 def remove(compute: Compute, service: Service) -> None:
-    """Forget a service.  Conflict unless it is down, without servers, and without nodes kept or lent for leases."""
+    """Delete a service. Conflict unless it is down, without servers, and without nodes kept or lent for leases."""
     with compute.engine.begin() as conn:
         host = rows.lock(conn, service.id)
         if host is None:
             raise NotFound(f"Service {service.uuid} could not be found.")
         before = _service(compute, conn, host)
         if before is not None and before.up:
-            raise Conflict(f"Service {host} is up: stop it first, or say that it is down.")
+            raise Conflict(f"Service {host} is up: stop it first, or force it down.")
         servers, pooled = rows.held(conn, host)
         if servers:
             raise Conflict(f"Service {host} still has servers ({servers}): delete them first.")
@@ -60,13 +60,13 @@ def remove(compute: Compute, service: Service) -> None:
 
 
 def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
-    """Put a node, or all nodes of a service host, into maintenance for a reason; None: back to work.
+    """Put a node, or all nodes of a service host, into maintenance for a reason; None: end maintenance.
 
-    NotFound, or Conflict when several services have a node of that name.
+    NotFound, or Conflict if several services have a node of that name.
     """
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        found = _meant(nodes.listed(conn, now, compute.down_seconds), name)
+        found = _matching(nodes.listed(conn, now, compute.down_seconds), name)
         rows.maintain(conn, [node.id for node in found], reason)
         for node in sorted(found, key=lambda node: (node.name, node.id)):
             was, now_is = {"maintenance": node.maintenance}, {"maintenance": reason}
@@ -75,11 +75,11 @@ def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
         return [node for node in nodes.listed(conn, now, compute.down_seconds) if node.id in changed]
 
 
-def _meant(known: list[Node], name: str) -> list[Node]:
+def _matching(known: list[Node], name: str) -> list[Node]:
     named = [node for node in known if node.name == name]
     if len(named) > 1:
         owners = ", ".join(node.service_host for node in named)
-        raise Conflict(f"There are {len(named)} hosts called {name}, of the services {owners}.")
+        raise Conflict(f"There are {len(named)} hosts named {name}, of the services {owners}.")
     found = named or [node for node in known if node.service_host == name]
     if not found:
         raise NotFound(f"Host {name} could not be found.")

@@ -1,4 +1,4 @@
-"""The file that says which nodes a compute service has."""
+"""The file that lists the nodes of a compute service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -22,16 +22,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class NodesFile:
-    """The file of one service, read anew when it has changed; while it cannot be read the last nodes stay."""
+    """The file of one service, read again after a change; while it is unreadable the last nodes stay."""
 
     home: Path
     file: str = FILE
-    """A path below `home`, or from /."""
+    """A path relative to `home`, or absolute."""
     _known: Sequence[NodeSpec] | None = None
     _read_of: tuple[int, ...] = ()
 
     def nodes(self) -> Sequence[NodeSpec]:
-        """The nodes there are now.  VirtError when the file cannot be understood and never could."""
+        """Return the current nodes. VirtError if the file was never readable."""
         look = self._look()
         if self._known is None or look != self._read_of:
             self._renew()
@@ -44,7 +44,7 @@ class NodesFile:
         except VirtError as error:
             if self._known is None:
                 raise
-            log.error("the nodes stay as they were", reason=str(error), nodes=len(self._known))
+            log.error("nodes file unreadable, nodes unchanged", reason=str(error), nodes=len(self._known))
 
     def _look(self) -> tuple[int, ...]:
         try:
@@ -55,13 +55,13 @@ class NodesFile:
 
 
 def demo_nodes() -> list[NodeSpec]:
-    """The nodes of the demo cloud: four large ones with GPUs and two ordinary small ones."""
+    """Return the nodes of the demo cloud: four large ones with GPUs and two small ordinary ones."""
     large = [NodeSpec(f"gpu-{place}", 8, 32768, 200) for place in range(1, 5)]
     return large + [NodeSpec(f"std-{place}", 4, 8192, 80) for place in range(1, 3)]
 
 
 def write(home: Path, specs: Sequence[NodeSpec], file: str = FILE) -> None:
-    """Write the file, in one step; what a node leaves open is not written."""
+    """Write the file atomically, without the values that a node leaves open."""
     target = home / file
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f"{target.name}.new")
@@ -70,7 +70,7 @@ def write(home: Path, specs: Sequence[NodeSpec], file: str = FILE) -> None:
 
 
 def read(home: Path, file: str = FILE) -> list[NodeSpec]:
-    """The nodes there are; none when there is no file.  VirtError when it cannot be understood."""
+    """Return the nodes of the file; none if it does not exist. VirtError if it is invalid."""
     try:
         entries = yaml.safe_load((home / file).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def read(home: Path, file: str = FILE) -> list[NodeSpec]:
 
 
 def _check_members(file: str, specs: Sequence[NodeSpec]) -> None:
-    """Check that nothing is promised twice: as a node, and as a member of a cluster, or of two."""
+    """Check that no name is used twice, as a node or as a member of a cluster."""
     named = {spec.name: "a node" for spec in specs}
     for spec in specs:
         for member in spec.cluster.members if spec.cluster else ():

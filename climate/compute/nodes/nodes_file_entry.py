@@ -1,4 +1,4 @@
-"""What an entry of nodes.yaml may say of a node, checked key by key."""
+"""Validation of one entry of nodes.yaml, key by key."""
 
 import ipaddress
 import json
@@ -17,7 +17,7 @@ _MOST = 2**31 - 1
 
 
 def node_spec(entry: Any) -> NodeSpec:
-    """The node that an entry describes; VirtError names the node, the key, and what would be right."""
+    """Return the node that an entry describes; VirtError names the node, the key and the expected value."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
         raise VirtError(f"a node needs a name: {str(entry)[:80]}")
     name = entry["name"]
@@ -60,7 +60,7 @@ def _number(value: Any) -> float:
 
 
 def _ratio(value: Any) -> float | None:
-    """Nothing, when it is 0: the settings' ratio (cloud.md C.1)."""
+    """Return the ratio; None for 0, which selects the ratio of the settings as in Nova."""
     number = _number(value)
     if number < 0:
         raise ValueError("a number from 0")
@@ -87,7 +87,7 @@ def _address(value: Any) -> str:
 
 
 def _cpu_info(value: Any) -> str:
-    """As JSON; of a plain text it is the model."""
+    """Return the CPU info as JSON; a plain string is taken as the CPU model."""
     if value == "":
         return ""
     if not isinstance(value, (str, Mapping)):
@@ -114,7 +114,7 @@ def _is_triple(value: Any) -> bool:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """What JSON can say: YAML knows dates and the like besides."""
+    """Return a JSON object, without other YAML types such as dates."""
     try:
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
             return dict(json.loads(json.dumps(dict(value), allow_nan=False)))
@@ -131,7 +131,7 @@ def _metrics(value: Any) -> dict[str, float]:
 
 
 def _cells(value: Any) -> list[dict[str, Any]]:
-    """NUMA cells; of `auto` those of this machine."""
+    """Return the NUMA cells; for `auto` those of this machine."""
     if value == AUTO:
         return machine_report.numa_cells()
     told = "auto, or a list of {cpus: number, memory_mb: number}"
@@ -143,7 +143,7 @@ def _cells(value: Any) -> list[dict[str, Any]]:
 
 
 def _devices(value: Any) -> list[dict[str, Any]]:
-    """PCI devices; of `auto` those of this machine."""
+    """Return the PCI devices; for `auto` those of this machine."""
     if value == AUTO:
         return machine_report.pci_devices()
     if not isinstance(value, list) or not all(_is_device(one) for one in value):

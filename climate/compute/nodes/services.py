@@ -1,4 +1,4 @@
-"""The compute service's report of its nodes, and what a fresh cloud is furnished with."""
+"""The compute service's report of its nodes, and the initial contents of a new cloud."""
 
 import math
 import time
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LastHeard:
-    """When the services were last heard of."""
+    """Times of the last heartbeats of the services."""
 
     now: datetime
     of_compute: Liveness
@@ -38,33 +38,32 @@ class LastHeard:
     children: int
     """Number of child zones."""
     polled: datetime | None
-    """When one of them was last polled; None: never."""
+    """Time of the last poll of a child zone; None: never."""
 
 
 LOOK_SECONDS = 60.0
-"""Longest time between two comparisons of all node rows of a service with what its driver reports."""
+"""Longest time in seconds between two comparisons of all node rows of a service with its driver's report."""
 
 
 @dataclass
 class Report:
-    """What a process has reported of its nodes, so that what has not changed is not compared again and again."""
+    """The last report of a process about its nodes, so that unchanged nodes are not compared again."""
 
     specs: Sequence[NodeSpec] | None = None
     at: float = -math.inf
-    """By the monotonic clock."""
+    """Time of the report by the monotonic clock."""
 
     def is_of(self, specs: Sequence[NodeSpec]) -> bool:
-        """Return whether these nodes were reported, not long ago."""
+        """Return whether these nodes were reported recently."""
         is_recent = time.monotonic() - self.at < LOOK_SECONDS
         return is_recent and self.specs is not None and (self.specs is specs or self.specs == specs)
 
 
 def refresh(compute: Compute, last: Report | None = None) -> None:
-    """Beat, and bring the node rows of this service up to what its driver reports (cloud.md F.4).
+    """Renew the heartbeat, and reconcile the node rows of this service with its driver's report.
 
-    While the driver cannot tell its nodes, the rows stay as they are.  They are compared
-    with the report when it is another than the `last` of this process, when rows were deleted or are absent, and now
-    and then.
+    The rows stay as they are while the driver cannot list its nodes. They are compared if the report differs from the
+    `last` one of this process, if rows were deleted or are absent, and periodically.
     """
     last = last or Report()
     host = compute.service_host
@@ -75,7 +74,7 @@ def refresh(compute: Compute, last: Report | None = None) -> None:
     try:
         specs = compute.driver.nodes()
     except VirtError as error:
-        log.error("the nodes are not known and stay as they were", host=host, reason=str(error))
+        log.error("driver cannot list its nodes, nodes unchanged", host=host, reason=str(error))
         return
     if present != len(specs) or not last.is_of(specs):
         _report(compute, specs)
@@ -91,35 +90,35 @@ def _report(compute: Compute, specs: Sequence[NodeSpec]) -> None:
 
 
 def ready(compute: Compute) -> bool:
-    """Whether the driver knows its nodes: otherwise what is asked of servers waits."""
+    """Return whether the driver can list its nodes; until then tasks of servers wait."""
     try:
         compute.driver.nodes()
     except VirtError as error:
-        log.error("work on servers waits until the nodes are known", host=compute.service_host, reason=str(error))
+        log.error("server tasks wait, driver cannot list its nodes", host=compute.service_host, reason=str(error))
         return False
     return True
 
 
 def audit(compute: Compute) -> None:
-    """See that what is taken of this service's nodes is the sum over their servers; what is not is put right."""
+    """Audit the usage of this service's nodes: correct each that is not the sum over its servers."""
     with reading(compute.engine) as conn:
         suspects = drifts.drifted(conn, compute.service_host)
     if not suspects:
         return
     with compute.engine.begin() as conn:
-        mended = drifts.mend(conn, suspects)
-    for drift in mended:
-        log.warning("what was taken of a node was wrong", node=drift.node, was=drift.was, now=drift.now)
+        corrected = drifts.correct(conn, suspects)
+    for drift in corrected:
+        log.warning("usage of a node corrected", node=drift.node, was=drift.was, now=drift.now)
 
 
 def listed(compute: Compute, host: str | None = None) -> list[Service]:
-    """The compute services, of whom nothing may have been heard for long, or that of one host name."""
+    """Return the compute services, also those that are down, or those of one host name."""
     with reading(compute.engine) as conn:
         return services.listed(conn, compute.now(conn), compute.down_seconds, host)
 
 
 def reports(compute: Compute) -> LastHeard:
-    """Return when compute services, network services and child zones were last heard of."""
+    """Return the last heartbeats of compute services, network services and child zones."""
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         of_compute = services.liveness(conn, now, compute.down_seconds)
@@ -134,7 +133,7 @@ def database_now(compute: Compute) -> datetime:
 
 
 def furnish(compute: Compute) -> None:
-    """Give a fresh cloud flavors, an image and a network; what is there stays as it is."""
+    """Create the flavors, image and network of a new cloud; existing ones are not changed."""
     with compute.engine.begin() as conn:
         for flavor in DEFAULTS:
             flavors.insert(conn, flavor)

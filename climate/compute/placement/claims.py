@@ -1,4 +1,4 @@
-"""Room on nodes: chosen on a snapshot, claimed under the nodes' row locks (cloud.md C.7)."""
+"""Claims of node capacity: chosen on a snapshot, claimed under the nodes' row locks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,35 +22,33 @@ from climate.compute.scheduler.scheduler_parts import Sees
 from climate.compute.store import node_locks
 from climate.compute.store.db_errors import DATABASE_ERRORS, deadlocked
 from climate.compute.store.nodes import free_resources as rows
-from climate.compute.store.nodes.free_resources import Standing
+from climate.compute.store.nodes.free_resources import NodeUsage
 
 HASTY = 3
-"""So often a request chooses side by side with others; after that it has the queue to itself."""
+"""Choices that a request makes concurrently with others; afterwards it holds the queue exclusively."""
 
 TRIES = 20
-"""So often it chooses at all: alone, it can only lose to what moves or disables nodes in that moment."""
+"""Choices in total: with the queue held, one fails only if nodes move or are disabled meanwhile."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at placing servers, in a transaction of its own."""
+    """One attempt at placing servers, in a transaction of its own."""
 
     conn: Connection
     lost: tuple[tuple[str, ...], ...] = ()
-    """Why each choice before this one was lost: a reason for each node."""
+    """Why each earlier choice was lost: a reason for each node."""
 
 
 def settle(compute: Compute, write: Callable[[Attempt], T]) -> T:
-    """What `write` answers, which claims and writes in one transaction; tried again while others are quicker.
+    """Return the result of `write`, which claims and writes in one transaction, retried after each lost race.
 
-    A lost choice is no attempt in the sense of cloud.md C.6, and excludes no
-    node.  After a few of them the next one is made while nobody else chooses,
-    so a request is never refused while there is room, and waits for no longer
-    than the others in the queue need.  Busy when even then the nodes keep changing.
-
-    A deadlock with whoever locks nodes in another order is a lost choice too.
+    A lost choice does not count as an attempt of the scheduler, and excludes no node. After HASTY of them the next
+    choice is made while nobody else chooses, so that a request is not refused while there is capacity. Raises Busy if
+    the nodes keep changing even then. A deadlock with a transaction that locks nodes in another order is a lost
+    choice too.
     """
     lost: tuple[tuple[str, ...], ...] = ()
     for number in range(TRIES):
@@ -68,10 +66,10 @@ def settle(compute: Compute, write: Callable[[Attempt], T]) -> T:
 
 
 def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int, also: tuple[int, ...] = ()) -> Plan:
-    """Choose nodes for `count` servers, or for as many as possible down to `least`, and take room on them.
+    """Choose nodes for `count` servers, or for as many as possible down to `least`, and claim capacity on them.
 
-    The nodes in `also` are locked together with them.  Raises NoValidHost;
-    ClaimLost when somebody else was quicker, which `settle` knows what to do with.
+    The nodes in `also` are locked together with them. Raises NoValidHost, and ClaimLost after a lost race, which
+    `settle` handles.
     """
     now = compute.now(attempt.conn)
     hosts = compute.roster.take(attempt.conn, now, compute.down_seconds, afresh=len(attempt.lost) >= HASTY)
@@ -81,7 +79,7 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
     limits = {pick.node_id: pick.limits for pick in plan.picks}
     node_locks.lock(attempt.conn, [*counts, *also])
     each = Room(spec.vcpus, spec.ram_mb, spec.disk_mb)
-    found = rows.standing(attempt.conn, list(counts))
+    found = rows.node_usage(attempt.conn, list(counts))
     reasons = [f"{node.name}: {reason}" for node in found if (reason := _outdated(node, hosts, spec))]
     for node in found:
         short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
@@ -95,17 +93,16 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
 
 
 def release(conn: Connection, server: Server) -> None:
-    """Give the room of a server back."""
+    """Release the capacity of a server."""
     if server.node_id is not None:
         rows.release(conn, server.node_id, server.held)
 
 
 def shortages(used: Room, each: Room, count: int, limits: Mapping[str, float], servers: int = 0) -> str:
-    """What of a node is too little for `count` servers more than `servers`; empty when they fit (cloud.md C.7).
+    """Return the resources of a node that are too small for `count` servers more than `servers`; empty if they fit.
 
-    Memory, disk, CPUs and servers, each against its limit; one without a limit never
-    falls short.  A limit that is kept here is one that the filter has set, and
-    the numbers are compared as the filter does it for the last of the servers.
+    Memory, disk, CPUs and servers are each compared with their limit; one without a limit is never short. The limits
+    are those that the filter has set, and are compared as the filter does for the last server.
     """
     before = count - 1
     checked = (
@@ -133,7 +130,7 @@ def _plan(compute: Compute, hosts: Hosts, spec: Spec, count: int, least: int) ->
 
 
 def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int, int]) -> list[str]:
-    """Return a reason for each node to which other servers came that a filter would have seen."""
+    """Return a reason for each node that other servers have joined since, if a filter counts those."""
     if spec.forced:
         return []
     seen, nodes = spec.occupants, list(counts)
@@ -147,12 +144,12 @@ def _joined(compute: Compute, conn: Connection, spec: Spec, counts: Mapping[int,
     return [f"node {node}: other servers have come" for node in came]
 
 
-def _used(node: Standing) -> Room:
+def _used(node: NodeUsage) -> Room:
     return Room(node.used_vcpus, node.used_ram_mb, node.used_disk_mb)
 
 
-def _outdated(node: Standing, hosts: Hosts, spec: Spec) -> str | None:
-    """What has happened to a node since it was chosen, if it must not be used any more."""
+def _outdated(node: NodeUsage, hosts: Hosts, spec: Spec) -> str | None:
+    """Return the reason why a node must not be used any more, if it has changed since it was chosen."""
     place = int(np.searchsorted(hosts.ids, node.id))
     if not node.present:
         return "its driver does not report it any more"
@@ -169,8 +166,8 @@ def _outdated(node: Standing, hosts: Hosts, spec: Spec) -> str | None:
     return None
 
 
-def _open(node: Standing, spec: Spec) -> bool:
-    """Whether the node is where the request may go: the same question that the ReservationFilter asks."""
+def _open(node: NodeUsage, spec: Spec) -> bool:
+    """Return whether the request may use the node, by the rule of the ReservationFilter."""
     if spec.flavor is not None and spec.flavor.reservation is not None:
         return node.pool == FREEPOOL
     if node.pool is None:

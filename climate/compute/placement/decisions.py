@@ -1,10 +1,8 @@
-"""Why servers are where they are: every decision of the scheduler, kept for as long as its servers.
+"""Decisions of the scheduler, kept for as long as the servers that they placed.
 
-A decision that concerns all servers of a request is kept once.  A body holds
-`kind` (below), `trail` (see climate.compute.scheduler.decisions.record), `lost`: what was
-chosen before and taken by others in the same moment, one list of reasons for
-each such choice, and, for a RETRY, `after`: the node, its service host and the
-reason for which making the server had failed there.
+A decision about all servers of a request is stored once. A body holds `kind` (below), `trail` (see
+climate.compute.scheduler.decisions.record), `lost`, and for a RETRY `after`. `lost` is a list of reasons for each
+choice that other requests overtook. `after` is the node, its service host and the reason of the failure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,20 +17,23 @@ from climate.compute.store.servers import decisions as rows
 from climate.connections import reading
 
 PLACED, REFUSED, RETRY, ZONES = "placed", "refused", "retry", "zones"
-"""Nodes were found; none were; another was looked for after one had failed, and `error` says why there is none; zones
-were compared, and `trail` has their answers below `zones` (see climate.compute.zones.builds.selection.ZoneReport)."""
+"""Kinds of decisions.
+
+Nodes were found; none were found; another node was chosen after a failure, with an `error` if there was none; zones
+were compared, with their answers in the trail (see climate.compute.zones.builds.selection.ZoneReport).
+"""
 
 WINDOW = 2000
-"""Rows that one call of `forget` looks at."""
+"""Rows that one call of `forget` examines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One run of the scheduler, oldest first where there are several."""
+    """One run of the scheduler, oldest first if there are several."""
 
     build_id: str
     server_id: str | None
-    """None: it was for all servers of the request."""
+    """The server; None: the decision is about all servers of the request."""
     made_at: datetime
     kind: str
     trail: Mapping[str, Any]
@@ -42,13 +43,13 @@ class Decision:
 
 
 def of(compute: Compute, server_id: str) -> list[Decision]:
-    """What was decided about a server, oldest first; empty when there is no such server."""
+    """Return the decisions about a server, oldest first; empty if the server does not exist."""
     with reading(compute.engine) as conn:
         return [_decision(row) for row in rows.of(conn, server_id)]
 
 
 def keep(conn: Connection, decision: Decision) -> None:
-    """Write a decision down, in the transaction that carries it out."""
+    """Store a decision, in the transaction that carries it out."""
     body: dict[str, Any] = {"kind": decision.kind, "trail": decision.trail}
     body |= {"lost": [list(reasons) for reasons in decision.lost]} if decision.lost else {}
     body |= {"after": decision.after} if decision.after else {}
@@ -57,7 +58,7 @@ def keep(conn: Connection, decision: Decision) -> None:
 
 
 def forget(compute: Compute) -> int:
-    """Drop some of what is about no server any more; how many went.  To be called now and then."""
+    """Delete some decisions about deleted servers; return their number. Called periodically."""
     with compute.engine.begin() as conn:
         return rows.forget(conn, WINDOW)
 

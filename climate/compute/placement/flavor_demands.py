@@ -1,4 +1,4 @@
-"""What a flavor asks of a node beyond its size: NUMA cells for the guest, and PCI devices."""
+"""Demands of a flavor on a node beyond its size: NUMA cells for the guest, and PCI devices."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from climate.compute.errors import BadRequest
 
 NUMA_NODES, PCI_ALIAS = "hw:numa_nodes", "pci_passthrough:alias"
 KEYS = (NUMA_NODES, PCI_ALIAS)
-"""The extra specs without which a flavor asks for neither."""
+"""The extra specs that make such demands."""
 
 MOST_CELLS, MOST_CPU = 64, 4095
 
@@ -33,12 +33,12 @@ class Demand:
 
 
 def demand_of(extra_specs: Mapping[str, str], vcpus: int, ram_mb: int) -> Demand:
-    """Return what a flavor of this size asks for; BadRequest names the extra spec that cannot be understood."""
+    """Return the demands of a flavor of this size; BadRequest names an invalid extra spec."""
     return Demand(_cells(extra_specs, vcpus, ram_mb), _devices(extra_specs.get(PCI_ALIAS, "")))
 
 
 def _devices(text: str) -> tuple[tuple[str, int], ...]:
-    """Return what `name:number` entries between commas ask for, each name once."""
+    """Return the demands in `name:number` entries separated by commas, each name once."""
     found: Counter[str] = Counter()
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, number = (part.strip() for part in entry.partition(":"))

@@ -1,4 +1,4 @@
-"""Whose servers are on which nodes, for rules that place servers by their neighbours."""
+"""Owners of the servers on each node, for rules that place servers by their neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Occupants:
     def count(
         self, node_ids: NDArray[np.int64], *, project_id: str | None = None, user_id: str | None = None
     ) -> NDArray[np.float64]:
-        """Return the number of servers on each of these nodes, of one project or one user when they are named."""
+        """Return the number of servers on each of these nodes, of one project or one user if given."""
 
         def fits(owner: Owner) -> bool:
             return project_id in (None, owner[0]) and user_id in (None, owner[1])
@@ -38,7 +38,7 @@ class Occupants:
         return found
 
     def joined_by(self, node_id: int, owner: Owner) -> "Occupants":
-        """Return the same with one more server of this owner on that node."""
+        """Return a copy with one more server of this owner on that node."""
         there: Mapping[Owner, int] = self.nodes.get(node_id, {})
         return Occupants({**self.nodes, node_id: {**there, owner: there.get(owner, 0) + 1}})
 

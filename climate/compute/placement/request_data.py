@@ -1,4 +1,4 @@
-"""What the scheduler needs to know of a request beyond what it says itself: looked up, where it is asked for."""
+"""Data that the scheduler needs beyond the request: image properties, hints, neighbours; read on demand."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from climate.compute.store.projects import images
 from climate.compute.store.servers import builds
 
 TYPE_AFFINITY = "TypeAffinityFilter"
-"""The filter that wants to know where servers of other flavors are."""
+"""The filter that needs the nodes of servers of other flavors."""
 
 BY_DEMANDS = ("NUMATopologyFilter", "PciPassthroughFilter")
-"""The filters that count what servers were promised beyond their sizes."""
+"""The filters that count the demands of servers beyond their sizes."""
 
 
 def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
-    """The spec with the properties of its image, and the nodes that its hints and the filters speak of.
+    """Return the spec with the properties of its image, and the nodes named by its hints or needed by filters.
 
     Raises BadRequest for hints that are not ids of servers.
     """
@@ -44,9 +44,9 @@ def completed(conn: Connection, rules: Rules, spec: Spec) -> Spec:
 
 
 def occupied(conn: Connection, sees: Sees, spec: Spec, nodes: Sequence[int] | None = None) -> Occupants | None:
-    """Return whose servers are on the nodes, or on these, without those that the request itself is about.
+    """Return the owners of servers on the nodes, or on all, without the servers of the request itself.
 
-    None when nothing is to be seen.
+    None if no rule needs them.
     """
     if sees is Sees.NOTHING:
         return None
@@ -60,10 +60,10 @@ def _counts_demands(rules: Rules, spec: Spec) -> bool:
 
 
 def demanded(conn: Connection, spec: Spec, nodes: Sequence[int] | None = None) -> Mapping[int, tuple[Demand, ...]]:
-    """Return what servers were promised of NUMA cells and PCI devices on the nodes, or on these; without its own."""
+    """Return the demands of servers for NUMA cells and PCI devices on the nodes, or on all, without the spec's own."""
     found: dict[int, tuple[Demand, ...]] = {}
     for row in occupants.demands(conn, KEYS, spec.server_ids, nodes):
-        # A flavor that cannot be understood was promised nothing.
+        # An invalid flavor makes no demands.
         with contextlib.suppress(BadRequest):
             demand = demand_of(row["extra_specs"], row["vcpus"], row["ram_mb"])
             found[row["node_id"]] = (*found.get(row["node_id"], ()), demand)
@@ -71,25 +71,25 @@ def demanded(conn: Connection, spec: Spec, nodes: Sequence[int] | None = None) -
 
 
 def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:
-    """Return when servers of this size can be made from the image, else raise BadRequest."""
+    """Check that servers of this size can be created from the image, else raise BadRequest."""
     image = images.get(conn, image_id) if image_id else None
     if image is not None:
         image.check_fits(flavor)
 
 
 def pin_image(conn: Connection, image_id: str | None) -> None:
-    """Keep the image of a server that is to be RESERVED from being deleted until the server is written down.
+    """Prevent the deletion of the image of a server that is to be RESERVED until the transaction ends.
 
-    BadRequest when it is gone already: its content may be gone too.
+    BadRequest if the image is deleted already, because its content may be deleted too.
     """
     if image_id is not None and not images.pin(conn, image_id):
         raise BadRequest(f"Image {image_id} could not be found.")
 
 
 def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
-    """Return when there is what a request names: its destination, and its zone where no host is forced.
+    """Check that the destination of a request exists, and its zone if no host is forced.
 
-    BadRequest tells no more than that there is none.
+    BadRequest tells no more than that it does not exist.
     """
     if spec.zone is not None and not spec.forced and not availability_zones.exists(conn, spec.zone, default_zone):
         raise BadRequest("The requested availability zone is not available")
@@ -98,7 +98,7 @@ def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
 
 
 def named_servers(hints: Mapping[str, Any], hint: str) -> list[str]:
-    """The ids of servers in a hint: one, or a list of them.  BadRequest for anything else."""
+    """Return the ids of servers in a hint, a single one or a list. BadRequest for anything else."""
     named = hints.get(hint)
     ids: list[Any] = named if isinstance(named, list) else [named]
     if not all(server_groups.is_id(value) for value in ids):
@@ -107,7 +107,7 @@ def named_servers(hints: Mapping[str, Any], hint: str) -> list[str]:
 
 
 def _nodes(conn: Connection, spec: Spec, hint: str) -> frozenset[int] | None:
-    """The nodes of the servers in a hint; those of another project's servers are not told.  None: no such hint."""
+    """Return the nodes of the servers in a hint, without servers of other projects. None: no such hint."""
     if spec.hints.get(hint) is None:
         return None
     return builds.nodes_of(conn, named_servers(spec.hints, hint), spec.project_id)

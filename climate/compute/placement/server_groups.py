@@ -1,4 +1,4 @@
-"""Server groups: servers that are kept on one node, or apart: strictly, or as far as there is room (cloud.md C.8)."""
+"""Server groups: affinity and anti-affinity of servers, strict or best effort (soft), as in Nova."""
 
 import math
 from collections import Counter
@@ -28,18 +28,18 @@ KEPT_BY = {
     SOFT_AFFINITY: "ServerGroupSoftAffinityWeigher",
     SOFT_ANTI_AFFINITY: "ServerGroupSoftAntiAffinityWeigher",
 }
-"""Policy -> the filter that keeps it, or the weigher that does what it can."""
+"""Policy -> the filter that enforces it, or the weigher that prefers it."""
 
 MOST_ON_NODE = "max_server_per_host"
-"""The rule of an anti-affinity group: so many of its servers may be on one node; without it, one."""
+"""The rule of an anti-affinity group: maximum number of its servers on one node; by default one."""
 
 LONGEST_NAME = 255
 
 SEVERAL = 2
-"""Groups of one name that are looked up: more than one is too many."""
+"""Groups of one name to read: two are enough to detect that a name is ambiguous."""
 
 MOST_LISTED = 1000
-"""Groups in one answer at most."""
+"""Maximum number of groups in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class ServerGroup:
 def create(
     compute: Compute, *, project_id: str, user_id: str, name: str, policy: str, most: int | None = None
 ) -> ServerGroup:
-    """Make a group; `most`: of its servers on one node.
+    """Create a group; `most`: maximum number of its servers on one node.
 
-    Raises BadRequest for a policy there is not or that has no such rule, QuotaExceeded for one group too many.
+    Raises BadRequest for an unknown policy or one without such a rule, QuotaExceeded for one group too many.
     """
     if policy not in KEPT_BY:
         raise BadRequest(f"A server group's policy is one of {', '.join(KEPT_BY)}, not {policy!r}.")
@@ -77,7 +77,7 @@ def create(
 
 
 def get(compute: Compute, group_id: str, project_id: str | None = None) -> ServerGroup:
-    """The group, when it is of this project if one is given; else NotFound."""
+    """Return the group if it belongs to the project, when one is given; else raise NotFound."""
     with reading(compute.engine) as conn:
         return _own(conn, group_id, project_id)
 
@@ -89,25 +89,25 @@ def listed(
     offset: int = 0,
     marker: str | None = None,
 ) -> list[ServerGroup]:
-    """The groups of a project, or of all projects, oldest first, after the one with the id `marker`."""
+    """Return the groups of a project, or of all projects, oldest first, after the one with the id `marker`."""
     with reading(compute.engine) as conn:
         return [_group(row) for row in rows.listed(conn, project_id, min(limit, MOST_LISTED), offset, marker)]
 
 
 def delete(compute: Compute, group_id: str, project_id: str | None = None) -> None:
-    """Drop a group; its servers stay, in no group.  Raises NotFound, Conflict for that of a reservation."""
+    """Delete a group; its servers stay, in no group. Raises NotFound, Conflict for that of a reservation."""
     with compute.engine.begin() as conn:
         _own(conn, group_id, project_id)
         pool = capacity.with_group(conn, group_id)
         if pool is not None:
-            raise Conflict(f"Instance group {group_id} is of the reservation {pool}, and goes with it.")
+            raise Conflict(f"Instance group {group_id} belongs to the reservation {pool}, and is deleted with it.")
         rows.delete(conn, group_id)
 
 
 def hinted(conn: Connection, hints: Mapping[str, Any], project_id: str) -> str | None:
     """Return the id of the group that the hint `group` names by its id, or by its name in this project.
 
-    Raises BadRequest when it is neither, when the project has no group of that name, and when it has several.
+    Raises BadRequest for any other value, for an unknown name, and for an ambiguous one.
     """
     named = hints.get("group")
     if named is None:
@@ -120,12 +120,12 @@ def hinted(conn: Connection, hints: Mapping[str, Any], project_id: str) -> str |
     if not found:
         raise BadRequest(f"Server group {named[:80]} could not be found.")
     if len(found) > 1:
-        raise BadRequest(f"Several server groups are called {named[:80]}: name one by its id, such as {found[0]}.")
+        raise BadRequest(f"Several server groups are named {named[:80]}: name one by its id, such as {found[0]}.")
     return found[0]
 
 
 def is_id(value: Any) -> bool:
-    """Whether this is the id of a thing, as text."""
+    """Return whether the value is the text of a UUID."""
     try:
         return isinstance(value, str) and str(UUID(value)) == value.lower()
     except ValueError:
@@ -133,15 +133,12 @@ def is_id(value: Any) -> bool:
 
 
 def joining(conn: Connection, rules: Rules, group_id: str, project_id: str, least: int) -> tuple[Group, float]:
-    """The group with the nodes of its members, locked, and how many servers may join it, if it is `least` or more.
+    """Return the locked group with the nodes of its members, and how many servers may join it, at least `least`.
 
-    The lock is what makes Nova's later check on the node needless (cloud.md
-    C.7): from here to the commit nobody else places a member, so the nodes read
-    here are those that the policy is kept against.  The group of a reservation
-    has as many members as the reservation has slots, whatever the project's limit.
-
-    Raises BadRequest when the project has no such group or no filter keeps its
-    policy, QuotaExceeded when it would have too many members.
+    The lock replaces Nova's late check on the node: until the commit nobody else places a member, so the nodes that
+    are read here stay valid. The group of a reservation has as many members as the reservation has slots, whatever
+    the project's limit. Raises BadRequest if the project has no such group or no filter enforces its policy,
+    QuotaExceeded if it would have too many members.
     """
     limits = quotas.lock_limits(conn, project_id)
     found = rows.lock(conn, group_id)
@@ -157,9 +154,9 @@ def joining(conn: Connection, rules: Rules, group_id: str, project_id: str, leas
 
 
 def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Group | None:
-    """The group, locked, with the nodes of all members but `server_id`, which is to be placed anew.
+    """Return the locked group with the nodes of all members but `server_id`, which is to be placed again.
 
-    None when the group has gone meanwhile.
+    None if the group was deleted meanwhile.
     """
     found = rows.lock(conn, group_id)
     if found is None:

@@ -1,4 +1,4 @@
-"""Flavors: read as projects use them, created, described, deleted, and given to projects."""
+"""Flavors: read by projects, created, described, deleted, and shared with projects."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from climate.connections import reading
 
 
 def find(compute: Compute, named: str, project_id: str) -> Flavor | None:
-    """The flavor of that id, else of that name, if the project may use it."""
+    """Return the flavor of that id, else of that name, if the project may use it."""
     with reading(compute.engine) as conn:
         found = rows.find(conn, named)
     return found if found and found.usable_by(project_id) else None
@@ -32,7 +32,7 @@ def listed(compute: Compute, project_id: str | None) -> list[Flavor]:
 
 
 def get(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
-    """Return a flavor by its id; NotFound, also where the project may not use it.  None: any project's."""
+    """Return a flavor by its id; NotFound, also if the project may not use it. None: any project's."""
     with reading(compute.engine) as conn:
         found = rows.get(conn, flavor_id)
     if found is None or not (project_id is None or found.usable_by(project_id)):
@@ -41,9 +41,9 @@ def get(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
 
 
 def requested(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
-    """Return the flavor of a request for servers.  None: of an administrator.
+    """Return the flavor of a request for servers. None: of an administrator.
 
-    Raises BadRequest where there is no such flavor, NotFound where the project may not use it.
+    Raises BadRequest for an unknown flavor, NotFound if the project may not use it.
     """
     with reading(compute.engine) as conn:
         found = rows.get(conn, flavor_id)
@@ -55,13 +55,13 @@ def requested(compute: Compute, flavor_id: str, project_id: str | None) -> Flavo
 
 
 def named(compute: Compute, name: str, project_id: str, *, admin: bool) -> Flavor:
-    """Return the flavor of a name, as a parent zone names it; BadRequest when the project may use none of that name."""
+    """Return the flavor by the name that a parent zone gives; BadRequest if the project may use none of that name."""
     with reading(compute.engine) as conn:
         return request_spec.flavor_named(conn, name, project_id, admin=admin)
 
 
 def create(compute: Compute, flavor: Flavor) -> None:
-    """Create a flavor; Conflict when its id or name is taken."""
+    """Create a flavor; Conflict if its id or name is taken."""
     with compute.engine.begin() as conn:
         if not rows.insert(conn, flavor):
             raise Conflict(f"Flavor with name {flavor.name} or ID {flavor.id} already exists.")
@@ -69,21 +69,21 @@ def create(compute: Compute, flavor: Flavor) -> None:
 
 
 def describe(compute: Compute, flavor_id: str, description: str | None) -> None:
-    """Change the description of a flavor; NotFound, Conflict for the flavor of a reservation."""
+    """Update the description of a flavor; NotFound, Conflict for the flavor of a reservation."""
     with _changing(compute, flavor_id) as conn:
         if not rows.describe(conn, flavor_id, description):
             raise _none(flavor_id)
 
 
 def delete(compute: Compute, flavor_id: str) -> None:
-    """Delete a flavor; servers keep the size they have.  NotFound, Conflict for the flavor of a reservation."""
+    """Delete a flavor; servers keep their size. NotFound, Conflict for the flavor of a reservation."""
     with _changing(compute, flavor_id) as conn:
         if not rows.delete(conn, flavor_id):
             raise _none(flavor_id)
 
 
 def add_extra_specs(compute: Compute, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str]:
-    """Add extra specs to a flavor, or change them; return all.  NotFound, Conflict for the flavor of a reservation."""
+    """Add or update extra specs of a flavor; return all. NotFound, Conflict for the flavor of a reservation."""
     with _changing(compute, flavor_id) as conn:
         found = rows.add_extra_specs(conn, flavor_id, specs)
     if found is None:
@@ -101,22 +101,22 @@ def delete_extra_spec(compute: Compute, flavor_id: str, key: str) -> None:
 def add_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
     """Let a project use a flavor that is not public; return the projects that may.
 
-    Raises Conflict when the project may already, and for the flavor of a reservation.
+    Raises Conflict if the project may already, and for the flavor of a reservation.
     """
     with _changing(compute, flavor_id) as conn:
-        found = rows.admit(conn, flavor_id, project_id)
+        found = rows.add_project(conn, flavor_id, project_id)
     if found is None:
         raise Conflict(f"Project {project_id} may use flavor {flavor_id} already.")
     return found
 
 
 def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
-    """Take a flavor away from a project; return the projects that may still use it.
+    """Remove a project's access to a flavor; return the projects that still have it.
 
-    Raises NotFound when the project may not use it, Conflict for the flavor of a reservation.
+    Raises NotFound if the project has no access, Conflict for the flavor of a reservation.
     """
     with _changing(compute, flavor_id) as conn:
-        found = rows.expel(conn, flavor_id, project_id)
+        found = rows.remove_project(conn, flavor_id, project_id)
     if found is None:
         raise NotFound(f"Project {project_id} has no access to flavor {flavor_id}.")
     return found
@@ -141,7 +141,7 @@ def _fields(flavor: Flavor) -> dict[str, Any]:
 
 
 def no_extra_spec(flavor_id: str, key: str) -> NotFound:
-    """Return the error for a key that a flavor has no extra spec of."""
+    """Return the error for a flavor without an extra spec of that key."""
     return NotFound(f"Flavor {flavor_id[:80]} has no extra specs with key {key[:80]}.")
 
 

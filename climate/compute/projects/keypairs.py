@@ -33,7 +33,7 @@ def exists(compute: Compute, user_id: str, name: str) -> bool:
 def create(compute: Compute, user_id: str, project_id: str, name: str, public_key: str) -> Row:
     """Store a public key of a user under a name; the quota is that of the project.
 
-    Raises QuotaExceeded, Conflict when the name is taken.
+    Raises QuotaExceeded, Conflict if the name is taken.
     """
     with compute.engine.begin() as conn:
         most = quotas.limits(conn, project_id)["key_pairs"]

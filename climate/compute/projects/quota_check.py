@@ -1,4 +1,4 @@
-"""How much a project may have."""
+"""Quota check of requests for servers."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from climate.compute.store.projects import quotas
 from climate.compute.store.servers import servers
 
 MOST_AT_ONCE = 1000
-"""Servers that one request can be answered with."""
+"""Maximum number of servers in one request."""
 
 _TOLD = {"ram_mb": "ram"}
 
@@ -23,11 +23,11 @@ def allowed(
     least: int,
     used: Mapping[str, int] | None = None,
 ) -> int:
-    """How many of `count` more servers the project may have, if `least` or more (cloud.md B.3).
+    """Return how many of `count` more servers the quota of the project allows, at least `least`.
 
-    `used`: what counts against the limits; None: the servers that are here.
-    Raises QuotaExceeded, and BadRequest for more than MOST_AT_ONCE.  One request
-    of a project at a time gets past here: the project's limits stay locked.
+    `used`: usage to compare with the limits; None: that of the servers here. Raises QuotaExceeded, and BadRequest for
+    more than MOST_AT_ONCE. The limits stay locked until the commit, so the requests of a project are checked one at a
+    time.
     """
     limits = quotas.lock_limits(conn, project_id)
     used = servers.used(conn, project_id) if used is None else used

@@ -1,4 +1,4 @@
-"""Quotas as administrators set them; what is counted against them is in quota.py, groups.py and the API of keypairs."""
+"""Quotas as administrators set them. Usage is checked in quota_check.py, server_groups.py and keypairs.py."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from climate.connections import reading
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a project may have (-1: as much as it likes), and what it has."""
+    """The limits of a project (-1: unlimited), and its usage."""
 
     limits: Mapping[str, int]
     used: Mapping[str, int]
 
 
 def standing(compute: Compute, project_id: str) -> Standing:
-    """The limits of a project and what is used of them.  Memory in MB."""
+    """Return the limits of a project and their usage. Memory in MB."""
     with reading(compute.engine) as conn:
         return Standing(quotas.limits(conn, project_id), _used(compute, conn, project_id))
 
 
 def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, force: bool = False) -> Mapping[str, int]:
-    """Change limits of a project; all of them then.  BadRequest for less than is used, unless forced."""
+    """Update limits of a project; return all. BadRequest for less than is used, unless forced."""
     with compute.engine.begin() as conn:
         before = quotas.lock_limits(conn, project_id)
         used = {} if force else _used(compute, conn, project_id)
@@ -45,7 +45,7 @@ def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, forc
 
 
 def reset(compute: Compute, project_id: str) -> None:
-    """Give a project the limits of those that have no others."""
+    """Reset a project to the default limits."""
     with compute.engine.begin() as conn:
         before = quotas.lock_limits(conn, project_id)
         quotas.forget_limits(conn, project_id)
@@ -53,7 +53,7 @@ def reset(compute: Compute, project_id: str) -> None:
 
 
 def _changed(compute: Compute, conn: Connection, project_id: str, before: Mapping[str, int]) -> Mapping[str, int]:
-    """Tell what has become of the limits of a project; return them."""
+    """Record the change of a project's limits; return the limits."""
     after = quotas.limits(conn, project_id)
     compute.tell_change(conn, Change(QUOTA, project_id, "", dict(before), dict(after), project_id))
     return after

@@ -1,8 +1,7 @@
-"""Room for servers of one size, granted to a project on nodes of the reservation pool that it shares with others.
+"""Shared capacity: slots for servers of one size, granted to a project on nodes of the reservation pool.
 
-A grant has a private flavor of its own, through which its room is used: so many
-servers on each node as there are slots for there.  Whoever changes a grant and
-whoever puts a server into a slot hold the same row locks of nodes meanwhile.
+A grant has a private flavor through which its capacity is used: on each node as many servers as it has slots there.
+Changes of a grant and claims of a slot hold the same row locks of nodes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,12 +21,12 @@ from climate.compute.store.reservations import capacity as rows
 from climate.compute.store.servers import server_groups
 
 OWNER_OF_GROUP = "climate"
-"""Stands where the id of a user would: nobody asked for the group but the reservation."""
+"""The user id of the server group, which belongs to the reservation and no user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What is to be granted.  Sizes: MB of memory, GB of disk."""
+    """A grant to be created. Sizes: MB of memory, GB of disk."""
 
     pool: str
     project_id: str
@@ -35,15 +34,15 @@ class Grant:
     memory_mb: int
     disk_gb: int
     slots: Mapping[str, int]
-    """Node -> how many servers it is to have room for."""
+    """Node -> number of its slots."""
     group_id: str | None = None
     policy: str | None = None
-    """Of the group; None: there is to be none."""
+    """The policy of the server group; None: no group."""
     extra_specs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def flavor(self) -> Flavor:
-        """Through which the room is used; its words are the peer's (reservation.md 1.3)."""
+        """Return the private flavor through which the capacity is used; its names are those of Blazar."""
         resource = "resources:CUSTOM_RESERVATION_" + self.pool.upper().replace("-", "_")
         specs = {**self.extra_specs, RESERVATION: self.pool, resource: "1"}
         specs |= {GROUP: self.group_id} if self.group_id and self.policy else {}
@@ -60,10 +59,9 @@ class Grant:
 
 
 def grant(compute: Compute, wanted: Grant, token: int) -> None:
-    """Make or change a grant; one that was closed is open again.
+    """Create or update a grant; a closed one is opened again.
 
-    Raises StaleToken, NotFound for a node there is not, Busy while one is not
-    in the reservation pool.
+    Raises StaleToken, NotFound for an unknown node, Busy while one is not in the reservation pool.
     """
     with compute.engine.begin() as conn:
         held = rows.lock(conn, wanted.pool, list(wanted.slots))
@@ -72,14 +70,14 @@ def grant(compute: Compute, wanted: Grant, token: int) -> None:
             raise StaleToken
         rows.put(conn, wanted.pool, nodes)
         if not flavors.write(conn, wanted.flavor):
-            raise Conflict(f"There is another flavor called {wanted.flavor.name}.")
+            raise Conflict(f"There is another flavor named {wanted.flavor.name}.")
         if wanted.group_id and wanted.policy:
             owner = {"project_id": wanted.project_id, "user_id": OWNER_OF_GROUP}
             server_groups.make(conn, wanted.group_id, wanted.flavor.name, owner, wanted.policy)
 
 
 def close(compute: Compute, pool: str, token: int) -> None:
-    """Let nobody boot on what is granted any more; nothing to do where nothing is.  Raises StaleToken."""
+    """Refuse further servers of a grant; nothing to do if there is none. Raises StaleToken."""
     with compute.engine.begin() as conn:
         rows.lock(conn, pool)
         if _known(conn, pool, token):
@@ -87,9 +85,9 @@ def close(compute: Compute, pool: str, token: int) -> None:
 
 
 def revoke(compute: Compute, pool: str, token: int) -> None:
-    """Drop a grant, its flavor and its group; lower tokens cannot make it again.
+    """Delete a grant, its flavor and its group; lower tokens cannot create it again.
 
-    Raises StaleToken, and Busy while servers use it or wait for room of it.
+    Raises StaleToken, and Busy while servers use it or wait for its capacity.
     """
     with compute.engine.begin() as conn:
         before = next(iter(rows.get(conn, [pool])), None)
@@ -112,7 +110,7 @@ def revoke(compute: Compute, pool: str, token: int) -> None:
 
 
 def check_hints(conn: Connection, spec: Spec) -> None:
-    """Return unless a request names a grant by the hint `reservation`, without its flavor or with that of another."""
+    """Check that a request which names a grant by the hint `reservation` uses its flavor; else BadRequest."""
     meant = spec.flavor.reservation if spec.flavor else None
     others = [pool for pool in spec.pools if pool != meant]
     if meant is not None and others:
@@ -125,20 +123,20 @@ def check_hints(conn: Connection, spec: Spec) -> None:
 
 
 def check_ordinary(*sizes: Flavor) -> None:
-    """Return when none of these is the size of a reservation's servers, which stays as it is; else BadRequest."""
+    """Check that none of these flavors belongs to a reservation, whose servers keep their size; else BadRequest."""
     for flavor in sizes:
         if flavor.reservation is not None:
-            raise BadRequest(f"The flavor {flavor.name} is of a reservation: its servers are of that size and stay so.")
+            raise BadRequest(f"The flavor {flavor.name} belongs to a reservation, whose servers keep their size.")
 
 
 def check_own(conn: Connection, flavor_id: str) -> None:
-    """Return unless a flavor is that of something granted, which only a lease changes; else Conflict."""
+    """Check that a flavor does not belong to a grant, which only a lease changes; else Conflict."""
     if any(not found.revoked for found in rows.get(conn, [flavor_id])):
-        raise Conflict(f"Flavor {flavor_id} is of a reservation that is under way: change its lease instead.")
+        raise Conflict(f"Flavor {flavor_id} belongs to an active reservation: change its lease instead.")
 
 
 def slots(conn: Connection, hosts: Hosts, spec: Spec) -> Slots | None:
-    """The room that is granted to what a request asks for; None where that is nothing of ours."""
+    """Return the capacity that is granted to a request; None if the request uses no grant."""
     pool = spec.flavor.reservation if spec.flavor else None
     use = rows.use(conn, pool) if pool is not None else None
     if pool is None or use is None:
@@ -152,7 +150,7 @@ def slots(conn: Connection, hosts: Hosts, spec: Spec) -> Slots | None:
 
 
 def lacking(conn: Connection, spec: Spec, counts: Mapping[int, int]) -> Iterable[str]:
-    """Why nodes, locked before, cannot take so many servers of a grant."""
+    """Return the reasons why locked nodes cannot take so many servers of a grant."""
     use = rows.use(conn, spec.slots.pool) if spec.slots else None
     if spec.slots is None:
         return []
@@ -164,7 +162,7 @@ def lacking(conn: Connection, spec: Spec, counts: Mapping[int, int]) -> Iterable
 
 
 def _nodes(wanted: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
-    """The slots of a grant by the ids of nodes."""
+    """Return the slots of a grant by the ids of nodes."""
     named = {node.name: node for node in sorted(held, key=lambda node: node.pool == FREEPOOL)}
     missing = set(wanted.slots) - set(named)
     if missing:
@@ -179,9 +177,9 @@ def _nodes(wanted: Grant, held: Sequence[Held], token: int) -> dict[int, int]:
 
 
 def _known(conn: Connection, pool: str, token: int) -> rows.Grant | None:
-    """The grant of that name, unless it is over.  Raises StaleToken."""
+    """Return the grant of that name, unless it is over. Raises StaleToken."""
     if pool in KEPT:
-        raise Conflict(f"The pool {pool} is granted to nobody.")
+        raise Conflict(f"The pool {pool} has no grant.")
     found = next(iter(rows.get(conn, [pool])), None)
     if found is not None and found.fence > token:
         raise StaleToken

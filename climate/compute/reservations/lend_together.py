@@ -1,4 +1,4 @@
-"""Pools of nodes lent to several projects in one transaction, which waits for nobody."""
+"""Pools of nodes lent to several projects in one transaction, which waits for no lock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from climate.compute.store.reservations.lend_together import Found
 
 @dataclass(frozen=True, slots=True)
 class Loan:
-    """A pool of a reservation: the names of its nodes, whom it is for, and the token of who asks."""
+    """A pool of a reservation: the names of its nodes, its project, and the token of the caller."""
 
     pool: str
     project_id: str
@@ -21,15 +21,15 @@ class Loan:
 
 
 def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
-    """Make the pools and move their nodes, as `lending.lend` does for one; what went wrong with each, or None.
+    """Create the pools and move their nodes, as `pools.lend` does for one; return the error of each, or None.
 
-    Waits where somebody else holds the pool or one of its nodes, or two of the loans want the same: it is to be asked
-    for alone.
+    The error is Waits if another transaction holds the pool or one of its nodes, or if two loans want the same node:
+    request that loan alone.
     """
     troubles: dict[str, ComputeError] = {}
     with compute.engine.begin() as conn:
         found = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
-        wanted = {loan.pool: _meant(loan, found.nodes) for loan in loans}
+        wanted = {loan.pool: _nodes_of(loan, found.nodes) for loan in loans}
         free = [one.id for own in wanted.values() for one in own if one.pool == FREEPOOL]
         occupied = rows.occupied(conn, free)
         for loan in loans:
@@ -44,8 +44,8 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     return [troubles.get(loan.pool) for loan in loans]
 
 
-def _meant(loan: Loan, found: Sequence[Found]) -> list[Found]:
-    """The nodes with the names of a loan, and all others of its pool; of nodes that share a name the one in a pool."""
+def _nodes_of(loan: Loan, found: Sequence[Found]) -> list[Found]:
+    """Return the nodes with the names of a loan, and all others of its pool; of duplicate names the one in a pool."""
     pooled = {one.name for one in found if one.pool is not None}
     return [
         one
@@ -59,7 +59,7 @@ def _trouble(loan: Loan, wanted: Mapping[str, Sequence[Found]], occupied: frozen
     others = {one.id for pool, nodes in wanted.items() if pool != loan.pool for one in nodes}
     held = [one for one in own if one.name in loan.names]
     if loan.pool in KEPT:
-        return Conflict(f"The pool {loan.pool} is lent to nobody.")
+        return Conflict(f"The pool {loan.pool} is not lent.")
     if any(not one.is_locked or one.id in others for one in own):
         return Waits("Another transaction holds a host of the pool.")
     if any(one.fence > loan.token for one in held):

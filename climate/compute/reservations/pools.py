@@ -1,7 +1,6 @@
-"""Pools of nodes for leases: kept, lent to a project, closed, taken back, and moved one by one.
+"""Pools of nodes for leases: created, lent to a project, closed, taken back; nodes are moved one by one too.
 
-Whoever moves a node between pools and whoever puts a server on it hold the same
-row lock meanwhile, taken in name order by all.
+Moving a node between pools and placing a server on it hold the same row lock, always taken in name order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,71 +20,71 @@ from climate.connections import reading
 
 
 def nodes(compute: Compute, name: str | None = None) -> list[Node]:
-    """All nodes, or those of one name; a node whose driver reports it no more is not among them."""
+    """Return all nodes, or those of one name, without nodes that their driver no longer reports."""
     return [node for node in known_nodes(compute, name) if node.present]
 
 
 def called(compute: Compute, word: str) -> list[Node]:
-    """The nodes of that name; where there are none, the one with that id or UUID."""
+    """Return the nodes of that name; if there are none, the one with that id or UUID."""
     return nodes(compute, word) or [node for node in nodes(compute) if word in (str(node.id), node.uuid)]
 
 
 def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
-    """All nodes, also those that are kept as absent because a server is on them or a lease holds them."""
+    """Return all nodes, also those that are kept as absent because they have servers or a lease."""
     with reading(compute.engine) as conn:
         return node_rows.listed(conn, compute.now(conn), compute.down_seconds, name)
 
 
 def ordinary_nodes(compute: Compute) -> list[Node]:
-    """The nodes in no pool, by name; of a name that a pooled node has as well, none is meant."""
+    """Return the nodes in no pool, by name, without names that a pooled node has as well."""
     found = nodes(compute)
     pooled = {node.name for node in found if node.pool is not None}
     return sorted((node for node in found if node.name not in pooled), key=lambda node: node.name)
 
 
 def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
-    """Id of a node -> (id, name) of the servers on it."""
+    """Return node id -> (id, name) of the servers on it."""
     with reading(compute.engine) as conn:
         return node_rows.servers(conn, [node.id for node in found])
 
 
 def pools(compute: Compute, *, own: bool = False) -> Mapping[str, frozenset[str]]:
-    """Pool -> names of its nodes; own: without those that were put there by the compute API."""
+    """Return pool -> names of its nodes; own: without nodes that were added by the compute API."""
     with reading(compute.engine) as conn:
         return rows.members(conn, own=own)
 
 
 def servers_in(compute: Compute, pool: str) -> list[Server]:
-    """The servers on the nodes of a pool."""
+    """Return the servers on the nodes of a pool."""
     with reading(compute.engine) as conn:
         return servers.in_pool(conn, pool)
 
 
 def servers_on(compute: Compute, name: str) -> list[Server]:
-    """The servers on a node."""
+    """Return the servers on a node."""
     with reading(compute.engine) as conn:
         return servers.on_node(conn, name)
 
 
 def is_lent_from_outside(compute: Compute, pool: str, project_id: str) -> bool:
-    """Whether a reservation service outside this cloud has lent a pool to a project: no lease of ours is behind it."""
+    """Return whether an external reservation service, and no lease of this deployment, lent a pool to a project."""
     with reading(compute.engine) as conn:
         return rows.is_lent_from_outside(conn, pool, project_id)
 
 
 def sleeping(compute: Compute) -> list[Server]:
-    """All servers that are RESERVED."""
+    """Return all servers that are RESERVED."""
     with reading(compute.engine) as conn:
         return servers.sleeping(conn)
 
 
 def enrol(compute: Compute, name: str, token: int) -> None:
-    """Put a node into the reservation pool.  Conflict when servers are on it, or it is lent or kept from outside.
+    """Add a node to the reservation pool. Conflict if it has servers, or is lent or kept from outside.
 
     Raises StaleToken.
     """
     with compute.engine.begin() as conn:
-        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        node = _one(_one_per_name(rows.lock_named(conn, [name])), name)
         if node.outside:
             raise _kept_from_outside(node)
         _check_fence([node], token)
@@ -97,12 +96,12 @@ def enrol(compute: Compute, name: str, token: int) -> None:
 
 
 def withdraw(compute: Compute, name: str, token: int) -> None:
-    """Give a node of the reservation pool back to the ordinary scheduler.  Conflict when it is lent.
+    """Return a node of the reservation pool to the ordinary scheduler. Conflict if it is lent.
 
-    One that the compute API put there stays.  Raises StaleToken.
+    A node that the compute API added stays. Raises StaleToken.
     """
     with compute.engine.begin() as conn:
-        held = [node for node in _meant(rows.lock_named(conn, [name])) if not node.outside]
+        held = [node for node in _one_per_name(rows.lock_named(conn, [name])) if not node.outside]
         if not held:
             return
         node = _one(held, name)
@@ -113,9 +112,9 @@ def withdraw(compute: Compute, name: str, token: int) -> None:
 
 
 def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
-    """Make the empty pool of a reservation, or change what is wanted of one; the id of its aggregate.
+    """Create the empty pool of a reservation, or update its requirements; return the id of its aggregate.
 
-    One that was lent stays as it is.  Conflict where an aggregate of another kind has its name.
+    A pool that was lent is not changed. Conflict if an aggregate of another kind has its name.
     """
     _check_lendable(pool)
     with compute.engine.begin() as conn:
@@ -123,9 +122,9 @@ def promise(compute: Compute, pool: str, wanted: Mapping[str, str]) -> int:
 
 
 def promising(wanted: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
-    """Return the SQL that makes new pools of reservations, each with what is wanted of it, and its parameters.
+    """Return the SQL that creates new pools of reservations with their requirements, and its parameters.
 
-    It returns the name and the id of each; one whose name is taken is not made.
+    It returns the name and the id of each; a pool whose name is taken is not created.
     """
     for pool in wanted:
         _check_lendable(pool)
@@ -133,26 +132,26 @@ def promising(wanted: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str
 
 
 def forget(compute: Compute, pool: str) -> None:
-    """Drop a pool that was promised and never lent."""
+    """Delete a promised pool that was never lent."""
     with compute.engine.begin() as conn:
         lease_pools.forget(conn, pool)
 
 
 def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | None]]:
-    """Pool of a reservation -> the id of its aggregate, and what is wanted while it is only promised."""
+    """Return pool of a reservation -> the id of its aggregate, and its requirements while it is only promised."""
     with reading(compute.engine) as conn:
         return lease_pools.listed(conn)
 
 
 def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int) -> None:
-    """Make the pool for a project, and move these nodes from the reservation pool into it; it is open then.
+    """Create the pool for a project, and move these nodes from the reservation pool into it; it is open then.
 
-    Raises StaleToken, NotFound, Busy while a node is neither here nor there.
+    Raises StaleToken, NotFound, Busy while a node is in another pool.
     """
     _check_lendable(pool)
     with compute.engine.begin() as conn:
         rows.lock(conn, pool)
-        known = _meant(rows.lock_named(conn, names, pool))
+        known = _one_per_name(rows.lock_named(conn, names, pool))
         held = [node for node in known if node.name in names]
         _check_fence(held, token)
         missing = set(names) - {node.name for node in held}
@@ -168,17 +167,16 @@ def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], tok
 
 
 def close(compute: Compute, pool: str, token: int) -> None:
-    """Let nobody boot in the pool any more; nothing to do when there is no such pool.  Raises StaleToken."""
+    """Close a pool: nobody can boot in it any more; nothing to do if it does not exist. Raises StaleToken."""
     with compute.engine.begin() as conn:
         rows.close(conn, pool, [node.id for node in _hold(conn, pool, token)], token)
 
 
 def take_back(compute: Compute, pool: str, names: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
-    """Move the pool's nodes to one that is nobody's, or with None to the ordinary scheduler, and drop the pool.
+    """Move the pool's nodes to one without owner, or with None to the ordinary scheduler, and delete the pool.
 
-    Servers go along, but not to the reservation pool: Busy while they are on
-    the nodes.  Nodes of these names that are in the reservation pool already
-    are closed to lower tokens too.  Raises StaleToken.
+    Servers stay on them, but not in the reservation pool: Busy while they are on the nodes. Nodes of these names that
+    are in the reservation pool already are fenced against lower tokens too. Raises StaleToken.
     """
     with compute.engine.begin() as conn:
         _keep(conn, to)
@@ -190,15 +188,14 @@ def take_back(compute: Compute, pool: str, names: Sequence[str], token: int, to:
 
 
 def place(compute: Compute, name: str, to: str | None, token: int) -> None:
-    """Move one node, with its servers, to a pool that is nobody's or lent, or with None to the ordinary scheduler.
+    """Move one node, with its servers, to a pool without owner or a lent one, or with None to the ordinary scheduler.
 
-    Raises Busy into the reservation pool while servers are on it that have no
-    slot there; NotFound without such a node or pool; Conflict when it is kept
-    from outside; StaleToken.
+    Raises Busy into the reservation pool while servers are on it that have no slot there; NotFound for an unknown
+    node or pool; Conflict if it is kept from outside; StaleToken.
     """
     with compute.engine.begin() as conn:
         _keep(conn, to)
-        node = _one(_meant(rows.lock_named(conn, [name])), name)
+        node = _one(_one_per_name(rows.lock_named(conn, [name])), name)
         if node.outside:
             raise _kept_from_outside(node)
         _check_fence([node], token)
@@ -208,9 +205,9 @@ def place(compute: Compute, name: str, to: str | None, token: int) -> None:
 
 
 def _keep(conn: Connection, pool: str | None) -> None:
-    """See that there is such a pool until the transaction is over; before any node is locked, as everywhere."""
+    """Create and keep a pool until the transaction ends; lock it before any node, as everywhere."""
     if pool in KEPT and not rows.make(conn, pool):
-        raise Conflict(f"Aggregate {pool} is an ordinary one: give it another name, as that is the name of a pool.")
+        raise Conflict(f"Aggregate {pool} is an ordinary one with the name of a pool: rename it.")
     if pool is not None and pool not in KEPT and not rows.keep_lent(conn, pool):
         raise NotFound(f"Pool {pool} could not be found.")
 
@@ -228,7 +225,7 @@ def _hold(conn: Connection, pool: str, token: int, free: Sequence[str] = (), *, 
 
 def _check_lendable(pool: str) -> None:
     if pool in KEPT:
-        raise Conflict(f"The pool {pool} is lent to nobody.")
+        raise Conflict(f"The pool {pool} is not lent.")
 
 
 def _elsewhere(node: Held) -> Conflict:
@@ -244,8 +241,8 @@ def _check_fence(held: Sequence[Held], token: int) -> None:
         raise StaleToken
 
 
-def _meant(held: Sequence[Held]) -> list[Held]:
-    """Of nodes that share a name, of several services, the one in a pool: no pool ever gets a second one."""
+def _one_per_name(held: Sequence[Held]) -> list[Held]:
+    """Return one node per name, preferring the one in a pool: no pool ever has two of a name."""
     pooled = {node.name for node in held if node.pool is not None}
     return [node for node in held if node.pool is not None or node.name not in pooled]
 
@@ -254,5 +251,5 @@ def _one(held: Sequence[Held], name: str) -> Held:
     if not held:
         raise NotFound(f"Host {name} could not be found.")
     if len(held) > 1:
-        raise Conflict(f"There are {len(held)} hosts called {name}.")
+        raise Conflict(f"There are {len(held)} hosts named {name}.")
     return held[0]

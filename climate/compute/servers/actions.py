@@ -1,4 +1,4 @@
-"""What is asked of servers: written down in one transaction, rung for after its commit."""
+"""Actions on servers: recorded in one transaction, announced to the compute service after its commit."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,11 +26,11 @@ from climate.compute.store.servers import servers, tasks
 from climate.connections import reading
 
 By = Mapping[str, str]
-"""Who asks, for the list of actions: project_id, user_id, request_id."""
+"""The requester, for the list of actions: project_id, user_id, request_id."""
 
 
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
-    """The server; NotFound when there is none or it is another project's.  None: any project's."""
+    """Return the server; NotFound if it does not exist or belongs to another project. None: any project."""
     with reading(compute.engine) as conn:
         return _own(servers.get(conn, server_id), server_id, project_id)
 
@@ -44,9 +44,9 @@ def ask(
     token: int | None = None,
     by: By | None = None,
 ) -> None:
-    """Write down what is wanted of a server and ring for it.  With a token: nothing to do when it is so already.
+    """Record a task for a server and wake its service. With a token, do nothing if the state is reached already.
 
-    Raises NotFound, StaleToken (a later `token` was here), Conflict, Busy.
+    Raises NotFound, StaleToken (for an outdated `token`), Conflict, Busy.
     """
     left = None
     with compute.engine.begin() as conn:
@@ -60,21 +60,21 @@ def ask(
             left = server.shelved_image
             drop(conn, compute, server)
         elif server.task != task:
-            record(conn, compute, server, Asked(task), by)
+            record(conn, compute, server, TaskRequest(task), by)
     if left is not None:
         images.forget(compute, left)
     compute.cast(server.service_host or "", server_id)
 
 
 def fence(compute: Compute, server_id: str, token: int) -> None:
-    """Let nobody with a lower token ask anything of a server any more.  NotFound; StaleToken when a later was here."""
+    """Reject later requests for a server with a lower token. Raises NotFound; StaleToken for an outdated token."""
     with compute.engine.begin() as conn:
         server = locked(conn, server_id, None)
         _fence(conn, server.id, token)
 
 
-class Asked(NamedTuple):
-    """A task, the image that it fills, and what else it needs to know."""
+class TaskRequest(NamedTuple):
+    """A task, the image that it fills, and its further details."""
 
     task: str
     image: str | None = None
@@ -82,17 +82,17 @@ class Asked(NamedTuple):
 
 
 class Once(NamedTuple):
-    """What is to be done once on an occasion, under a token."""
+    """An action that is carried out once per occasion, under a token."""
 
     token: int
     occasion: str
 
 
 def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = None) -> str:
-    """Make an image of a server; its id.  With `once` the one of that name and occasion is found again.
+    """Create an image of a server; return its id. With `once`, return the existing image of that name and occasion.
 
-    One that is shelved is in an image already: it is to be had by this name too.  One that
-    has not confirmed its new size is imaged as any other.
+    A shelved server is in an image already, which gets this name too. A server with an unconfirmed resize is imaged
+    like any other.
     """
     token, occasion = once or (None, None)
     with compute.engine.begin() as conn:
@@ -104,7 +104,7 @@ def snapshot(compute: Compute, server_id: str, name: str, once: Once | None = No
         if made is None:
             idle(_before_its_resize(server), SNAPSHOT)
             made = images.begin(conn, server, name, occasion)
-            record(conn, compute, server, Asked(SNAPSHOT, made.id))
+            record(conn, compute, server, TaskRequest(SNAPSHOT, made.id))
     compute.cast(server.service_host or "", server_id)
     return made.id
 
@@ -122,20 +122,23 @@ def create_image(
     project_id: str | None,
     by: By,
 ) -> str:
-    """Make an image of a server with these properties; its id.  Raises NotFound, Conflict, Busy, NoImageRoom."""
+    """Create an image of a server with these properties; return its id.
+
+    Raises NotFound, Conflict, Busy, NoImageRoom.
+    """
     with compute.engine.begin() as conn:
         server = locked(conn, server_id, project_id)
         idle(server, SNAPSHOT)
         quota.check_count(conn, compute.image_limits, server.project_id, lock=False)
         quota.check_size(conn, compute.image_limits, server.project_id, 1, lock=False)
         made = images.begin(conn, server, name, metadata=metadata)
-        record(conn, compute, server, Asked(SNAPSHOT, made.id), by)
+        record(conn, compute, server, TaskRequest(SNAPSHOT, made.id), by)
     compute.cast(server.service_host or "", server_id)
     return made.id
 
 
 def shelve(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
-    """Put a server into an image of its name, and take it off its node; its addresses stay its own.
+    """Shelve a server: store it in an image of its name, and remove it from its node; it keeps its addresses.
 
     Raises NotFound, Conflict, Busy.
     """
@@ -144,7 +147,7 @@ def shelve(compute: Compute, server_id: str, *, project_id: str | None = None, b
         check_lock(server, project_id)
         idle(server, SHELVE)
         image = images.begin(conn, server, f"{server.name}-shelved")
-        record(conn, compute, server, Asked(SHELVE, image.id), by)
+        record(conn, compute, server, TaskRequest(SHELVE, image.id), by)
     compute.cast(server.service_host or "", server_id)
 
 
@@ -152,26 +155,26 @@ is_made = images.is_made
 
 
 def locked(conn: Connection, server_id: str, project_id: str | None) -> Server:
-    """The server, with its row locked; NotFound as `get`."""
+    """Lock the row of a server and return the server; NotFound as `get`."""
     return _own(servers.get(conn, server_id, lock=True), server_id, project_id)
 
 
 def check_lock(server: Server, project_id: str | None) -> None:
-    """Return when whoever asks may change the server: administrators, who ask for no project, always may."""
+    """Check that the requester may change the server; administrators (project None) always may."""
     if project_id is not None and server.locked_by is not None:
         raise Conflict(f"Instance {server.id} is locked")
 
 
 def idle(server: Server, task: str) -> None:
-    """Return when `task` may begin and is not under way already: for what is not the same when it is asked twice."""
+    """Check that `task` may begin and is not in progress already, for tasks that differ if they are requested twice."""
     may(server, task)
     if server.busy:
         action = WISHES[task].action
         raise Busy(f"Cannot '{action}' instance {server.id} while it is in task_state {server.task}")
 
 
-def record(conn: Connection, compute: Compute, server: Server, wanted: Asked, by: By | None = None) -> None:
-    """Write down what is wanted of a server whose row is locked, and give up what it replaces."""
+def record(conn: Connection, compute: Compute, server: Server, wanted: TaskRequest, by: By | None = None) -> None:
+    """Record a task for a server whose row is locked, and cancel the task that it replaces."""
     now = compute.now(conn)
     if server.task_image is not None and server.task == SHELVE:
         images.drop(conn, server.task_image)
@@ -183,7 +186,7 @@ def record(conn: Connection, compute: Compute, server: Server, wanted: Asked, by
 
 
 def drop(conn: Connection, compute: Compute, server: Server) -> None:
-    """Drop the row of a server that is on no node any more, its addresses and the image that it was shelved in."""
+    """Delete the row of a server that is on no node, its addresses and the image that it was shelved in."""
     fixed_ips.deallocate(conn, server.id, compute.now(conn), compute.tell_network)
     if server.shelved_image is not None:
         images.drop(conn, server.shelved_image)

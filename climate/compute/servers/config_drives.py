@@ -15,11 +15,11 @@ from climate.compute.vpn import cloudpipe_script
 from climate.connections import reading
 
 META_DATA, USER_DATA = "openstack/latest/meta_data.json", "openstack/latest/user_data"
-"""Where cloud-init looks for them.  Source: Nova's format of the drive."""
+"""Paths at which cloud-init looks for the files. Source: Nova's format of the drive."""
 
 
 def of_server(compute: Compute, server: Server) -> Mapping[str, bytes]:
-    """The files of a server's drive, by their paths; none where it has no drive.  VirtError."""
+    """Return the files of a server's drive by their paths; none if it has no drive. Raises VirtError."""
     if not server.config_drive:
         return {}
     with reading(compute.engine) as conn:

@@ -1,4 +1,4 @@
-"""Booting servers: quota, a node each, addresses, a row each; all of it or nothing."""
+"""Creation of servers: quota, nodes, addresses and rows in one transaction, all or nothing."""
 
 import secrets
 import string
@@ -35,49 +35,49 @@ _ALPHABET = string.ascii_lowercase + string.digits
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Servers of a build over zones: they go where they were offered a place, or nowhere."""
+    """Servers of a build over zones: created only on the nodes that were offered."""
 
     build_id: str
-    """The reservation id, which the servers of all zones share."""
+    """The reservation id that the servers of all zones share."""
     places: tuple[int, ...]
-    """Their numbers in the build."""
+    """Numbers of the servers in the build."""
     names: tuple[str, ...]
     destination: str | None
     """`host:node` of the offer; None: any node of this zone."""
     write: Callable[[Connection, Sequence[Server]], None]
-    """Writes down in the same transaction what else is true with the servers; what it raises undoes them."""
+    """Writes related rows in the same transaction; an error from it rolls the servers back."""
     counted: bool = False
-    """The quota counts them already."""
+    """The quota counts these servers already."""
 
     def first(self, count: int) -> "Offered":
-        """The first `count` of them."""
+        """Return the first `count` of the servers."""
         return replace(self, places=self.places[:count], names=self.names[:count])
 
 
 @dataclass(frozen=True, slots=True)
 class _Build:
-    """A request with the names that it has got."""
+    """A request for servers with the ids assigned to it."""
 
     request: BootRequest
     id: str
     task: str
     server_ids: tuple[str, ...] = ()
-    """Ids that were given out already; empty: they are made here."""
+    """Ids assigned before; empty: new ids are generated."""
     offered: Offered | None = None
     strict: bool = False
-    """Leave no servers in ERROR where no node is found."""
+    """Store no servers in ERROR if no node is found."""
     also: str = ""
-    """What else their fault is to tell."""
+    """Text appended to the fault of the servers."""
     from_cell: bool = False
     """Another cell has checked the quota, and may send the build twice."""
     granted: tuple[Granted, ...] | None = None
-    """Addresses that network hosts have granted to these servers; None: they are taken from the database."""
+    """Addresses that network hosts have granted to these servers; None: allocated in the database."""
 
     def ids(self, count: int) -> tuple[str, ...]:
         return self.server_ids[:count] if self.server_ids else tuple(str(uuid4()) for _ in range(count))
 
     def drafts(self, ids: Sequence[str], now: datetime) -> list[Server]:
-        """Rows for servers that are on no node yet."""
+        """Return rows for servers that are on no node yet."""
         made = drafts(self.request, self.id, ids, now)
         if self.offered is None:
             return made
@@ -90,26 +90,24 @@ def boot(
 ) -> list[Server]:
     """Boot `count` servers, or as many as possible down to `least`, in one transaction.
 
-    Where no node is found the servers are stored in ERROR, with the reason as
-    their fault, and `also` after it; `strict`: nothing is stored then, and NoValidHost raised.
-    Raises QuotaExceeded, NoMoreAddresses, BadRequest.
+    If no node is found, the servers are stored in ERROR with the reason as their fault, followed by `also`. With
+    `strict`, nothing is stored and NoValidHost is raised. Raises QuotaExceeded, NoMoreAddresses, BadRequest.
     """
     return _settle(compute, _Build(request, build_id or new_build_id(compute), SPAWN, strict=strict, also=also))
 
 
 def boot_from_cell(compute: Compute, request: BootRequest, build_id: str, server_ids: tuple[str, ...]) -> list[Server]:
-    """Boot the servers of a build that another cell sends, as `boot` does; none when that was done before."""
+    """Boot the servers of a build from another cell, as `boot` does; return none if it was booted before."""
     return _settle(compute, _Build(request, build_id, SPAWN, server_ids, from_cell=True))
 
 
 def reserve(
     compute: Compute, request: BootRequest, server_id: str, offered: Offered | None = None, build_id: str = ""
 ) -> Server:
-    """Store one server as RESERVED: it has room on a node and addresses, and is prepared there until it is woken.
+    """Store one server as RESERVED: it has capacity on a node and addresses, and is prepared there until it is woken.
 
-    `build_id`: of the build that another cell sends; empty: a new one.
-
-    Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
+    `build_id`: of the build that another cell sends; empty: a new one. Raises NoValidHost, NoMoreAddresses,
+    QuotaExceeded, BadRequest; then nothing is stored.
     """
     capacity.check_ordinary(request.flavor)
     known = offered.build_id if offered else build_id or new_build_id(compute)
@@ -117,9 +115,9 @@ def reserve(
 
 
 def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Server]:
-    """Boot servers where they were offered a place: the first of them, as many as there is room for.
+    """Boot as many of the servers of an offer, in order, as the offered nodes have capacity for.
 
-    Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is left.
+    Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is stored.
     """
     wanted = replace(request, count=len(offered.places), least=1)
     return _settle(compute, _Build(wanted, offered.build_id, SPAWN, offered=offered))
@@ -144,11 +142,11 @@ def _settle(compute: Compute, build: _Build) -> list[Server]:
 
 
 def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]:
-    """Place the servers; where network hosts grant addresses, ask them before, and give back what is not used."""
+    """Place the servers; request addresses from network hosts first if they grant them, and return unused ones."""
     if compute.network_queue is None:
         return claims.settle(compute, lambda attempt: _placed(compute, attempt, build, spec))
     with compute.engine.begin() as conn:
-        wanted = _wanted(compute, conn, build)
+        wanted = _address_request(compute, conn, build)
         prepared = api_calls.prepare(conn, compute, wanted)
     granted = tuple(api_calls.ask(compute, compute.network_queue, prepared))
     ready = replace(build, server_ids=wanted.server_ids, granted=granted)
@@ -161,8 +159,8 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
     return made
 
 
-def _wanted(compute: Compute, conn: Connection, build: _Build) -> Wanted:
-    """The addresses to ask for; raises what `boot` raises, for what can be seen to be refused."""
+def _address_request(compute: Compute, conn: Connection, build: _Build) -> Wanted:
+    """Return the addresses to request; raises the errors of `boot` that can be detected in advance."""
     request = build.request
     request_data.check_image(conn, request.image_id, request.flavor)
     ids, networks = build.ids(_count(conn, build)), _networks(compute, conn, build)
@@ -171,7 +169,7 @@ def _wanted(compute: Compute, conn: Connection, build: _Build) -> Wanted:
 
 
 def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> list[Server]:
-    """The servers as they are written down: on their nodes, or in ERROR."""
+    """Return the stored servers: on their nodes, or in ERROR."""
     request, conn = build.request, attempt.conn
     if build.from_cell and not messages.once(conn, build.id):
         return []
@@ -207,7 +205,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
 
 
 def _count(conn: Connection, build: _Build) -> int:
-    """How many servers the quota allows, and there are addresses for."""
+    """Return the number of servers that the quota and the free addresses allow."""
     request = build.request
     if build.from_cell or (build.offered is not None and build.offered.counted):
         return request.count
@@ -216,7 +214,7 @@ def _count(conn: Connection, build: _Build) -> int:
 
 
 def _networks(compute: Compute, conn: Connection, build: _Build) -> tuple[Network, ...]:
-    """The networks of the servers; those of which hosts have granted addresses, if they have."""
+    """Return the networks of the servers; those with granted addresses, if network hosts granted them."""
     request = build.request
     wanted = request.networks if build.granted is None else [one.network.id for one in build.granted]
     networks = fixed_ips.chosen(conn, compute.network, request.project_id, wanted)
@@ -225,17 +223,17 @@ def _networks(compute: Compute, conn: Connection, build: _Build) -> tuple[Networ
 
 
 def _check_place(compute: Compute, conn: Connection, build: _Build, spec: Spec) -> None:
-    """Return when there is what a request names; a node that was offered may be gone, and is not named."""
+    """Check that the destination of a request exists; the error for an offered node does not name it."""
     try:
         request_data.check_place(conn, spec, compute.rules.options.default_zone)
     except BadRequest:
         if build.offered is None or build.offered.destination is None:
             raise
-        raise NoValidHost(f"{OFFER_GONE} It is not there any more.") from None
+        raise NoValidHost(f"{OFFER_GONE} It does not exist any more.") from None
 
 
 def _decisions(build: _Build, made: Sequence[Server], trail: Trail) -> Iterator[Decision]:
-    """The decision about a build, or one for each server where several decisions make a build."""
+    """Yield the decision about a build, or one for each server if several decisions make up the build."""
     now = made[0].created_at
     if build.offered is None:
         yield Decision(build.id, None, now, decisions.PLACED, trail)
@@ -247,7 +245,7 @@ def _decisions(build: _Build, made: Sequence[Server], trail: Trail) -> Iterator[
 def _connect(
     compute: Compute, conn: Connection, build: _Build, what: tuple[tuple[Network, ...], Sequence[Server]]
 ) -> None:
-    """Give new servers their addresses."""
+    """Allocate the addresses of new servers."""
     (networks, made), request, options = what, build.request, compute.network
     ids, now = tuple(server.id for server in made), compute.now(conn)
     asked = fixed_ips.Asked(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request))
@@ -284,7 +282,7 @@ def _refused(
 
 
 def new_build_id(compute: Compute) -> str:
-    """Return an id for a request that was given none: `r-` and eight letters or digits, or a UUID by the settings."""
+    """Return a new id for a request without one: `r-` and eight letters or digits, or a UUID if so configured."""
     if compute.uuid_builds:
         return str(uuid4())
     return "r-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))

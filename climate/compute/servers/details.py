@@ -1,4 +1,4 @@
-"""Details of servers that stand beside their rows: user data, and what was asked of them."""
+"""Details of servers that are stored beside their rows: user data and actions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +18,6 @@ def user_data(compute: Compute, ids: Sequence[str]) -> dict[str, str]:
 
 
 def actions(compute: Compute, server_id: str) -> list[dict[str, Any]]:
-    """Return what was asked of a server, newest first, with times and what came of it."""
+    """Return the actions on a server, newest first, with times and results."""
     with reading(compute.engine) as conn:
         return tasks.notes(conn, server_id)

@@ -1,4 +1,4 @@
-"""What administrators are told of a server beside its row: the member of a cluster that has it."""
+"""Diagnostics of a server for administrators: the cluster member that runs it."""
 
 from climate.compute.context import Compute
 from climate.compute.models.server import Server
@@ -7,9 +7,9 @@ from climate.compute.virt.multi_node import ClusterDriver
 
 
 def member_of(compute: Compute, server: Server) -> str | None:
-    """Return the member that a server is on.
+    """Return the cluster member that runs a server.
 
-    None when its node is no cluster, or a cluster of a service whose files this process does not have.
+    None if its node is no cluster, or a cluster of a service whose files this process does not have.
     """
     if server.node is None or not isinstance(compute.driver, ClusterDriver):
         return None

@@ -1,4 +1,4 @@
-"""What a server's owner reads of a failure: the reason, without the names of what is behind the cloud."""
+"""Fault messages for a server's owner, without the names of hosts."""
 
 import re
 
@@ -6,9 +6,9 @@ from climate.compute.models.server import Server
 
 
 def readable(server: Server, reason: str) -> str:
-    """`reason` without the names of the server's node and of its service host, which are not for everybody.
+    """Return `reason` without the names of the server's node and service host, which are hidden from users.
 
-    Programs write the names of hosts in small and in large letters.
+    Programs write the names of hosts in lower and upper case.
     """
     names = [re.escape(name) for name in (server.node, server.service_host) if name]
     named = rf"(?<![\w.-])(?:{'|'.join(names)})(?![\w-])"

@@ -1,4 +1,4 @@
-"""Servers as their drivers need to know them."""
+"""Conversion of servers into the guests of drivers."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from climate.compute.virt import Guest
 
 
 def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest:
-    """The guest of a server as the task under way wants it, made from this image where it has to be made.
+    """Return the guest of a server for the task in progress, created from this image if it must be created.
 
     It has no interfaces yet: those are known when they are plugged in.
     """
@@ -32,7 +32,7 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
 
 
 def _content(compute: Compute, server: Server, image: Image | None) -> Path | None:
-    """The file to begin with; None: there is none.  Of an image that was deleted it is not there any more."""
+    """Return the content file to start from; None if there is none, as for a deleted image."""
     image_id = source(server)
     if image_id is None or (image is not None and not (image.status == ACTIVE and image.size)):
         return None
@@ -40,7 +40,7 @@ def _content(compute: Compute, server: Server, image: Image | None) -> Path | No
 
 
 def source(server: Server) -> str | None:
-    """The id of the image that a server would be made from now."""
+    """Return the id of the image that a server would be created from now."""
     return server.shelved_image if server.task == UNSHELVE else server.image_id
 
 

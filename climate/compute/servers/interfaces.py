@@ -1,4 +1,4 @@
-"""Addresses that a server is given and loses while it is there: its node's compute service connects it anew."""
+"""Interfaces of a server: attach and detach addresses; the node's compute service updates the guest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from climate.compute.network.allocation.allocator import ADD
 from climate.compute.network.allocation.grants import Granted, Wanted
 from climate.compute.network.models import Vif
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who changes which server: of the project, or with None an administrator."""
+    """The requester of a change and its server; project None is an administrator."""
 
     server_id: str
     project_id: str | None
@@ -38,7 +38,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An interface of a server, as it is shown."""
+    """An interface of a server, as the API shows it."""
 
     id: str
     mac: str
@@ -48,15 +48,15 @@ class Port:
 
 
 def port_of(vif: Vif) -> Port:
-    """Return an interface as it is shown."""
+    """Return an interface as the API shows it."""
     return Port(vif.id, vif.mac, vif.network.id, vif.network.subnet_id, tuple(map(str, vif.addresses)))
 
 
 def add(compute: Compute, who: Who, network_id: str, address: str | None = None) -> Vif:
-    """Give a server one more address of a network, any or this one; the interface that has it.
+    """Attach an address of a network, the given one or any, to a server; return the interface that has it.
 
-    Raises NotFound, Conflict, Busy, BadRequest for a network that is not its
-    project's to use, NoMoreAddresses, QuotaExceeded, NetworkUnavailable.
+    Raises NotFound, Conflict, Busy, BadRequest for a network that its project may not use, NoMoreAddresses,
+    QuotaExceeded, NetworkUnavailable.
     """
     owner = actions.get(compute, who.server_id, who.project_id).project_id
     granted = _granted(compute, who, network_id, address)
@@ -77,7 +77,7 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
 
 
 def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -> Granted | None:
-    """The address that the host of a network grants; None where addresses are taken from the database."""
+    """Return the address that the host of a network grants; None if addresses are allocated in the database."""
     if compute.network_queue is None:
         return None
     with compute.engine.begin() as conn:
@@ -93,9 +93,9 @@ def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -
 
 
 def remove(compute: Compute, who: Who, address: str) -> None:
-    """Take one address from a server, with its interface when that has no other.
+    """Remove one address from a server, with its interface if that has no other.
 
-    Raises NotFound, Conflict while a floating address stands for it, Busy.
+    Raises NotFound, Conflict while a floating address is associated with it, Busy.
     """
     _change(compute, who, lambda conn, server: _remove(compute, conn, server.id, address))
 
@@ -105,7 +105,7 @@ def _remove(compute: Compute, conn: Connection, server_id: str, address: str) ->
 
 
 def unplug(compute: Compute, who: Who, vif_id: str) -> None:
-    """Take an interface from a server, with all of its addresses; floating ones stand for none then.
+    """Detach an interface with all of its addresses from a server; floating ones are disassociated.
 
     Raises NotFound, Conflict, Busy.
     """
@@ -115,7 +115,7 @@ def unplug(compute: Compute, who: Who, vif_id: str) -> None:
         if there is None:
             raise NotFound(f"Instance {server.id} has no interface {vif_id}")
         now = compute.now(conn)
-        # Locked before the floating ones, as everybody does who lets one stand for another.
+        # Fixed addresses are locked before floating ones, in the order of every association.
         floating_ips.fixed(conn, server.project_id, port_id=vif_id)
         network_hosts.call(conn, floating_rows.let_go(conn, server.id, now, vif_id))
         for address in there.addresses:
@@ -125,16 +125,16 @@ def unplug(compute: Compute, who: Who, vif_id: str) -> None:
 
 
 def interfaces(compute: Compute, server_id: str, project_id: str | None = None) -> list[Vif]:
-    """The interfaces of a server, in their order.  NotFound as `asking.get`."""
+    """Return the interfaces of a server in order. NotFound as `actions.get`."""
     actions.get(compute, server_id, project_id)
     with reading(compute.engine) as conn:
         return addresses.vifs_of(conn, [server_id])
 
 
 def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
-    """Change the addresses of a server that is at rest, and have it connected anew where it is on a node.
+    """Change the addresses of an idle server, and request the update of its guest if it is on a node.
 
-    `counted`: the project whose limits count; they are locked before the server, as by all who count.
+    `counted`: the project whose limits count; they are locked before the server, as everywhere.
     """
     with compute.engine.begin() as conn:
         if counted is not None:
@@ -148,6 +148,6 @@ def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T
         if away:
             tasks.note(conn, server.id, "changeAddresses", who.by, compute.now(conn), done=True)
         else:
-            actions.record(conn, compute, server, Asked(REWIRE), who.by)
+            actions.record(conn, compute, server, TaskRequest(REWIRE), who.by)
     compute.cast(server.service_host or "", server.id)
     return made

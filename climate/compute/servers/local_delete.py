@@ -1,8 +1,7 @@
-"""Servers that are to be deleted and whose service is down: their rows go at once, as with Nova's local delete.
+"""Local delete, as in Nova: servers to be deleted whose service is down lose their rows at once.
 
-Quota, addresses and the room of the node are free then, and the lease that
-held the node can end.  What is left of the guests belongs to no server when
-the service comes back, and is cleared away by it.
+This frees quota, addresses and the capacity of the node, so that the lease of the node can end. When the service
+returns, it removes guests that belong to no server.
 """
 
 import structlog
@@ -17,11 +16,11 @@ log = structlog.get_logger(__name__)
 
 
 def forget(compute: Compute) -> None:
-    """Forget all such servers; any number of processes may do so at once."""
+    """Delete the rows of all such servers; processes may run this concurrently."""
     with reading(compute.engine) as conn:
         left = rows.abandoned(conn, compute.now(conn), compute.down_seconds)
         found = [servers.get(conn, server_id) for server_id in left]
     for server in found:
         if server is not None:
             task_results.gone(compute, server)
-            log.info("a server was deleted while its service is down", server=server.id, host=server.service_host)
+            log.info("server deleted while its service is down", server=server.id, host=server.service_host)

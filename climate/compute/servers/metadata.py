@@ -1,4 +1,4 @@
-"""What users and administrators change of a server at once, without its driver: words, locks, a state by decree."""
+"""Changes of a server that need no driver: name, description, metadata, locks, state reset."""
 
 from collections.abc import Callable, Mapping
 
@@ -16,16 +16,16 @@ from climate.compute.store.servers import metadata as rows
 from climate.compute.store.servers import resize, tasks
 
 OWNER, ADMIN = "owner", "admin"
-"""Who has locked a server: one of its project, or an administrator of another."""
+"""Who has locked a server: a user of its project, or an administrator of another."""
 
 Changed = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Metadata -> what it is to be."""
+"""Function from old to new metadata."""
 
 
 def describe(
     compute: Compute, server_id: str, words: Mapping[str, str | None], *, project_id: str | None = None
 ) -> Server:
-    """Give a server other words: name, description, access_ipv4, access_ipv6; the server then.  NotFound."""
+    """Update name, description, access_ipv4 or access_ipv6 of a server; return the server. Raises NotFound."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)
         if words:
@@ -36,7 +36,7 @@ def describe(
 def set_metadata(
     compute: Compute, server_id: str, changed: Changed, *, project_id: str | None = None
 ) -> Mapping[str, str]:
-    """Change the metadata of a server; what it is then.  NotFound; Conflict when it is locked."""
+    """Update the metadata of a server; return it. Raises NotFound; Conflict if it is locked."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)
         actions.check_lock(server, project_id)
@@ -46,7 +46,7 @@ def set_metadata(
 
 
 def lock(compute: Compute, server_id: str, reason: str | None, *, project_id: str | None, by: By) -> None:
-    """Let nobody but administrators change a server any more.  NotFound."""
+    """Lock a server: only administrators may change it. Raises NotFound."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)
         own = server.project_id == by["project_id"]
@@ -58,7 +58,7 @@ def lock(compute: Compute, server_id: str, reason: str | None, *, project_id: st
 
 
 def unlock(compute: Compute, server_id: str, *, project_id: str | None, by: By) -> None:
-    """Let everybody change a server again who otherwise may.  NotFound; Forbidden when an administrator locked it."""
+    """Unlock a server. Raises NotFound; Forbidden if an administrator locked it."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)
         if server.locked_by == ADMIN and project_id is not None:
@@ -69,11 +69,10 @@ def unlock(compute: Compute, server_id: str, *, project_id: str | None, by: By) 
 
 
 def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
-    """Say that a server is ACTIVE or in ERROR, whatever is under way for it; its driver is not asked.
+    """Set a server to ACTIVE or ERROR, whatever task is in progress, without asking its driver.
 
-    A resize that was not confirmed is, so that no more room is held than the
-    server has.  Raises NotFound, and Conflict for a server that is on no node or
-    waits for its lease.
+    An unconfirmed resize is confirmed, so that no more capacity is held than the server has. Raises NotFound, and
+    Conflict for a server that is on no node or waits for its lease.
     """
     left, ring = None, None
     with compute.engine.begin() as conn:
@@ -99,7 +98,7 @@ def reset(compute: Compute, server_id: str, status: str, *, by: By) -> None:
             transfer.gave_up(conn, server, now)
         resize.settle(conn, server.id, size(server.flavor))
         resize.resized(conn, server.id, server.flavor)
-        rows.decree(conn, server.id, status, now)
+        rows.reset_state(conn, server.id, status, now)
         tasks.note(conn, server.id, "os-resetState", by, now, done=True)
     if left is not None:
         images.forget(compute, left)

@@ -1,4 +1,4 @@
-"""Making a server anew from an image: the same id, node and addresses, another content."""
+"""Rebuild: a server is created again from an image, with the same id, node and addresses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,16 +12,16 @@ from climate.compute.models.request import replacement
 from climate.compute.models.server import REBUILD, Server
 from climate.compute.placement import request_data
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.servers import metadata as rows
 
 OF_IMAGES = frozenset({"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "IsolatedHostsFilter"})
-"""The filters that have a say when a server gets another image: the node stays, so the others have none."""
+"""Filters that a rebuild must pass; the others do not apply, because the node stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a server is to be; None: as it is."""
+    """The new values of a rebuilt server; None: unchanged."""
 
     image_id: str
     name: str | None = None
@@ -32,10 +32,10 @@ class Rebuilt:
 def rebuild(
     compute: Compute, server_id: str, wanted: Rebuilt, *, project_id: str | None = None, by: By | None = None
 ) -> None:
-    """Ask for a server to be made anew; it runs afterwards, or is shut off, as it was.
+    """Request a rebuild; the server runs afterwards, or is shut off, as before.
 
-    Raises NotFound, Conflict, Busy, BadRequest when the server is too small for the image, or its
-    node is not for it.
+    Raises NotFound, Conflict, Busy, BadRequest if the server is too small for the image, or its node does not support
+    it.
     """
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)
@@ -52,12 +52,12 @@ def rebuild(
         }
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
-        actions.record(conn, compute, server, Asked(REBUILD), by)
+        actions.record(conn, compute, server, TaskRequest(REBUILD), by)
     compute.cast(server.service_host or "", server_id)
 
 
 def _check_node(compute: Compute, conn: Connection, server: Server, image_id: str) -> None:
-    """Return when servers of this image may be on the server's node, by the rules that hold for new ones."""
+    """Check that servers of this image may be on the server's node, by the filters for new servers."""
     hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
     found = np.flatnonzero(hosts.ids == server.node_id)
     if not len(found):

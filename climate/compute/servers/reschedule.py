@@ -1,6 +1,6 @@
-"""Making a server on another node after it failed on one (cloud.md C.6).
+"""Reschedule: a server that failed to spawn on one node is created on another, as in Nova.
 
-What was tried is remembered by node: another node of the same service may still do it.
+Failed nodes are remembered by node: another node of the same service may still succeed.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from climate.compute.store.servers import retries, servers, tasks
 log = logging.getLogger(__name__)
 
 KINDS = {RESERVE: multi.RESERVE, UNSHELVE: multi.UNSHELVE}
-"""What a server was doing -> the kind of request that its scheduler is chosen by; all else is a boot."""
+"""Task -> the kind of request that its scheduler is chosen by; any other task is a boot."""
 
 HOLD_SECONDS = 8.0
-"""The work is kept for so long at least when it was found to be still this worker's."""
+"""Minimum seconds for which a renewed claim keeps the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedBoot:
-    """A server that could not be made on its node, the worker that has the work, and the reason."""
+    """A server that could not be created on its node, the worker that claimed the task, and the reason."""
 
     server: Server
     worker: str
@@ -38,10 +38,10 @@ class FailedBoot:
 
 
 def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> bool:
-    """Give a server that could not be made to another node; ERROR when there is none or enough were tried.
+    """Reschedule a server that failed to spawn to another node; ERROR if there is none or the attempts are used up.
 
-    Nothing is touched, of the guest or of the row, by a worker that has lost
-    the work.  False when the worker still has it, and something else is wanted.
+    A worker that has lost the claim changes neither the guest nor the row. False if the worker still has the claim,
+    but another task was requested.
     """
     with compute.engine.begin() as conn:
         wanted = retries.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS)
@@ -74,14 +74,14 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
 
 
 def retried(spec: Spec, most: int) -> bool:
-    """Whether there is another attempt at all: not where exactly one host or one node was named (cloud.md C.6)."""
+    """Return whether another attempt is allowed: not if exactly one host or node was named."""
     return most > 1 and len(spec.force_hosts) != 1 and len(spec.force_nodes) != 1
 
 
 def _moved(compute: Compute, attempt: Attempt, failed: FailedBoot, spec: Spec) -> Pick | None:
-    """The new node of a server; None when something else is wanted of it by now."""
+    """Return the new node of a server; None if another task was requested meanwhile."""
     server, conn = failed.server, attempt.conn
-    # The group first: whoever drops a group locks it before its members.
+    # Lock the group first: deleting a group locks it before its members.
     group = server_groups.staying(conn, compute.rules, server.group_id, server.id) if server.group_id else None
     now = compute.now(conn)
     locked = servers.get(conn, server.id, lock=True)
@@ -110,12 +110,12 @@ def _give_up(compute: Compute, server: Server, worker: str, message: str, decisi
 
 
 def _over(compute: Compute, server: Server, worker: str) -> bool:
-    """Whether the worker has nothing to do with the server any more."""
+    """Return whether the worker has lost the claim on the server."""
     with compute.engine.begin() as conn:
         return retries.hold(conn, server.id, worker, compute.now(conn), HOLD_SECONDS) is None
 
 
 def _after(server: Server, reason: str) -> Decision:
-    """The decision that a failure asks for, without what it came to."""
+    """Return the decision that a failure calls for, without its outcome."""
     after = {"node": server.node, "service_host": server.service_host, "reason": reason}
     return Decision(server.build_id, server.id, server.updated_at, decisions.RETRY, {}, after=after)

@@ -1,7 +1,6 @@
-"""Servers of another size, on the node where they are: resized, then confirmed or taken back.
+"""Resize of servers on their nodes: resized, then confirmed or reverted.
 
-Until that is decided a server holds room for the larger of both sizes, so that
-it can always go back.
+Until then a server holds capacity for the larger of both sizes, so that it can always be reverted.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ from climate.compute.scheduler.multi import RESIZE as AS_RESIZED
 from climate.compute.scheduler.placement_plan import Plan, Schedule
 from climate.compute.scheduler.scheduler_parts import Rules
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store import node_locks
 from climate.compute.store.nodes import free_resources
 from climate.compute.store.projects import quotas
@@ -41,11 +40,10 @@ CONFIRM = "confirmResize"
 def resize(
     compute: Compute, server_id: str, flavor: Flavor, *, project_id: str | None = None, by: By | None = None
 ) -> None:
-    """Claim the room that a server lacks for another flavor, and ring for it.
+    """Claim the additional capacity for another flavor, and wake the compute service.
 
-    Raises NotFound, Conflict, QuotaExceeded, BadRequest for the flavor that it
-    has, that is too small for its image or of a reservation, and NoValidHost
-    when its node has no room: then nothing has changed.
+    Raises NotFound, Conflict, QuotaExceeded, NoValidHost if its node has no capacity, and BadRequest for the same
+    flavor, one too small for its image, or one of a reservation. Nothing has changed then.
     """
     compute = compute.scheduling(AS_RESIZED)
     server = actions.get(compute, server_id, project_id)
@@ -55,7 +53,7 @@ def resize(
 
 
 def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, by: By | None = None) -> None:
-    """Keep the new size or node of a server, and give the room back that only the old one needed.
+    """Confirm the new size or node of a server, and release the capacity that only the old one needed.
 
     Raises NotFound, Conflict.
     """
@@ -79,24 +77,24 @@ def confirm(compute: Compute, server_id: str, *, project_id: str | None = None, 
 
 
 def confirm_waiting(compute: Compute) -> None:
-    """Confirm the servers of this service whose owners have had their time to try them."""
+    """Confirm the servers of this service whose confirmation time has passed."""
     if not compute.confirm_seconds:
         return
     with reading(compute.engine) as conn:
         found = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
     for server_id in found:
         by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
-        with suppress(Conflict, NotFound):  # its owner was quicker
+        with suppress(Conflict, NotFound):  # its owner confirmed or reverted it first
             confirm(compute, server_id, by=by)
 
 
 def size(flavor: Flavor) -> Room:
-    """What a server of this flavor takes of its node."""
+    """Return the capacity of a node that a server of this flavor takes."""
     return Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb)
 
 
 Resize = tuple[Server, str | None, Flavor, Mapping[str, str]]
-"""(server, project of whoever asks, new flavor, trust of the service hosts)"""
+"""(server, project of the requester, new flavor, trust of the service hosts)"""
 
 
 def _claimed(compute: Compute, attempt: Attempt, asked: Resize, by: By | None) -> None:
@@ -115,11 +113,11 @@ def _claimed(compute: Compute, attempt: Attempt, asked: Resize, by: By | None) -
     if lacking != Room() or any(key in flavor.extra_specs for key in (*KEYS, SPEC)):
         _claim(compute, attempt, replace(server, flavor=flavor), lacking, trust)
     sizes.hold(conn, server.id, larger)
-    actions.record(conn, compute, server, Asked(RESIZE, details={"flavor": asdict(flavor)}), by)
+    actions.record(conn, compute, server, TaskRequest(RESIZE, details={"flavor": asdict(flavor)}), by)
 
 
 def _claim(compute: Compute, attempt: Attempt, server: Server, lacking: Room, trust: Mapping[str, str]) -> None:
-    """Take what a server of a new flavor lacks of its node, as if that were one more server."""
+    """Claim the capacity that a server lacks for a new flavor, as if it were one more server."""
     node_id = server.node_id or 0
     spec = Spec(
         project_id=server.project_id,
@@ -142,7 +140,7 @@ def _claim(compute: Compute, attempt: Attempt, server: Server, lacking: Room, tr
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A scheduler that knows of one node only."""
+    """A scheduler restricted to one node."""
 
     schedule: Schedule
     node_id: int
@@ -155,7 +153,7 @@ class _Bound:
 
 
 def check_quota(limits: Mapping[str, int], used: Mapping[str, int], lacking: Room) -> None:
-    """Return when a project may have so much more room, else raise QuotaExceeded."""
+    """Check that a project may use so much more capacity, else raise QuotaExceeded."""
     for name, told, more in (("cores", "cores", lacking.vcpus), ("ram_mb", "ram", lacking.ram_mb)):
         if more > 0 and 0 <= limits[name] < used[name] + more:
             raise QuotaExceeded(

@@ -1,8 +1,7 @@
-"""What a compute service finds of its servers against what their rows say: brought together, now and then.
+"""Periodic reconciliation of servers with the guests that the driver of a compute service reports.
 
-The rows change as Nova's do: a server that died is shut off, one that runs
-though it is shut off is stopped.  A restart of the service is nothing special:
-what runs is found, and goes on.
+The rows change as in Nova's sync_power_states: a server whose guest ended is shut off, and a guest that runs although
+its server is shut off is stopped. After a restart of the service, running guests are found and go on.
 """
 
 import contextlib
@@ -38,10 +37,10 @@ from climate.compute.virt.multi_node import ClusterDriver
 from climate.connections import reading
 
 GONE = "The host of this server is gone."
-"""The fault of a server whose node is not reported any more: the host's name is not for everybody."""
+"""Fault of a server whose node is no longer reported; users must not see the name of the host."""
 
 MARK = "cloud-id"
-"""The file that says of which cloud the guests in this home are."""
+"""The file that names the cloud of the guests in this home."""
 
 CHANGE, UNPLUGGED = WISHES[REWIRE].action, "an interface of it was not plugged in"
 _CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RESIZE})
@@ -50,7 +49,7 @@ _CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RES
 _DIED, _RUNS, _ASLEEP = "it had ended by itself", "it was running", "it was stopped in its tracks from outside"
 _LACKS = "it lacked what it is started with"
 
-# (status, what is found) -> status, task, the action and why.  Whatever is not here is as it should be.
+# (status, driver's state) -> status, task, action and reason. Any other pair needs no change.
 _OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
     (ACTIVE, State.DEAD): (SHUTOFF, None, "stop", _DIED),
     (PAUSED, State.DEAD): (SHUTOFF, None, "stop", _DIED),
@@ -68,53 +67,52 @@ _OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
 }
 
 DISK_LOST = "The machine of this server failed: it was made anew from its image, and what was on its disk is lost."
-"""The fault of a server that was restarted without its disk; its volumes are as they were."""
+"""Fault of a server that was restarted without its disk; its volumes are unchanged."""
 
-# Whether a server that was restarted has kept its disk -> its fault, the action and why.
+# Whether a restarted server has kept its disk -> its fault, action and reason.
 _RESTARTED: Mapping[bool, tuple[str | None, str, str]] = {
     True: (None, "reboot", "its machine failed: it was restarted with its disk"),
     False: (DISK_LOST, "rebuild", "its machine failed: it was made anew from its image"),
 }
 
 _BACK = {State.RUNNING: ACTIVE, State.PAUSED: PAUSED, State.SUSPENDED: SUSPENDED, State.DEAD: SHUTOFF}
-"""What a server is whose node has come back, by what is found of it."""
+"""Driver's state -> status of a server whose node has returned."""
 
 log = structlog.get_logger(__name__)
 
 
 def put_right(compute: Compute) -> None:
-    """Bring the rows of this service's servers and what its driver finds together; at its start and now and then.
+    """Reconcile the rows of this service's servers with the guests of its driver, at its start and periodically.
 
-    Guests of no server are cleared away.  Nothing is done while the driver
-    cannot say what there is.
+    Guests of no server are removed. Nothing changes while the driver cannot list its guests.
     """
-    # The rows first: what is settled there had its guest before the driver is asked.
+    # Read the rows first: a server that is settled there had its guest before the driver is asked.
     with reading(compute.engine) as conn:
         settled = rows.settled(conn, compute.service_host, GONE)
     try:
         names = {spec.name for spec in compute.driver.nodes()}
         told = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
-        compute.driver.tidy()  # first: a cluster restarts what a failed member has lost, before that is looked at
+        compute.driver.tidy()  # first, because a cluster restarts the guests of a failed member before they are listed
         found = compute.driver.states()
     except VirtError as error:
-        log.error("the servers were not looked at", host=compute.service_host, reason=str(error))
+        log.error("servers not reconciled", host=compute.service_host, reason=str(error))
         return
     _report_restarts(compute, settled)
     wired = {node for node in told if compute.driver.wiring(node) is not Wiring.NONE}
     judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
-    _write(compute, [_silenced(finding) if server.node in wired else finding for server, finding in judged])
+    _write(compute, [_with_interfaces_down(finding) if server.node in wired else finding for server, finding in judged])
     _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
     departed_servers.clear(compute)
     live_migration.drop_strays(compute)
     try:
         vif_plugging.sweep(compute)
-        _plug_in(compute, settled)
+        _request_missing_interfaces(compute, settled)
     except (NetworkError, VirtError) as error:
-        log.error("the interfaces of servers were not looked at", host=compute.service_host, reason=str(error))
+        log.error("interfaces of servers not reconciled", host=compute.service_host, reason=str(error))
 
 
 def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
-    """Record with servers that a cluster has restarted whether they still have their disks; others wait their turn."""
+    """Record whether servers that a cluster has restarted still have their disks; others are left for later."""
     driver = compute.driver
     if not isinstance(driver, ClusterDriver) or not (restarts := driver.restarts()):
         return
@@ -127,10 +125,10 @@ def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
 
 
 def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
-    """What is to be written of a server; None: it is as it should be.  `told`: node -> whether its guests are known."""
+    """Return the change for a server; None if it needs none. `told`: node -> whether its guests are known."""
     state = found.get(server.id, State.DEAD)
     if state is State.PREPARED and server.status != RESERVED:
-        state = State.DEAD  # no process: whatever has become of the one that it had
+        state = State.DEAD  # the driver has no process for it
     if server.node not in told:
         return _finding(server, ERROR, None, "stop", GONE) if server.status in (ACTIVE, PAUSED) else None
     if not told[server.node]:
@@ -146,20 +144,20 @@ def _finding(server: Settled, status: str, task: str | None, action: str, messag
     return Finding(server.id, server.seen, status, task, GONE if status == ERROR else None, action, message)
 
 
-def _silenced(finding: Finding) -> Finding:
-    """The finding, with the interfaces of a guest that has ended set down: nobody answers there any more."""
+def _with_interfaces_down(finding: Finding) -> Finding:
+    """Return the finding, with the interfaces of an ended guest set down."""
     return replace(finding, task=REWIRE) if (finding.status, finding.task) == (SHUTOFF, None) else finding
 
 
-def _plug_in(compute: Compute, settled: Sequence[Settled]) -> None:
-    """Have interfaces plugged in that are not there: the host was started again, or somebody has removed them."""
+def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
+    """Request the missing interfaces to be plugged in, for example after a reboot of the host."""
     lacking = vif_plugging.lacking(compute)
     found = [server for server in settled if server.id in lacking and server.status in _CONNECTED]
     _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in found])
 
 
 def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:
-    """Write findings, and ring for what is to be done; return the servers whose findings were written."""
+    """Write findings, and wake the service for the requested tasks; return the servers whose findings were written."""
     if not found:
         return set()
     by = {"request_id": f"req-{uuid4()}", "user_id": "climate"}
@@ -168,35 +166,35 @@ def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:
     for finding in found:
         if finding.id not in changed:
             continue
-        log.warning("a server was not what it should be", server=finding.id, why=finding.message, status=finding.status)
+        log.warning("server state corrected", server=finding.id, why=finding.message, status=finding.status)
         if finding.task is not None:
             compute.cast(compute.service_host, finding.id)
     return changed
 
 
 def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
-    # The rows after the guests: a guest is made after its row, so that one without a row is left over.
+    # Read the rows after the guests: a guest is created after its row, so one without a row is an orphan.
     with reading(compute.engine) as conn:
         known = migrations.whereabouts(conn, found)
         cloud = rows.cloud(conn)
     strays = sorted(set(found) - {one.server_id for one in known})
-    # Guests of members that this service has offered to a cluster of another one are for that one to look after.
+    # Guests of members offered to a cluster of another service are managed by that service.
     here = compute.service_host
     away = [one for one in known if one.host != here and here not in one.member_hosts]
     if cloud is None or not (strays or away):
         return
     if not is_ours(compute, cloud):
-        log.error("guests of another cloud are left alone", home=str(compute.home), guests=len(strays), file=MARK)
+        log.error("guests of another cloud ignored", home=str(compute.home), guests=len(strays), file=MARK)
         return
     for server_id in strays:
         with contextlib.suppress(VirtError):
             compute.driver.delete(server_id)
-            log.info("what was left of a server is gone", server=server_id)
+            log.info("remains of a server deleted", server=server_id)
     departed_servers.end_strays(compute, away)
 
 
 def is_ours(compute: Compute, cloud: str) -> bool:
-    """Whether the guests of this home are of the cloud in this database, and not of one it was used with before."""
+    """Return whether the guests of this home belong to the cloud in this database, and not to an earlier one."""
     mark = compute.home / MARK
     with contextlib.suppress(FileNotFoundError):
         return mark.read_text(encoding="ascii").strip() == cloud

@@ -1,4 +1,4 @@
-"""A task under way on a server, with the steps that many tasks share."""
+"""A task in progress on a server, with the steps that many tasks share."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from climate.compute.virt import Guest, VirtDriver
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A task under way, and what it is done with."""
+    """A task in progress and its dependencies."""
 
     compute: Compute
     server: Server
@@ -23,16 +23,16 @@ class Work:
         return self.compute.driver
 
     def connected(self, *, up: bool = True) -> Guest:
-        """The guest with its volumes, and its interfaces plugged in; `up` False: it hears and says nothing."""
+        """Return the guest with its volumes, and its interfaces plugged in; `up` False: without traffic."""
         volumes = volume_attachments.of_guest(self.compute, self.server)
         return replace(self.guest, interfaces=vif_plugging.plug(self.compute, self.server, up=up), volumes=volumes)
 
-    def told(self, *, up: bool = True) -> Guest:
-        """The same with its config drive, for a guest that is to start."""
+    def with_config_drive(self, *, up: bool = True) -> Guest:
+        """Return the connected guest with its config drive, for a guest that is to start."""
         return replace(self.connected(up=up), config=config_drives.of_server(self.compute, self.server))
 
     def clear(self) -> None:
-        """Leave nothing of the guest, then nothing of its interfaces: a guest never loses them while it runs."""
+        """Remove the guest, then its interfaces: a running guest never loses its interfaces."""
         self.check()
         self.driver.delete(self.server.id)
         vif_plugging.unplug(self.compute, self.server)

@@ -1,8 +1,7 @@
-"""The claim on the work on a server: short, and kept up from beside while a driver is at it.
+"""Heartbeat of the claim on a server's task, renewed in the background while a driver works.
 
-A worker that dies stops beating, and its work is free after a few seconds.  One
-that was only away for longer than that has lost the work, and is told so before
-it touches anything again.
+The claim of a worker that dies expires after a few seconds. A worker that was paused for longer loses the task, and
+is stopped before its next destructive step.
 """
 
 import threading
@@ -16,21 +15,21 @@ from climate.compute.store.db_errors import DATABASE_ERRORS
 from climate.compute.store.servers import retries
 
 CLAIM_SECONDS, BEAT_SECONDS = 8.0, 2.0
-"""Work is claimed for so long, and claimed again so often."""
+"""Duration of a claim and interval of its renewal, in seconds."""
 
 Check = Callable[[], None]
-"""Returns while the work is still this worker's, else raises Lost."""
+"""Function that returns while this worker has the claim, and else raises Lost."""
 
 log = structlog.get_logger(__name__)
 
 
 class Lost(Exception):
-    """Another worker has taken the work over."""
+    """Another worker has claimed the task."""
 
 
 @contextmanager
-def kept(compute: Compute, server_id: str, worker: str) -> Iterator[Check]:
-    """Keep the claim up for as long as this lasts; what it gives is to be called before anything is destroyed."""
+def renewed_claim(compute: Compute, server_id: str, worker: str) -> Iterator[Check]:
+    """Renew the claim in the background. Call the returned check before each destructive step."""
     done = threading.Event()
     beat = threading.Thread(target=_beat, args=(compute, server_id, worker, done), name="heartbeat", daemon=True)
     beat.start()
@@ -47,7 +46,7 @@ def kept(compute: Compute, server_id: str, worker: str) -> Iterator[Check]:
 
 
 def renew(compute: Compute, server_id: str, worker: str) -> bool:
-    """Claim the work for a while longer; False when it is not this worker's any more."""
+    """Renew the claim; False if this worker has lost it."""
     with compute.engine.begin() as conn:
         return retries.hold(conn, server_id, worker, compute.now(conn), CLAIM_SECONDS) is not None
 
@@ -57,5 +56,5 @@ def _beat(compute: Compute, server_id: str, worker: str, done: threading.Event) 
         try:
             if not renew(compute, server_id, worker):
                 return
-        except DATABASE_ERRORS as error:  # it may be back before the claim has run out
-            log.warning("a claim could not be renewed", server=server_id, reason=type(error).__name__)
+        except DATABASE_ERRORS as error:  # the database may return before the claim expires
+            log.warning("claim of a server task not renewed", server=server_id, reason=type(error).__name__)

@@ -1,7 +1,7 @@
-"""What becomes of a server when its driver has done what was wanted of it, or could not.
+"""Changes of a server's row after its task has succeeded or failed.
 
-A worker that has lost the work records nothing: whatever is written here is
-written together with `wishes.finish`, which asks whose the work is.
+A worker that has lost the task records nothing: each change is written together with `finish`, which checks the
+claim.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ from climate.compute.store import node_locks
 from climate.compute.store.servers import resize, servers, tasks
 
 Change = Callable[[Connection, Server, datetime], None]
-"""What else is written on a row that is locked, and is as it was before its task was finished."""
+"""A further change of a locked row, which still has the values from before the end of its task."""
 
 
 def done(compute: Compute, server: Server, worker: str) -> bool:
-    """Record that a task is done; False when something else is wanted by then."""
+    """Record that a task is done; False if another task was requested meanwhile."""
     task = server.task or ""
     if task == DELETE:
         return gone(compute, server)
@@ -63,17 +63,17 @@ def done(compute: Compute, server: Server, worker: str) -> bool:
     if finished and task == MIGRATE:
         transfer.forget_carried(compute, server)
     if not finished and task == SHELVE and task_heartbeat.renew(compute, server.id, worker):
-        images.forget(compute, server.task_image or "")  # what overtook it has dropped the image
+        images.forget(compute, server.task_image or "")  # the replacing task has dropped the image
     return finished
 
 
 def failed(compute: Compute, server: Server, worker: str, reason: str) -> bool:
-    """Record that the driver could not do it; False when something else is wanted by then."""
+    """Record that the driver has failed; False if another task was requested meanwhile."""
     task = server.task or ""
     if task in MAKING:
         return reschedule.elsewhere(compute, server, worker, reason)
     if task == DELETE or (task == SHELVE and images.is_made(compute, server.task_image or "")):
-        # Nothing is left but to clear the guest away: that is tried again until it is done.
+        # A deletion is retried until the guest is removed.
         with compute.engine.begin() as conn:
             tasks.let_go(conn, server.id, worker, compute.now(conn))
         return True
@@ -104,7 +104,7 @@ def _finish(
 
 
 def _failure(server: Server, reason: str) -> dict[str, Any]:
-    """What a server is when its task has failed; one that was to be imaged or connected anew is as it was."""
+    """Return the values of a server whose task has failed; a snapshot or an interface update changes no status."""
     if server.task in (SNAPSHOT, REWIRE):
         return {"failed": True}
     status = {SHELVE: SHUTOFF, UNSHELVE: SHELVED_OFFLOADED}.get(server.task or "", ERROR)
@@ -116,7 +116,7 @@ def _dated(fault: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def gone(compute: Compute, server: Server) -> bool:
-    """Forget a server that was to be deleted, and give back what it had; True."""
+    """Delete the row of a deleted server, and release its resources; return True."""
     with compute.engine.begin() as conn:
         locked = servers.get(conn, server.id, lock=True)
         if locked is None or locked.task != DELETE:
@@ -155,7 +155,7 @@ def _resized(conn: Connection, server: Server, now: datetime) -> None:
 
 
 def _as_before(conn: Connection, server: Server, now: datetime) -> None:
-    """The server has the flavor that it had, and room for no more."""
+    """Give the server its old flavor and capacity."""
     flavor = server.old_flavor or server.flavor
     resize.settle(conn, server.id, Room(flavor.vcpus, flavor.ram_mb, flavor.disk_mb))
     resize.resized(conn, server.id, flavor)

@@ -1,7 +1,7 @@
-"""Carrying out what is asked of servers: done by the compute service of the server's node.
+"""Execution of the tasks of servers by the compute service of their node.
 
-No transaction is open while the driver works.  Rings may be lost or doubled:
-what is to be done is read from the row each time, and one worker at a time has it.
+No transaction is open while the driver works. Wake-ups may be lost or doubled: the task is read from the row each
+time, and one worker at a time claims it.
 """
 
 from uuid import uuid4
@@ -21,16 +21,14 @@ from climate.compute.store.servers import tasks as wishes
 from climate.connections import alone, reading
 
 WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
-"""Work that nobody is at is rung for after so long, and then every so often."""
+"""Seconds until an unclaimed task causes another wake-up, and between further ones."""
 
 
 def carry_out(compute: Compute, server_id: str) -> None:
-    """Do what is wanted of a server, unless somebody is at it already; nothing when nothing is wanted.
+    """Carry out the task of a server, unless it is claimed; nothing if there is none.
 
-    A ring carries the server's id and nothing else: which of its nodes the
-    service works on is read from the row (cloud.md F.5).  A ring that went to
-    a service of which the server's node is not does nothing.  An id that is an
-    order of a cluster to this service is carried out as such.
+    A wake-up carries the server's id only: the node is read from the row. A wake-up at a service that does not have
+    the server's node does nothing. The id of an order of a cluster to this service is carried out as such.
     """
     worker = str(uuid4())
     with compute.engine.begin() as conn:
@@ -39,7 +37,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
         departed_servers.clear(compute, server_id)
         member_orders.carry_out(compute, server_id)
         return
-    with task_heartbeat.kept(compute, server_id, worker) as check:
+    with task_heartbeat.renewed_claim(compute, server_id, worker) as check:
         done = False
         while not done:
             work = _next(compute, server_id, check)
@@ -47,7 +45,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
 
 
 def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAIN_SECONDS) -> list[tuple[str, str]]:
-    """(service host, id of a server or an order) of work that nobody is at, to be rung for again."""
+    """Return (service host, id of a server or an order) of unclaimed work that needs another wake-up."""
     with alone(compute.engine) as conn:
         return wishes.unfinished(conn, compute.now(conn), wait, again)
 
@@ -63,7 +61,7 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
 
 
 def _step(work: Work, worker: str) -> bool:
-    """Do what is wanted of a server now; False when something else is wanted by then."""
+    """Carry out the current task of a server; False if another task was requested meanwhile."""
     try:
         deeds.do(work)
     except VirtError as error:

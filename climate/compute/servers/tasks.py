@@ -1,7 +1,7 @@
-"""What each task does with the driver.
+"""The driver calls of each task.
 
-Every step is "make it so", and the steps of a task are in an order in which a
-worker that dies between two of them loses nothing: its successor begins anew.
+Every step is idempotent. The order of steps is safe against a crash between two of them: the next worker starts
+again.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,17 +41,17 @@ from climate.compute.servers import vif_plugging, volume_attachments
 from climate.compute.servers.task import Work
 from climate.compute.virt import Guest, VirtDriver
 
-Deed = Callable[[Work], None]
+TaskFunction = Callable[[Work], None]
 
 
 def do(work: Work) -> None:
-    """Do what is wanted of a server.  Raises VirtError, Lost."""
-    DEEDS[work.server.task or ""](work)
+    """Carry out the task of a server. Raises VirtError, Lost."""
+    TASK_FUNCTIONS[work.server.task or ""](work)
     if work.server.task in CONNECTING:
         volume_attachments.settle(work.compute, work.server, done=True)
 
 
-def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
+def _driver_call(act: Callable[[VirtDriver, Guest], None]) -> TaskFunction:
     def done(work: Work) -> None:
         act(work.driver, work.guest)
 
@@ -59,11 +59,11 @@ def _verb(act: Callable[[VirtDriver, Guest], None]) -> Deed:
 
 
 def _run(work: Work) -> None:
-    work.driver.run(work.told())
+    work.driver.run(work.with_config_drive())
 
 
 def _reserve(work: Work) -> None:
-    work.driver.prepare(work.told(up=False))
+    work.driver.prepare(work.with_config_drive(up=False))
 
 
 def _stop(work: Work) -> None:
@@ -79,7 +79,7 @@ def _rewire(work: Work) -> None:
     server = work.server
     status = server.before if server.status == VERIFY_RESIZE else server.status
     guest = work.connected(up=status not in (RESERVED, SHUTOFF))
-    vif_plugging.sweep(work.compute)  # an interface that the server had is nobody's now
+    vif_plugging.sweep(work.compute)  # an interface that the server had may be allocated to another one
     try:
         work.driver.rewire(guest)
     except VirtError:
@@ -102,7 +102,7 @@ def _shelve(work: Work) -> None:
     if not images.is_made(compute, image):
         work.driver.stop(work.guest, kindly=work.server.status == ACTIVE)
         _snapshot(work)
-        # Written down before the guest goes: from here on the image is all there is of it.
+        # Recorded before the guest is deleted: afterwards the image is the only copy of its disk.
         if not images.is_made(compute, image):
             raise VirtError("the image that the server is shelved in is gone")
     work.clear()
@@ -118,7 +118,7 @@ def _rebuild(work: Work) -> None:
 
 
 def _resize(work: Work) -> None:
-    """A server that is shut off gets its size when it is started."""
+    """Resize a server; one that is shut off gets its size when it is started."""
     if (work.server.status if work.server.task == RESIZE else work.server.before) == ACTIVE:
         work.driver.stop(work.guest)
         work.check()
@@ -126,7 +126,7 @@ def _resize(work: Work) -> None:
 
 
 def _revert(work: Work) -> None:
-    """Back to the old size, or from the destination of a migration; at the source it goes on as it was."""
+    """Revert to the old size, or from the destination of a migration to the source."""
     if transfer.leave_again(work):
         return
     _resize(work)
@@ -134,15 +134,15 @@ def _revert(work: Work) -> None:
         work.connected(up=False)
 
 
-DEEDS: Mapping[str, Deed] = {
+TASK_FUNCTIONS: Mapping[str, TaskFunction] = {
     SPAWN: _run,
     RESERVE: _reserve,
     WAKE: _run,
     STOP: _stop,
     START: _run,
-    PAUSE: _verb(lambda driver, guest: driver.pause(guest)),
-    UNPAUSE: _verb(lambda driver, guest: driver.unpause(guest)),
-    SUSPEND: _verb(lambda driver, guest: driver.suspend(guest)),
+    PAUSE: _driver_call(lambda driver, guest: driver.pause(guest)),
+    UNPAUSE: _driver_call(lambda driver, guest: driver.unpause(guest)),
+    SUSPEND: _driver_call(lambda driver, guest: driver.suspend(guest)),
     RESUME: _resume,
     REBOOT: _reboot,
     REBOOT_HARD: _reboot,
@@ -158,7 +158,7 @@ DEEDS: Mapping[str, Deed] = {
     REWIRE: _rewire,
     DELETE: Work.clear,
 }
-"""Task -> what is done."""
+"""Task -> function that carries it out."""
 
 CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE, EVACUATE})
-"""Tasks after which a guest has the volumes that it is to have."""
+"""Tasks that connect the volumes of a guest."""

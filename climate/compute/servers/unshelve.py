@@ -1,4 +1,4 @@
-"""Bringing a shelved server back: it is scheduled anew, and made from the image that it was shelved in."""
+"""Unshelve: a shelved server is scheduled again, and created from the image that it was shelved in."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,17 +15,17 @@ from climate.compute.placement.decisions import Decision
 from climate.compute.scheduler.multi import UNSHELVE as AS_UNSHELVED
 from climate.compute.scheduler.placement_plan import Pick
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked, By
+from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.servers import resize, servers
 
 
 def unshelve(
     compute: Compute, server_id: str, zone: str | None = None, *, project_id: str | None = None, by: By | None = None
 ) -> None:
-    """Find a node for a shelved server and ring for it; `zone`: in that availability zone, not in its own.
+    """Choose a node for a shelved server and wake its service; `zone`: another availability zone than its own.
 
-    Raises NotFound, Conflict, also when its image is gone, and NoValidHost when there is no room for it now:
-    then it stays shelved.
+    Raises NotFound, Conflict, also if its image is gone, and NoValidHost if no node has capacity; then it stays
+    shelved.
     """
     compute = compute.scheduling(AS_UNSHELVED)
     trust = compute.attested(actions.get(compute, server_id, project_id).flavor)
@@ -38,14 +38,14 @@ def _placed(
     compute: Compute, attempt: Attempt, asked: tuple[str, str | None, str | None, Mapping[str, str]], by: By | None
 ) -> Pick:
     (server_id, project_id, zone, trust), conn = asked, attempt.conn
-    # The group first: whoever drops a group locks it before its members.
+    # Lock the group first: deleting a group locks it before its members.
     group = _group(conn, compute, server_id)
     server = actions.locked(conn, server_id, project_id)
     actions.check_lock(server, project_id)
     actions.idle(server, UNSHELVE)
     images.shelved(conn, compute, server)
     spec = replace(replacement(server, ()), group=group, build_id=server.build_id, server_ids=(server.id,))
-    # As in Nova, what an administrator forced was for the boot: the node may be closed or full by now.
+    # As in Nova, a forced host applies to the boot only: the node may be disabled or full by now.
     spec = replace(spec, trust=trust, force_hosts=(), force_nodes=(), destination=None)
     if zone is not None:
         spec = replace(spec, zone=zone)
@@ -53,7 +53,7 @@ def _placed(
     plan = claims.claim(compute, attempt, request_data.completed(conn, compute.rules, spec), 1, 1)
     pick, now = plan.picks[0], compute.now(conn)
     resize.put_on(conn, server.id, pick.node_id)
-    actions.record(conn, compute, server, Asked(UNSHELVE), by)
+    actions.record(conn, compute, server, TaskRequest(UNSHELVE), by)
     decisions.keep(conn, Decision(server.build_id, server.id, now, decisions.PLACED, plan.trail, attempt.lost))
     return pick
 

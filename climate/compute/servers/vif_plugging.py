@@ -1,6 +1,6 @@
-"""Interfaces of a server on its node: plugged before its guest is made or started, unplugged when it is gone.
+"""Interfaces of a server on its node: plugged before its guest is created or started, unplugged after its deletion.
 
-All of it is "make it so", like the verbs of the drivers: what is there already stays.
+All steps are idempotent, as the methods of the drivers are.
 """
 
 import re
@@ -27,13 +27,13 @@ from climate.compute.vpn import cloudpipe_script
 from climate.connections import reading
 
 NETNS_PREFIX = "clg-"
-"""What the names of guests' network namespaces begin with; the server's id follows."""
+"""Prefix of the names of guests' network namespaces, before the server's id."""
 _NETNS = re.compile(rf"{NETNS_PREFIX}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """Where the interfaces of a server's node are plugged in."""
+    """The driver and namespace for the interfaces of a server's node."""
 
     driver: NetworkDriver
     netns: str | None
@@ -41,12 +41,12 @@ class Socket:
 
 
 def netns_of(server_id: str) -> str:
-    """The name of a guest's network namespace, where it has one."""
+    """Return the name of a guest's network namespace."""
     return f"{NETNS_PREFIX}{server_id}"
 
 
 def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]:
-    """Connect a server's interfaces on its node, as its driver wants them; `up` False: it waits to be woken.
+    """Plug a server's interfaces on its node, for its driver; `up` False: set down until the server is woken.
 
     Raises VirtError.
     """
@@ -59,7 +59,7 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
             for vif in vifs:
                 _connect(socket.driver, replace(_plug(compute, socket, vif, up=up), ranges=routed[vif.id]))
         except NetworkError as error:
-            raise VirtError(f"the network cannot be made: {error}") from error
+            raise VirtError(f"the network cannot be configured: {error}") from error
     wired = socket.driver.real
     found = tuple(_interface(vif, socket, wired=wired) for vif in vifs)
     text = _injected(compute, vifs)
@@ -67,7 +67,7 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
 
 
 def _connect(driver: NetworkDriver, wanted: Plug) -> None:
-    """Plug an interface in; once more where its bridge, which nobody was in, was spared in between."""
+    """Plug an interface in; retry once if its unused bridge was removed concurrently."""
     driver.ensure(wanted.link)
     try:
         driver.plug(wanted)
@@ -77,7 +77,7 @@ def _connect(driver: NetworkDriver, wanted: Plug) -> None:
 
 
 def unplug(compute: Compute, server: Server) -> None:
-    """Leave nothing of a server's interfaces on its node.  Raises VirtError."""
+    """Remove all interfaces of a server from its node. Raises VirtError."""
     socket = _socket(compute, server.node or "")
     if socket.wiring is Wiring.NONE or (socket.driver.real and socket.netns and not netns.exists(socket.netns)):
         return
@@ -89,19 +89,19 @@ def unplug(compute: Compute, server: Server) -> None:
         if socket.wiring is Wiring.NETNS:
             socket.driver.drop_netns(netns_of(server.id))
     except NetworkError as error:
-        raise VirtError(f"the network cannot be taken away: {error}") from error
+        raise VirtError(f"the network cannot be removed: {error}") from error
 
 
 def sweep(compute: Compute) -> None:
-    """Take away what this service's nodes do not need any more.  Raises VirtError.
+    """Remove unneeded interfaces, namespaces and bridges from this service's nodes. Raises VirtError.
 
-    That is interfaces of no server there, namespaces of no server, and bridges that no guest is in.
-    What there is, is asked for before the rows: everything is made after its row.
+    These are interfaces of no server there, namespaces of no server, and bridges without guests. The host is listed
+    before the rows are read, because each of them is created after its row.
     """
     try:
         _sweep(compute, _hosts(compute))
     except NetworkError as error:
-        raise VirtError(f"the network cannot be looked through: {error}") from error
+        raise VirtError(f"the network cannot be listed: {error}") from error
 
 
 def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:
@@ -114,7 +114,7 @@ def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:
         gone = set(networks) - (network_rows.found(conn, networks).keys() if networks else set())
         strays = sorted(set(spaces) - servers.known(conn, spaces)) if there and spaces else []
     for host, standing in there.items():
-        # Nodes of another service may be on the same host: what is theirs is let be.
+        # Interfaces of nodes of another service on the same host are skipped.
         kept = {interface_name(vif) for vif, node in vifs if node is not None and nodes.get(node, host) == host}
         driver = compute.wires.on(host)
         _clear(driver, standing.plugs - kept, strays, standing.networks & gone)
@@ -132,7 +132,7 @@ def _clear(driver: NetworkDriver, plugs: Iterable[str], server_ids: Iterable[str
 
 
 def lacking(compute: Compute) -> set[str]:
-    """The servers with an interface that is not plugged in, on those of this service's nodes where it could be.
+    """Return the servers of this service's nodes with an interface that is missing but can be plugged.
 
     Raises NetworkError.
     """
@@ -151,8 +151,8 @@ def lacking(compute: Compute) -> set[str]:
 
 
 def _hosts(compute: Compute) -> dict[str, str | None]:
-    """The network namespaces of this service's nodes whose guests are connected to networks."""
-    wirings: dict[str, Wiring] = {}  # of each driver: only clusters may differ from each other
+    """Return the network namespaces of this service's nodes whose guests are connected to networks."""
+    wirings: dict[str, Wiring] = {}  # one query per driver: only clusters differ from each other
     found: dict[str, str | None] = {}
     for spec in compute.driver.nodes():
         kind = spec.driver if spec.cluster is None else spec.name
@@ -187,7 +187,7 @@ def _plug(compute: Compute, socket: Socket, vif: Vif, *, up: bool) -> Plug:
 
 
 def _routed(conn: Connection, vif: Vif) -> tuple[IPv4Network, ...]:
-    """The addresses of VPN clients, which only the cloudpipe of a network answers for."""
+    """Return the addresses of VPN clients, which are routed to the cloudpipe of a network."""
     if vif.network.vpn_private_address not in vif.addresses:
         return ()
     given = cloudpipe_script.clients(conn, vif.network.id)
@@ -205,7 +205,7 @@ def _address_v6(compute: Compute, vif: Vif) -> IPv6Address | None:
 
 
 def _injected(compute: Compute, vifs: Sequence[Vif]) -> str | None:
-    """The file for a guest that no DHCP server tells its addresses (cloud.md D.7); None where nothing is injected."""
+    """Return the network configuration file for a guest without DHCP; None if nothing is injected."""
     cards = [_card(compute, vif) for vif in vifs if _is_injected(vif)]
     return rendered.interfaces(cards) if cards else None
 

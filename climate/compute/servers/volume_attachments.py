@@ -1,4 +1,4 @@
-"""Volumes that a server is given and loses while it is there: its node's compute service plugs them in and out."""
+"""Volumes of a server: attached and detached by its node's compute service."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +11,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleToken, VirtError
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
 from climate.compute.servers import actions
-from climate.compute.servers.actions import Asked
+from climate.compute.servers.actions import TaskRequest
 from climate.compute.servers.interfaces import Who
 from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
@@ -21,13 +21,13 @@ from climate.compute.virt.guest_volumes import Attached
 from climate.connections import reading
 
 MOST = 10
-"""Volumes of one server: a virtual machine has so many slots for them."""
+"""Maximum number of volumes of one server: the disk slots of a virtual machine."""
 
 
 def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
-    """Give a volume to a server of the same project; return the volume.
+    """Attach a volume to a server of the same project; return the volume.
 
-    Raises NotFound, Conflict for a volume that a server has already, Busy.
+    Raises NotFound, Conflict for a volume that is attached already, Busy.
     """
     with compute.engine.begin() as conn:
         server = actions.locked(conn, who.server_id, who.project_id)
@@ -42,7 +42,7 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
         taken = {one.device for one in rows.of_server(conn, server.id)}
         free = [device for device in range(1, MOST + 1) if device not in taken]
         if not free:
-            raise Conflict(f"Instance {server.id} has {MOST} volumes, which is the most: detach one first")
+            raise Conflict(f"Instance {server.id} has {MOST} volumes, the maximum: detach one first")
         rows.give(conn, volume.id, server.id, free[0])
         _tell(conn, compute, server, who, away=away)
         given = rows.get(conn, volume.id)
@@ -51,7 +51,7 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
 
 
 def detach(compute: Compute, who: Who, volume_id: str) -> None:
-    """Take a volume from a server.  Raises NotFound where the server does not have it, Conflict, Busy."""
+    """Detach a volume from a server. Raises NotFound if it is not attached there, Conflict, Busy."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, who.server_id, who.project_id)
         actions.check_lock(server, who.project_id)
@@ -67,7 +67,7 @@ def detach(compute: Compute, who: Who, volume_id: str) -> None:
 
 
 def _is_away(server: Server) -> bool:
-    """Whether a server has no guest that needs to be told; Conflict or Busy where it has one that cannot be."""
+    """Return whether a server has no guest to update; Conflict or Busy if its guest cannot be updated now."""
     if server.status == SHELVED_OFFLOADED and not server.busy:
         return True
     actions.idle(server, REWIRE)
@@ -75,18 +75,18 @@ def _is_away(server: Server) -> bool:
 
 
 def _tell(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
-    """Have the guest told of its volumes; of one that is away they are as they are said to be at once."""
+    """Request the update of the guest's volumes; without a guest, the change applies at once."""
     if away:
         rows.settle(conn, server.id, done=True)
         tasks.note(conn, server.id, WISHES[REWIRE].action, who.by, compute.now(conn), done=True)
     else:
-        actions.record(conn, compute, server, Asked(REWIRE), who.by)
+        actions.record(conn, compute, server, TaskRequest(REWIRE), who.by)
 
 
 def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
     """Delete the volumes of a reservation, or with `keep` leave them to their project.
 
-    Those that servers have are taken from them first: Busy until that is done.  Raises StaleToken, VirtError.
+    Attached ones are detached first: Busy until that is done. Raises StaleToken, VirtError.
     """
     with compute.engine.begin() as conn:
         if not lent_floating_ips.fence(conn, pool, token):
@@ -99,28 +99,28 @@ def drop(compute: Compute, pool: str, token: int, *, keep: bool) -> None:
     volumes.remove(compute, [volume for volume in there if volume.server_id is None])
     attached = {volume.id: volume.server_id for volume in there if volume.server_id is not None}
     for volume_id, server_id in attached.items():
-        with suppress(Conflict, NotFound):  # it is at something else, or gone by now: looked at again
+        with suppress(Conflict, NotFound):  # it has another task or is gone: the next attempt retries
             by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
             detach(compute, Who(server_id, None, by), volume_id)
     if attached:
-        raise Busy(f"volumes of reservation {pool} are attached still, to {', '.join(sorted(attached.values()))}")
+        raise Busy(f"volumes of reservation {pool} are still attached to {', '.join(sorted(attached.values()))}")
 
 
 def of_server(compute: Compute, server_id: str, project_id: str | None = None) -> list[Volume]:
-    """The volumes of a server, in the order of their devices.  NotFound as `asking.get`."""
+    """Return the volumes of a server in the order of their devices. NotFound as `actions.get`."""
     actions.get(compute, server_id, project_id)
     with reading(compute.engine) as conn:
         return rows.of_server(conn, server_id)
 
 
 def of_servers(compute: Compute, server_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """The ids of the volumes of these servers, by the servers' ids; those that have any."""
+    """Return the ids of the volumes of servers by the servers' ids; only servers with volumes."""
     with reading(compute.engine) as conn:
         return rows.ids_of_servers(conn, server_ids)
 
 
 def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
-    """The volumes that a guest is to have.  VirtError for one whose backend is not here."""
+    """Return the volumes of a guest. VirtError if the backend of one does not exist here."""
     with reading(compute.engine) as conn:
         found = rows.of_server(conn, server.id)
     driver = volumes.directory(compute)
@@ -133,7 +133,7 @@ def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
 
 
 def release(compute: Compute, server_id: str) -> None:
-    """Unmount here what a server has, as it goes elsewhere or is there already; VirtError while it is in use."""
+    """Unmount the volumes of a server that leaves this host; VirtError while one is in use."""
     with reading(compute.engine) as conn:
         found = rows.of_server(conn, server_id)
     for one in found:
@@ -142,7 +142,7 @@ def release(compute: Compute, server_id: str) -> None:
 
 
 def settle(compute: Compute, server: Server, *, done: bool) -> None:
-    """Record that a guest has its volumes, and no others; `done` False: that they could not be changed."""
+    """Record that the guest has exactly its volumes; `done` False: that they could not be changed."""
     with compute.engine.begin() as conn:
         gone = [one for one in rows.of_server(conn, server.id) if done and one.wish == DETACH]
         rows.settle(conn, server.id, done=done)

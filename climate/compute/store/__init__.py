@@ -1,1 +1,1 @@
-"""The bundled cloud's SQL: takes a connection, never commits."""
+"""SQL of the bundled cloud. Functions take a connection and never commit."""

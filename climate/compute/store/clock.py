@@ -6,6 +6,6 @@ from sqlalchemy import Connection, text
 
 
 def database_time(conn: Connection) -> datetime:
-    """Now, by the database's clock, in UTC."""
+    """Return the time of the database's clock, in UTC."""
     now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
     return now

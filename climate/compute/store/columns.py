@@ -1,4 +1,4 @@
-"""How the tables of the bundled cloud are spelled: their metadata, and columns of the usual kinds."""
+"""Conventions of the bundled cloud's tables: their metadata, and columns of the usual kinds."""
 
 from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, func, text
 from sqlalchemy.dialects.postgresql import JSONB, UUID

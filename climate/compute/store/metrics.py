@@ -1,4 +1,4 @@
-"""The bundled cloud's figures, as an operator wants to see them on a curve."""
+"""Metrics of the bundled cloud, read from the database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ NODE_STATES = ("up", "disabled", "maintenance", "down", "absent")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many there are at one moment, in each of all states."""
+    """Counts by state."""
 
     services: Mapping[str, int]
     nodes: Mapping[str, int]
@@ -40,7 +40,7 @@ class Figures:
 
 
 def read(conn: Connection, now: datetime, down: float) -> Figures:
-    """All figures; a service is down that was not heard of for `down` seconds."""
+    """Return all counts; a service is down after `down` seconds without a heartbeat."""
     given = {"now": now, "down": down}
     return Figures(
         _counted(conn, _SERVICES, given, SERVICE_STATES),

@@ -1,7 +1,7 @@
 """Row locks of nodes, taken in the order of their names and ids: docs/locks.md.
 
-A transaction that changes several nodes locks all of them first.  Whoever
-changes one alone, and locks no other afterwards, needs none of this.
+A transaction that changes several nodes locks all of them first. One that changes a single node, and locks no other
+afterwards, needs none of this.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ def lock(conn: Connection, ids: Sequence[int]) -> None:
 
 
 def lock_of_migration(conn: Connection, migration_id: int | None) -> None:
-    """Lock the node of a server that is under way, whose row is locked, and the node that is held for it.
+    """Lock the node of a migrating server, whose row is locked, and the node that its migration holds.
 
-    None: the server is not under way, and is on one node at most.
+    None: the server is not migrating, and is on one node at most.
     """
     if migration_id is not None:
         conn.execute(_LOCK_OF_MIGRATION, {"id": migration_id})

@@ -1,4 +1,4 @@
-"""Whether anybody may have to be rung for, in one statement: nothing else is asked while there is nothing."""
+"""Pending work of all kinds, by one statement: nothing else is queried while there is none."""
 
 from dataclasses import dataclass
 
@@ -14,16 +14,16 @@ _LOOK = text("""
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What there may be to ring for."""
+    """The kinds of pending work that wake-ups may be needed for."""
 
     servers: bool
-    """A server has a task, or a member of a cluster an order that nobody has begun."""
+    """A server has a task, or a member of a cluster an order that was not begun."""
     calls: bool
-    """A network host is called for."""
+    """A network host has a pending call."""
     messages: bool
-    """Allocators of networks are to be told of something."""
+    """An allocator of networks has a pending message."""
 
 
 def look(conn: Connection) -> Pending:
-    """Look what there is, whoever is at it already."""
+    """Return the kinds of pending work, also claimed work."""
     return Pending(*conn.execute(_LOOK).one())

@@ -1,1 +1,1 @@
-"""The VPN of a project: who is let in, and what its server and its clients are configured with."""
+"""The VPN of a project: certificates, and configurations of its server and clients."""

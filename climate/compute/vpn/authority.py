@@ -1,4 +1,4 @@
-"""The certificate authority of a project's VPN: its own root, so that no other project's certificate can be valid."""
+"""The certificate authority of a project's VPN: a root of its own, so that no other project's certificate is valid."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from climate.compute.errors import Conflict
 
 LIFE = timedelta(days=3650)
-"""Of an authority, and of the certificate of its server."""
+"""Lifetime of an authority, and of the certificate of its server."""
 CLIENT_LIFE = timedelta(days=365)
 
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _LONGEST_NAME = 64
-"""Bytes of a common name (X.520)."""
+"""Maximum bytes of a common name (X.520)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class Pair:
 
     @property
     def serial(self) -> str:
-        """The serial number of the certificate, in hexadecimal digits."""
+        """Return the serial number of the certificate, in hexadecimal digits."""
         return f"{_certificate(self).serial_number:x}"
 
     @property
     def expires_at(self) -> datetime:
-        """When the certificate is not valid any more."""
+        """Return the time at which the certificate expires."""
         return _certificate(self).not_valid_after_utc
 
 
 def make(project_id: str, now: datetime) -> Pair:
-    """A new authority for a project."""
+    """Return a new authority for a project."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"VPN of project {project_id}")
     made = (
@@ -53,13 +53,13 @@ def make(project_id: str, now: datetime) -> Pair:
 
 
 def sign_server(authority: Pair, now: datetime) -> Pair:
-    """A certificate for the cloudpipe, valid as long as its authority."""
+    """Return a certificate for the cloudpipe, valid as long as its authority."""
     life = authority.expires_at - now
     return _signed(authority, "cloudpipe", now, life, ExtendedKeyUsageOID.SERVER_AUTH)
 
 
 def sign_client(authority: Pair, name: str, now: datetime) -> Pair:
-    """A certificate for a user; its private key is kept nowhere.  Conflict when the authority has expired."""
+    """Return a certificate for a user; its private key is not stored. Conflict if the authority has expired."""
     if authority.expires_at <= now:
         expired = f"The authority of this VPN expired on {authority.expires_at:%Y-%m-%d}"
         raise Conflict(f"{expired}: delete the cloudpipe with its authority, and create it anew.")
@@ -68,9 +68,9 @@ def sign_client(authority: Pair, name: str, now: datetime) -> Pair:
 
 
 def revocations(authority: Pair, revoked: Iterable[tuple[str, datetime]], now: datetime) -> str:
-    """The list of certificates that are valid no more, in PEM: serial numbers and times.
+    """Return the certificate revocation list in PEM, of serial numbers and times.
 
-    It is valid as long as the authority: a cloudpipe that nobody restarts goes on with what it has.
+    It is valid as long as the authority, because a cloudpipe reads a new list only when it restarts.
     """
     issuer = _certificate(authority)
     made = x509.CertificateRevocationListBuilder().issuer_name(issuer.subject)
@@ -97,7 +97,7 @@ def _signed(authority: Pair, name: str, now: datetime, life: timedelta, purpose:
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
-    """What a key is for: signing certificates, or else connections; OpenVPN refuses those that do not say."""
+    """Return the usage of a key: signing certificates, or else connections; OpenVPN refuses keys without it."""
     return x509.KeyUsage(
         digital_signature=not signs,
         content_commitment=False,

@@ -1,4 +1,4 @@
-"""The user data of a cloudpipe, made anew at each start: keys are kept sealed, and the revocation list grows."""
+"""The user data of a cloudpipe, generated at each start: keys are stored sealed, and the revocation list grows."""
 
 from ipaddress import IPv4Address, IPv4Network
 
@@ -14,11 +14,11 @@ from climate.compute.vpn.openvpn import Clients, Place
 from climate.sealed_secrets import Unreadable, Vault
 
 KEY = "key"
-"""Under which a private key is sealed."""
+"""The name under which a private key is sealed."""
 
 
 def of_server(compute: Compute, conn: Connection, server: Server) -> bytes | None:
-    """The script of a server; None: it is not a cloudpipe.  VirtError where the keys of its VPN cannot be read."""
+    """Return the script of a server; None: it is not a cloudpipe. VirtError if the keys of its VPN cannot be read."""
     found = rows.place(conn, server.id)
     known = None if found is None else rows.authority(conn, found["project_id"])
     given = None if found is None else clients(conn, found["network_id"])
@@ -36,11 +36,11 @@ def of_server(compute: Compute, conn: Connection, server: Server) -> bytes | Non
 
 
 def pair(vault: Vault, certificate: str, sealed_key: str) -> Pair:
-    """A certificate with its key, opened.  Unreadable where the key of the vault is gone."""
+    """Return a certificate with its opened key. Unreadable if the key of the vault is gone."""
     return Pair(certificate, str(vault.open(sealed_key)[KEY]))
 
 
 def clients(conn: Connection, network_id: str) -> Clients | None:
-    """The addresses of a network that are kept for clients of its VPN; None: there are none."""
+    """Return the addresses of a network that are kept for VPN clients; None: there are none."""
     found = rows.clients(conn, network_id)
     return None if found is None else Clients(IPv4Address(found[0]), IPv4Address(found[1]))

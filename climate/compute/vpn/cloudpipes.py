@@ -1,7 +1,8 @@
-"""Cloudpipes: a server of a project's own that lets its users into its network from outside, by a VPN.
+"""Cloudpipes: a server in a project's network that gives its users access from outside by a VPN.
 
-The cloudpipe of a network is whoever has the address that the VLAN manager keeps for it.  The certificate authority
-belongs to the project, and outlives the server: clients need nothing new when the cloudpipe is made anew.
+The cloudpipe of a network is the server with the address that the VLAN manager keeps for it. The certificate
+authority belongs to the project, and outlives the server: clients keep their certificates if the cloudpipe is created
+again.
 """
 
 from collections.abc import Mapping
@@ -31,15 +32,15 @@ from climate.connections import reading
 from climate.sealed_secrets import Unreadable
 
 SUFFIX = "-vpn"
-"""Of the name of a cloudpipe, after the project's id.  Source: Nova's vpn_key_suffix."""
+"""Suffix of the name of a cloudpipe, after the project's id. Source: Nova's vpn_key_suffix."""
 
 MOST_CERTIFICATES = 1000
-"""Of one project, revoked ones among them until they expire: the revocation list is read at each connection."""
+"""Maximum number of unexpired certificates of a project, also revoked ones: each connection reads their list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a user needs to connect; the private key is told this once, and kept nowhere."""
+    """The credentials of a user to connect; the private key is returned once and not stored."""
 
     serial: str
     name: str
@@ -47,18 +48,18 @@ class Credentials:
     authority: str
     pair: Pair
     config: str
-    """The configuration of OpenVPN, with all of it."""
+    """The complete configuration of OpenVPN."""
 
 
 def create(compute: Compute, project_id: str, by: By) -> str:
-    """Boot the cloudpipe of a project; the id of its server, which may be there already.
+    """Boot the cloudpipe of a project; return the id of its server, which may exist already.
 
-    Raises BadRequest where a setting or the project's network lacks what a cloudpipe needs, NoMoreNetworks,
+    Raises BadRequest if a setting or the project's network lacks something that a cloudpipe needs, NoMoreNetworks,
     NoValidHost, QuotaExceeded, Conflict.
     """
     options = compute.network
     if options.vpn_image is None:
-        raise BadRequest("There is no image of cloudpipes: set CLIMATE_VPN_IMAGE_ID")
+        raise BadRequest("There is no image for cloudpipes: set CLIMATE_VPN_IMAGE_ID")
     flavor = flavors.find(compute, options.vpn_flavor, project_id)
     if flavor is None:
         raise BadRequest(f"CLIMATE_VPN_FLAVOR={options.vpn_flavor} is no flavor that project {project_id} may use")
@@ -88,16 +89,16 @@ def create(compute: Compute, project_id: str, by: By) -> str:
 
 
 def listed(compute: Compute, project_id: str | None = None) -> list[Row]:
-    """The cloudpipes of all projects, or of one: project_id, server_id, status and where they are reached."""
+    """Return the cloudpipes of all projects, or of one: project_id, server_id, status and public address."""
     with reading(compute.engine) as conn:
         return rows.cloudpipes(conn, project_id)
 
 
 def delete(compute: Compute, project_id: str, by: By, *, with_authority: bool = False) -> None:
-    """Delete the cloudpipe of a project; `with_authority`: its certificates are worth nothing from then on.
+    """Delete the cloudpipe of a project; `with_authority`: its certificates become invalid.
 
-    Raises NotFound where there is nothing to delete; Conflict and Busy where the server cannot be deleted now, and
-    then the authority stays.
+    Raises NotFound if there is nothing to delete; Conflict and Busy if the server cannot be deleted now, and then the
+    authority stays.
     """
     with compute.engine.begin() as conn:
         there = rows.cloudpipes(conn, project_id)
@@ -112,7 +113,7 @@ def delete(compute: Compute, project_id: str, by: By, *, with_authority: bool = 
 
 
 def configure(compute: Compute, project_id: str, address: str, port: int) -> None:
-    """Say where the cloudpipe of a project is reached.  Raises BadRequest, NoMoreNetworks, Conflict."""
+    """Set the public address of a project's cloudpipe. Raises BadRequest, NoMoreNetworks, Conflict."""
     with compute.engine.begin() as conn:
         network = _project_network(conn, project_id)
         if not rows.publish(conn, network.id, address, port):
@@ -123,7 +124,7 @@ def configure(compute: Compute, project_id: str, address: str, port: int) -> Non
 def issue(compute: Compute, project_id: str, name: str, user_id: str) -> Credentials:
     """Sign a certificate for a user of a project's VPN.
 
-    Raises NotFound where the project has none, Conflict, QuotaExceeded.
+    Raises NotFound if the project has no VPN, Conflict, QuotaExceeded.
     """
     with compute.engine.begin() as conn:
         rows.alone(conn, project_id)
@@ -139,16 +140,16 @@ def issue(compute: Compute, project_id: str, name: str, user_id: str) -> Credent
 
 
 def certificates(compute: Compute, project_id: str, user_id: str | None = None) -> list[Row]:
-    """The certificates of a project's VPN, or of one user of it.  NotFound where the project has none."""
+    """Return the certificates of a project's VPN, or of one user of it. NotFound if the project has no VPN."""
     with reading(compute.engine) as conn:
         _known(conn, project_id)
         return rows.certificates(conn, project_id, user_id)
 
 
 def revoke(compute: Compute, project_id: str, serial: str, by: By, user_id: str | None = None) -> None:
-    """Let a certificate be valid no more: the cloudpipe is restarted, and reads the list of such ones.
+    """Revoke a certificate; the cloudpipe restarts and reads the new revocation list.
 
-    Raises NotFound; Conflict where it is revoked, and the cloudpipe cannot be restarted now.
+    Raises NotFound; Conflict if the certificate is revoked but the cloudpipe cannot be restarted now.
     """
     with compute.engine.begin() as conn:
         if not rows.revoke(conn, project_id, serial, user_id, compute.now(conn)):
@@ -163,7 +164,7 @@ def revoke(compute: Compute, project_id: str, serial: str, by: By, user_id: str 
 
 
 def _network(conn: Connection, project_id: str) -> Network:
-    """The network that a project's cloudpipe is in, with all that it needs."""
+    """Return the network of a project's cloudpipe, with the required settings."""
     network = _project_network(conn, project_id)
     _public(network)
     if clients(conn, network.id) is None:
@@ -173,7 +174,7 @@ def _network(conn: Connection, project_id: str) -> Network:
 
 
 def _project_network(conn: Connection, project_id: str) -> Network:
-    """The first network of a project; one that has none gets the lowest VLAN that nobody has."""
+    """Return the first network of a project, or give it the lowest free VLAN."""
     return MANAGERS[VLAN].attached(conn, project_id)[0]
 
 
@@ -186,7 +187,7 @@ def _public(network: Network) -> tuple[str, int]:
 
 
 def _authority(compute: Compute, conn: Connection, project_id: str) -> Authority:
-    """The authority of a project, which is made where there is none."""
+    """Return the authority of a project, creating it if there is none."""
     there = rows.authority(conn, project_id)
     if there is not None:
         return there
@@ -212,7 +213,7 @@ def _opened(compute: Compute, known: Authority) -> Pair:
 
 
 def status_words(row: Mapping[str, object]) -> str:
-    """The state of a cloudpipe in the words of Nova's API: running, pending, down or invalid."""
+    """Return the state of a cloudpipe in the terms of Nova's API: running, pending, down or invalid."""
     if row["public_ip"] is None:
         return "invalid"
     return {ACTIVE: "running", "BUILD": "pending"}.get(str(row["status"]), "down")

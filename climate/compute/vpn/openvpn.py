@@ -1,6 +1,6 @@
-"""Configurations of OpenVPN: the script that a cloudpipe runs at each of its starts, and the file of a client.
+"""Configurations of OpenVPN: the script that a cloudpipe runs at each start, and the file of a client.
 
-The VPN is routed.  Clients have addresses of the project's network, and the cloudpipe answers ARP for them there.
+The VPN is routed. Clients have addresses of the project's network, and the cloudpipe answers ARP for them there.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv4Network, summarize_address_range
 from climate.compute.vpn.authority import Pair
 
 PORT = 1194
-"""Where a cloudpipe listens (UDP).  Source: cloud.md D.8."""
+"""UDP port of a cloudpipe, as in Nova."""
 
 _FOLDER, _DEVICE = "/etc/cloudpipe", "cloudpipe"
 _CIPHERS = "AES-256-GCM:AES-128-GCM:CHACHA20-POLY1305"
@@ -25,13 +25,13 @@ class Clients:
 
     @property
     def ranges(self) -> Sequence[IPv4Network]:
-        """The same as ranges with prefixes, of these addresses and no others."""
+        """Return the same addresses as networks with prefixes."""
         return tuple(summarize_address_range(self.first, self.last))
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a cloudpipe is: its network, its address and MAC there, and the addresses of its clients."""
+    """The location of a cloudpipe: its network, its address and MAC there, and the addresses of its clients."""
 
     network: IPv4Network
     address: IPv4Address
@@ -40,7 +40,7 @@ class Place:
 
 
 def server_script(place: Place, authority: str, server: Pair, revoked: str) -> str:
-    """The user data of a cloudpipe: a shell script that cloud-init runs at each start, not only at the first.
+    """Return the user data of a cloudpipe: a shell script that cloud-init runs at each start, not only at the first.
 
     `authority` and `revoked`: its certificate and its revocation list, in PEM.
     """
@@ -73,7 +73,7 @@ ip link set dev {_DEVICE} up
 
 
 def client_file(authority: str, client: Pair, public: tuple[str, int]) -> str:
-    """The configuration of a client, with everything in it; `public`: address and port of the cloudpipe."""
+    """Return the complete configuration of a client; `public`: address and port of the cloudpipe."""
     address, port = public
     within = {"ca": authority, "cert": client.certificate, "key": client.key}
     parts = "".join(f"<{name}>\n{text.strip()}\n</{name}>\n" for name, text in within.items())

@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_read_takes_no_node_away(scratch: str, tmp_path: P
             restarted = replace(here.compute, driver=driver)
             with capture_logs() as said:
                 services.refresh(restarted)
-            assert any("stay as they were" in line["event"] for line in said)
+            assert any("nodes unchanged" in line["event"] for line in said)
             assert rows(here) == [("n1", True), ("n2", True)]
             assert find(here).up
         assert services.ready(here.compute)
@@ -254,9 +254,9 @@ def test_two_services_may_have_nodes_of_one_name(here: Place) -> None:
     pools.enrol(here.compute, "n1", 1)
     with second(here, node("n1"), node("n2")) as other:
         assert len([found for found in pools.nodes(here.compute) if found.name == "n1"]) == 2
-        with pytest.raises(Conflict, match=r"2 hosts called n1, of the services compute-1, compute-2"):
+        with pytest.raises(Conflict, match=r"2 hosts named n1, of the services compute-1, compute-2"):
             maintenance.maintain(here.compute, "n1", "which?")
-        with pytest.raises(Conflict, match="2 hosts called n2"):
+        with pytest.raises(Conflict, match="2 hosts named n2"):
             pools.enrol(here.compute, "n2", 1)
         pools.enrol(here.compute, "n1", 1)
         pools.lend(here.compute, "r1", "demo", ["n1"], 1)

@@ -84,7 +84,7 @@ def test_a_name_of_no_group_or_of_several_is_refused(here: Place) -> None:
         here.boot(hints={"group": "theirs"})
     first = named(here, "twice")
     named(here, "twice")
-    with pytest.raises(BadRequest, match=f"Several server groups are called twice: .* {first}"):
+    with pytest.raises(BadRequest, match=f"Several server groups are named twice: .* {first}"):
         here.boot(hints={"group": "twice"})
     assert here.count("compute_servers") == 0
 

@@ -190,7 +190,7 @@ def test_a_node_that_goes_away_and_comes_back(real: Place) -> None:
     nodes_file.write(real.compute.home, two()[1:])
     with capture_logs() as said:
         tend(real)
-    assert len([line for line in said if line["event"] == "a server was not what it should be"]) == 2
+    assert len([line for line in said if line["event"] == "server state corrected"]) == 2
     assert [real.look(one).status for one in (alive, dies, stopped, stays)] == [ERROR, ERROR, SHUTOFF, ACTIVE]
     fault = real.look(alive).fault or {}
     assert (fault["code"], fault["message"]) == (500, "The host of this server is gone.")
@@ -228,7 +228,7 @@ def test_what_belongs_to_no_server_is_cleared_away_in_this_cloud_only(real: Plac
         conn.execute(text("DELETE FROM compute_aggregates"))
     with capture_logs() as said:
         tend(real)
-    assert [line["guests"] for line in said if line["event"] == "guests of another cloud are left alone"] == [2]
+    assert [line["guests"] for line in said if line["event"] == "guests of another cloud ignored"] == [2]
     assert set(real.driver.states()) == {kept.id, stray.id}
 
 

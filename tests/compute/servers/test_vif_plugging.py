@@ -167,7 +167,7 @@ def test_a_node_whose_network_cannot_be_made_is_passed_over(wired: Wired) -> Non
     failed = wired.here.boot_one()
     assert failed.status == ERROR
     assert failed.fault is not None
-    assert "the network cannot be made: " in failed.fault["message"]
+    assert "the network cannot be configured: " in failed.fault["message"]
     assert [host for host, _ in wired.plugs()] == ["c2"] * 3
 
 

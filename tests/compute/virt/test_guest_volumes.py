@@ -79,7 +79,7 @@ def test_what_is_a_plain_folder_is_never_a_disk(directory: Directory) -> None:
     (one.home / PLAIN).touch()
     (one.folder() / "kept").write_text("words")
     assert not os.path.ismount(one.folder())
-    with pytest.raises(VirtError, match="is a folder already"):
+    with pytest.raises(VirtError, match="is in use as a folder"):
         one.disk()
     assert (one.folder() / "kept").read_text() == "words"
 

@@ -10,8 +10,8 @@ _SENT = text("""
     ON CONFLICT DO NOTHING RETURNING build_id
 """)
 
-# The top cell has a row for each server of a build, whose request may have other builds.  Other cells know no more than
-# what is in the outbox.
+# The top cell has a row for each server of a build, whose request may have other builds. Other cells know only the
+# contents of the outbox.
 _WAITING = text("""
     WITH outbox AS (
         SELECT CAST(body AS jsonb) #>> '{method_kwargs,build,build_id}' AS build_id FROM compute_cell_outbox
@@ -36,16 +36,16 @@ _UNREPORTED = text("""
 
 
 def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> bool:
-    """Note that a build is sent to a neighbour; False when it was sent or carried out here before."""
+    """Record that a build is sent to a neighbour; False if it was sent or carried out here before."""
     given = {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))}
     return conn.execute(_SENT, given).scalar() is not None
 
 
 def waiting(conn: Connection, cell: str) -> int:
-    """Return the number of builds that wait for a neighbour: not sent yet, or without a word of their servers."""
+    """Return the number of builds that wait for a neighbour: not sent yet, or without a report of their servers."""
     return int(conn.execute(_WAITING, {"cell": cell}).scalar_one())
 
 
 def unreported(conn: Connection, cell: str) -> list[str]:
-    """Return the ids of servers that were sent to a neighbour and that nothing was heard of here."""
+    """Return the ids of servers that were sent to a neighbour and never reported."""
     return list(conn.execute(_UNREPORTED, {"cell": cell}).scalars())

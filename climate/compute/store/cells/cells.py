@@ -1,4 +1,4 @@
-"""Neighbours in the tree of cells: how to reach them, and the last they said of themselves."""
+"""Neighbours in the tree of cells: their connections, and their last reports about themselves."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _ALL = text(f"{_ROWS} ORDER BY name")
 
 _NAMED = text(f"{_ROWS} WHERE name = ANY(CAST(:names AS text[])) ORDER BY name")
 
-# Without what they said of themselves, which may be long.
+# Without the reports, which may be long.
 _LINKS = text("""
     SELECT name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed, weight_offset, weight_scale,
            '{}'::jsonb AS capabilities, '{}'::jsonb AS capacities, '{}'::jsonb AS offers, '[]'::jsonb AS children,
@@ -41,7 +41,7 @@ _LOCK = text("SELECT name FROM compute_cells WHERE name = :name FOR UPDATE")
 
 _KEEP = text("SELECT name FROM compute_cells WHERE name = :name FOR KEY SHARE")
 
-# A neighbour that is moved to the other side starts without what it said on this one.
+# A neighbour that moves to the other side of the tree loses its reports from the former side.
 _UPDATE = text("""
     UPDATE compute_cells
     SET username = :username, rpc_host = :rpc_host, rpc_port = :rpc_port, rpc_virtual_host = :rpc_virtual_host,
@@ -58,7 +58,7 @@ _UPDATE = text("""
 
 _DELETE = text("DELETE FROM compute_cells WHERE name = :name")
 
-# A report that was overtaken by a later one changes nothing.
+# A report older than the stored one changes nothing.
 _TOLD = text("""
     UPDATE compute_cells
     SET capabilities = CAST(:capabilities AS jsonb), capacities = CAST(:capacities AS jsonb),
@@ -67,7 +67,7 @@ _TOLD = text("""
     WHERE name = :name AND NOT is_parent AND (reported_at IS NULL OR reported_at < :reported_at)
 """)
 
-# Most messages come within a second of the one before, and need not write the row again.
+# Most messages arrive within a second of the one before, and need not write the row again.
 _SEEN = text("""
     UPDATE compute_cells SET last_seen = :now
     WHERE name = ANY(CAST(:names AS text[])) AND is_parent
@@ -89,14 +89,14 @@ _FAILED = text("""
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A neighbour whose secrets are still sealed."""
+    """A neighbour with sealed secrets."""
 
     cell: Cell
     sealed: str = field(repr=False)
 
 
 def links(conn: Connection) -> list[Row]:
-    """Return all neighbours by name, without what they said of themselves."""
+    """Return all neighbours by name, without their reports."""
     return [_row(row) for row in conn.execute(_LINKS).mappings()]
 
 
@@ -106,59 +106,59 @@ def listed(conn: Connection) -> list[Row]:
 
 
 def named(conn: Connection, names: Sequence[str]) -> list[Row]:
-    """Return the neighbours of these names, as far as there are any."""
+    """Return the existing neighbours of these names."""
     return [_row(row) for row in conn.execute(_NAMED, {"names": list(names)}).mappings()]
 
 
 def keep(conn: Connection, name: str) -> bool:
-    """Let nobody delete a neighbour until the transaction ends; False when there is none."""
+    """Prevent the deletion of a neighbour until the transaction ends; False if it does not exist."""
     return conn.execute(_KEEP, {"name": name}).scalar() is not None
 
 
 def insert(conn: Connection, row: Row) -> bool:
-    """Store a new neighbour; False when its name is taken."""
+    """Insert a neighbour; False if its name is taken."""
     made = conn.execute(_INSERT, _values(row)).scalar() is not None
     notify(conn, NEIGHBOURS)
     return made
 
 
 def lock(conn: Connection, name: str) -> Row | None:
-    """Return a neighbour with its row locked; None when there is none."""
+    """Return a neighbour with its row locked; None if it does not exist."""
     conn.execute(_LOCK, {"name": name})
     return next(iter(named(conn, [name])), None)
 
 
 def update(conn: Connection, row: Row) -> None:
-    """Store the connection, the weights and the side of a neighbour anew."""
+    """Update the connection, the weights and the side of a neighbour."""
     conn.execute(_UPDATE, _values(row))
     notify(conn, NEIGHBOURS)
 
 
 def delete(conn: Connection, name: str) -> bool:
-    """Delete a neighbour and the messages that wait for it; False when there is none."""
+    """Delete a neighbour and its pending messages; False if it does not exist."""
     notify(conn, NEIGHBOURS)
     return conn.execute(_DELETE, {"name": name}).rowcount > 0
 
 
 def told(conn: Connection, name: str, state: Mapping[str, Any], reported_at: datetime, now: datetime) -> bool:
-    """Store what a child says of itself; False when there is no such child, or a later report was here."""
+    """Store the report of a child about itself; False if there is no such child, or a later report is stored."""
     parts = {key: json.dumps(state[key]) for key in ("capabilities", "capacities", "offers", "children")}
     return conn.execute(_TOLD, {"name": name, "reported_at": reported_at, "now": now, **parts}).rowcount > 0
 
 
 def seen(conn: Connection, names: Sequence[str], now: datetime) -> None:
-    """Note that these parents have sent something; a child shows its life by what it says of itself."""
+    """Record a message from these parents; a child proves that it is alive by its reports."""
     conn.execute(_SEEN, {"names": list(names), "now": now})
 
 
 def reached(conn: Connection, name: str) -> None:
-    """Note that the broker of a neighbour takes messages."""
+    """Record that the broker of a neighbour accepts messages."""
     conn.execute(_REACHED, {"name": name})
     notify(conn, NEIGHBOURS)
 
 
 def failed(conn: Connection, name: str, reason: str, now: datetime) -> int:
-    """Note that the broker of a neighbour cannot be reached, and when to try again; failures in a row."""
+    """Record that the broker of a neighbour is unreachable, and the next attempt; return the failures in a row."""
     notify(conn, NEIGHBOURS)
     return int(conn.execute(_FAILED, {"name": name, "reason": reason, "now": now}).scalar() or 0)
 

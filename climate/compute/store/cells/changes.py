@@ -1,4 +1,4 @@
-"""Changes of a cell's own servers: noted by triggers, taken by whoever reports them, each report with a version."""
+"""Changes of a cell's own servers: recorded by triggers, taken by the reporter, each report with a version."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -57,7 +57,7 @@ _NOTE = text("""
     SELECT pg_notify('climate_cells', 'changes')
 """)
 
-# Later by the clock also when the table was lost: whoever knows an older version believes the next report.
+# Versions grow with the clock, so that reports are accepted also after the table was lost.
 _VERSION = """
     INSERT INTO compute_cell_versions AS v (server_id, version)
     SELECT server_id, floor(extract(epoch FROM clock_timestamp()) * 1000000) FROM {source} ORDER BY server_id
@@ -111,12 +111,12 @@ _WAITING = text("""
 
 
 def is_tracked(conn: Connection) -> bool:
-    """Return whether triggers note the changes of servers in this database."""
+    """Return whether triggers record the changes of servers in this database."""
     return bool(conn.execute(_THERE, {"names": list(TRIGGERS)}).scalar_one() == len(TRIGGERS))
 
 
 def track(conn: Connection) -> None:
-    """Note changes of servers from now on, all servers that there are, and those that are remembered as gone."""
+    """Create the triggers, and record all existing servers and the remembered deleted ones."""
     for name, what in TRIGGERS.items():
         conn.execute(text(f"CREATE OR REPLACE TRIGGER {name} {what}"))
     conn.execute(_ALL)
@@ -124,7 +124,7 @@ def track(conn: Connection) -> None:
 
 
 def untrack(conn: Connection) -> None:
-    """Note changes no more, and forget those that were noted."""
+    """Drop the triggers, and delete the recorded changes."""
     for name, what in TRIGGERS.items():
         table = what.split(" ON ")[1].split()[0]
         conn.execute(text(f"DROP TRIGGER IF EXISTS {name} ON {table}"))
@@ -132,20 +132,20 @@ def untrack(conn: Connection) -> None:
 
 
 def note(conn: Connection, ids: Sequence[str]) -> None:
-    """Have these servers reported."""
+    """Record changes of these servers, so that they are reported."""
     conn.execute(_NOTE, {"ids": list(ids)})
 
 
 def take(conn: Connection, most: int) -> tuple[dict[str, datetime], dict[str, Version]]:
-    """Take up to `most` noted changes away: id of each server -> time of its first change in UTC; `next_versions`."""
+    """Take up to `most` changes: id of each server -> time of its first change in UTC; and `next_versions`."""
     rows = conn.execute(_TAKE, {"most": most}).all()
     return {str(row.server_id): row.changed_at for row in rows}, {str(row.server_id): _version(row) for row in rows}
 
 
 def next_versions(conn: Connection, ids: Sequence[str]) -> dict[str, Version]:
-    """Id -> version, command, refusal for the next report of each server; the rows stay locked.
+    """Return id -> version, command, refusal for the next report of each server; the rows stay locked.
 
-    What is read of the servers afterwards is at least as new as every report of a lower version.
+    Servers that are read afterwards are at least as new as every report of a lower version.
     """
     return {str(row.server_id): _version(row) for row in conn.execute(_VERSIONS, {"ids": sorted(ids)})}
 
@@ -155,40 +155,40 @@ def _version(row: Any) -> Version:
 
 
 def read(conn: Connection, ids: Sequence[str]) -> list[Server]:
-    """Those of these servers that there are."""
+    """Return the existing servers of these ids."""
     return [server_of(row) for row in conn.execute(_SERVERS, {"ids": list(ids)}).mappings()]
 
 
 def gone(conn: Connection, ids: Sequence[str], now: datetime) -> None:
-    """Remember that these servers are gone."""
+    """Record that these servers are deleted."""
     conn.execute(_GONE, {"ids": list(ids), "now": now})
 
 
 def recent(
     conn: Connection, since: datetime | None, *, project_id: str | None = None, deleted: bool = True
 ) -> list[str]:
-    """Ids of servers that have changed since then (None: all), of a project if named, with those that are gone."""
+    """Return ids of servers changed since then (None: all), of a project if given, deleted ones included."""
     given = {"since": since, "everything": since is None, "project_id": project_id, "deleted": deleted}
     return list(conn.execute(_RECENT, given).scalars())
 
 
 def forget(conn: Connection, before: datetime) -> int:
-    """Forget servers that were gone before then; how many."""
+    """Delete the records of servers that were deleted before then; return their number."""
     return conn.execute(_FORGET, {"before": before}).rowcount
 
 
 def last_command(conn: Connection, server_id: str) -> int:
-    """The number of the last command for a server; locked, so that one is carried out at a time."""
+    """Return the number of the last command for a server; locked, so that commands run one at a time."""
     conn.execute(_ENSURE, {"id": server_id})
     return int(conn.execute(_LOCK, {"id": server_id}).scalar_one())
 
 
 def acted(conn: Connection, server_id: str, command: int, refusal: str | None) -> None:
-    """Remember a command that was carried out, or why it was refused."""
+    """Record a command that was carried out, or the reason of its refusal."""
     conn.execute(_ACTED, {"id": server_id, "command": command, "refusal": refusal})
 
 
 def waiting(conn: Connection, now: datetime) -> tuple[int, float]:
-    """Return the number of changes that wait to be reported, and the age of the oldest in seconds."""
+    """Return the number of changes that are not reported yet, and the age of the oldest in seconds."""
     row = conn.execute(_WAITING, {"now": now}).one()
     return int(row.waiting), float(row.oldest)

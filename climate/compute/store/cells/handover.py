@@ -1,7 +1,7 @@
-"""Messages of cells that the process which stores them hands on itself, without another look into the database.
+"""Messages of cells that the storing process forwards itself, without reading them from the database again.
 
-Their commits need not wait for the disk: a neighbour keeps a message until it
-is confirmed, and `flush` comes before that.
+Their commits need not wait for the disk: a neighbour keeps a message until it is confirmed, and `flush` precedes the
+confirmation.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from sqlalchemy import Connection, column, text
 
 from climate.compute.store.cells.messages import INBOX, MOST_UNCONFIRMED, OUTBOX, Arrived, Sent, notify
 
-# One statement for all that comes of messages at once.  A message that this process sends counts as sent; one that it
-# must not send yet is due.  What comes of a message that was here before is left out: `new` is one that was not.
+# One statement stores all messages caused by a batch. A message that this process sends counts as sent; one that it
+# must not send yet is due. Messages caused by a known message are left out: `new` is a message that was not known.
 _STORE = text("""
     WITH arrived AS (
         INSERT INTO compute_cell_inbox (sender, delivery, kind, body, attempts, due_at, received_at)
@@ -62,12 +62,12 @@ Key = tuple[str, str]
 """(sender, delivery) of a message."""
 
 OF_ITSELF: Key = ("", "00000000-0000-0000-0000-000000000000")
-"""The cause of a message that no other one has caused."""
+"""The cause of a message that was not caused by another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message that is to be sent to a neighbour because of another one."""
+    """A message to a neighbour that another message caused."""
 
     cell: str
     kind: str
@@ -84,9 +84,9 @@ class Kept:
     """The outcome of `store`."""
 
     new: set[Key] = field(default_factory=set)
-    """Messages that were not here before."""
+    """Messages that were not known before."""
     mine: dict[str, list[Sent]] = field(default_factory=dict)
-    """By neighbour, the messages that this process has to send."""
+    """By neighbour, the messages that this process sends."""
 
 
 def store(
@@ -96,9 +96,9 @@ def store(
     now: datetime,
     done: Arrived | None = None,
 ) -> Kept:
-    """Store messages that have arrived and those that come of them; of `done` no more than the id is kept.
+    """Store messages that have arrived and those that they cause; of `done` only the ids are stored.
 
-    Of `outgoing` those wait that are not taken, or are for a neighbour that has many to confirm.
+    Of `outgoing`, a message waits if it is not taken, or if its neighbour has too many unconfirmed ones.
     """
     values = {**_arrived(arrivals), **_going(outgoing), "now": now, "most": MOST_UNCONFIRMED}
     values["done_sender"], values["done_delivery"] = (done.sender, done.delivery) if done is not None else (None, None)
@@ -131,7 +131,7 @@ def _arrived(arrivals: Sequence[Arrived]) -> dict[str, object]:
 
 
 def _going(outgoing: Sequence[Outgoing]) -> dict[str, object]:
-    """Return the columns of messages that are to be sent."""
+    """Return the columns of outgoing messages."""
     return {
         "cells": _column([one.cell for one in outgoing]),
         "kinds": _column([one.kind for one in outgoing]),
@@ -144,7 +144,7 @@ def _going(outgoing: Sequence[Outgoing]) -> dict[str, object]:
 
 
 def _column(values: Sequence[str | float | None]) -> str:
-    """Return an array in the text form of Postgres: the driver would look at each list, also at empty ones."""
+    """Return an array in the text form of Postgres, which is faster than the driver's conversion of lists."""
     return f"{{{','.join(map(_item, values))}}}"
 
 
@@ -156,15 +156,15 @@ def _item(value: str | float | None) -> str:
 
 
 def unsynced(conn: Connection) -> None:
-    """Let this transaction be committed without waiting for the disk."""
+    """Let this transaction commit without waiting for the disk."""
     conn.exec_driver_sql("SET LOCAL synchronous_commit TO off")
 
 
 def flush(conn: Connection) -> None:
-    """Have the commit of this transaction wait for the disk, and so for all that were committed before it."""
+    """Make the commit of this transaction wait for the disk, and so for all earlier commits."""
     conn.execute(_FLUSH)
 
 
 def due_kinds(conn: Connection, kinds: Sequence[str], now: datetime) -> list[str]:
-    """Return those types of messages of which one is due to be processed."""
+    """Return the message types of which one is due to be processed."""
     return list(conn.execute(_DUE_KINDS, {"kinds": list(kinds), "now": now}).scalars())

@@ -1,4 +1,4 @@
-"""Messages of cells on their way: those to send, those that arrived, and the responses that are waited for."""
+"""Messages of cells: the outbox, the inbox, and the awaited responses."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +12,22 @@ from sqlalchemy import Connection, Engine, text
 from climate.connections import reading
 
 CHANNEL = "climate_cells"
-"""LISTEN for it: INBOX and the type of a message or OUTBOX and the name of a neighbour, when a message waits there;
-NEIGHBOURS when one was added, changed or deleted, or its broker is away or back."""
+"""Channel to LISTEN on:
+
+INBOX and the type of a message, or OUTBOX and the name of a neighbour, if a message is pending.
+
+NEIGHBOURS is sent when a neighbour was added, changed or deleted, or when its broker becomes unreachable or
+reachable.
+"""
 ANSWERS = "climate_cell_answers"
-"""LISTEN for it: the uuid of a message that was answered."""
+"""Channel to LISTEN on: the uuid of a message that was answered."""
 OUTBOX, INBOX, NEIGHBOURS = "outbox", "inbox", "neighbours"
 
 MOST_UNCONFIRMED = 1000
-"""Messages to one neighbour on their way; more wait here, so that its broker is not filled while it is down."""
+"""Maximum number of unconfirmed messages to one neighbour, so that its broker is not filled while it is down."""
 
 LOOK_AGAIN = 1.0
-"""Seconds after which a response is looked for although nothing was heard."""
+"""Seconds after which a response is read although no notification arrived."""
 
 _NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 
@@ -34,10 +39,10 @@ _PUT = text("""
     SELECT pg_notify(:channel, :payload || ' ' || cell) FROM stored
 """)
 
-# A process remembers the clock of the database: what was stored a moment ago must be due where it lags.
+# A process estimates the clock of the database: a message stored just now must be due if it lags.
 _NOW = "greatest(CAST(:now AS timestamptz), statement_timestamp())"
 
-# Twice as long after each try, as what is not confirmed waits in a broker whose cell is down.
+# The delay doubles after each attempt, because unconfirmed messages wait in a broker whose cell is down.
 _TAKE = text(f"""
     UPDATE compute_cell_outbox o
     SET tries = tries + 1,
@@ -65,7 +70,7 @@ _CONFIRM = text("""
     DELETE FROM compute_cell_outbox WHERE cell = :cell AND delivery = ANY(CAST(:deliveries AS uuid[]))
 """)
 
-# Asked for each cell, so that the messages that wait for one that is away are not gone through.
+# Queried per cell, so that the messages to an unreachable one are not scanned.
 _WAITING = text("""
     SELECT c.name FROM compute_cells c
     WHERE (c.retry_at IS NULL OR c.retry_at <= :now)
@@ -96,7 +101,7 @@ _POSTPONE = text("""
 
 _EXPECT = text("INSERT INTO compute_cell_responses (uuid, expires_at) VALUES (CAST(:uuid AS uuid), :expires_at)")
 
-# By the path of the cell that answers: a broadcast has several responses.  The first of a cell counts.
+# By the path of the responding cell: a broadcast has several responses. The first of a cell counts.
 _ANSWER = text("""
     UPDATE compute_cell_responses
     SET body = jsonb_build_object(CAST(:cell AS text), CAST(:body AS jsonb)) || coalesce(body, '{}'::jsonb)
@@ -129,7 +134,7 @@ Responses = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message on its way to a neighbour."""
+    """A message being sent to a neighbour."""
 
     id: int
     delivery: str
@@ -149,11 +154,11 @@ class Arrived:
     id: int = 0
     """Grows in the order of arrival."""
     waits: float | None = 0.0
-    """Seconds from its arrival until it is to be processed; None: never."""
+    """Seconds from its arrival until it is processed; None: never."""
 
 
 def notify(conn: Connection, payload: str, channel: str = CHANNEL) -> None:
-    """Wake whoever listens, after the commit."""
+    """Notify the listeners of a channel after the commit."""
     conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
 
 
@@ -168,7 +173,7 @@ def put(
 
 
 def waiting(conn: Connection, now: datetime) -> list[str]:
-    """Return the neighbours that a message is due to."""
+    """Return the neighbours with a due message."""
     return list(conn.execute(_WAITING, {"now": now}).scalars())
 
 
@@ -178,7 +183,7 @@ def counts(conn: Connection) -> dict[str, tuple[int, datetime]]:
 
 
 def take(conn: Connection, cell: str, now: datetime, limit: int) -> list[Sent]:
-    """Return messages that are due to a neighbour, in order; they are due again if it does not confirm them."""
+    """Return messages that are due to a neighbour, in order; they are due again unless it confirms them."""
     rows = conn.execute(_TAKE, {"cell": cell, "now": now, "limit": limit, "most": MOST_UNCONFIRMED})
     return sorted((Sent(*row) for row in rows), key=lambda sent: sent.id)
 
@@ -194,7 +199,7 @@ def confirm(conn: Connection, cell: str, deliveries: Sequence[str]) -> None:
 
 
 def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
-    """Return messages that are due to be processed; they are due again after `lease` seconds if they are not done."""
+    """Return messages that are due to be processed; they are due again after `lease` seconds unless they are done."""
     rows = conn.execute(_NEXT, {"kind": kind, "now": now, "lease": lease, "limit": limit})
     return sorted((Arrived(*row) for row in rows), key=lambda message: message.id)
 
@@ -206,12 +211,12 @@ def postpone(conn: Connection, message: Arrived, seconds: float, now: datetime) 
 
 
 def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:
-    """Note that the response to a message is waited for."""
+    """Record that a response to a message is awaited."""
     conn.execute(_EXPECT, {"uuid": uuid, "expires_at": expires_at})
 
 
 def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now: datetime) -> bool:
-    """Store the response of a cell; False when nobody waits for it any more."""
+    """Store the response of a cell; False if it is no longer awaited."""
     values = {"uuid": uuid, "cell": cell, "body": json.dumps(body), "now": now}
     if conn.execute(_ANSWER, values).rowcount == 0:
         return False
@@ -220,15 +225,15 @@ def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now:
 
 
 def fetch(conn: Connection, uuid: str) -> Responses:
-    """Return the responses to a message that there are."""
+    """Return the responses to a message that have arrived."""
     found: Responses | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
     return found or {}
 
 
 def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Responses], object] = bool) -> Responses:
-    """Return the responses to a message as soon as they are `enough`, or the time is over, and forget them.
+    """Return and delete the responses to a message once they are `enough`, or the time is over.
 
-    Without `enough` the first response is.
+    Without `enough`, the first response is.
     """
     until = monotonic() + seconds
     with reading(engine) as conn:
@@ -243,25 +248,25 @@ def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Respon
 
 
 def _heard(conn: Connection, uuid: str, seconds: float) -> None:
-    """Return when the message was answered, or the time is over."""
+    """Wait until the message was answered, or the time is over."""
     for heard in conn.connection.driver_connection.notifies(timeout=seconds):  # type: ignore[union-attr]
         if heard.payload == uuid:
             return
 
 
 def forget(conn: Connection, uuid: str) -> None:
-    """Wait for a response no more."""
+    """Stop waiting for a response."""
     conn.execute(_FORGET, {"uuid": uuid})
 
 
 def sweep(conn: Connection, now: datetime, kept: float) -> None:
-    """Delete what has expired, and the ids of messages that arrived more than `kept` seconds ago."""
+    """Delete expired messages, and the ids of messages that arrived more than `kept` seconds ago."""
     for statement in _SWEEPS:
         conn.execute(statement, {"now": now, "kept": kept})
 
 
 def once(conn: Connection, build_id: str) -> bool:
-    """Return whether a build is carried out for the first time; it counts if the transaction is committed."""
+    """Return whether a build is carried out for the first time; it is recorded if the transaction commits."""
     return conn.execute(_ONCE, {"build_id": build_id}).scalar() is not None
 
 

@@ -1,4 +1,4 @@
-"""Room, flavors, images, networks and reservations of this cell, as other cells are told of them."""
+"""Capacity, flavors, images, networks and reservations of this cell, for reports to other cells."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 MOST_NAMES = 2000
-"""Names of one kind that are reported; of more, none are."""
+"""Maximum number of reported names of one kind; with more, none are reported."""
 
 # Nodes of a lease or of its pool take no ordinary servers.
 _FREE = text("""
@@ -46,7 +46,7 @@ _SERVERS = text("SELECT id::text FROM compute_servers WHERE id::text = ANY(CAST(
 
 
 class Free(NamedTuple):
-    """The room of one node, in MB."""
+    """The free capacity of one node, in MB."""
 
     ram_mb: int
     free_ram_mb: int
@@ -55,7 +55,7 @@ class Free(NamedTuple):
 
 
 def free(conn: Connection) -> list[Free]:
-    """Return the room of each node for ordinary servers; none on nodes that take no such servers."""
+    """Return the free capacity of each node for ordinary servers; none on nodes that take no such servers."""
     return [Free(*row) for row in conn.execute(_FREE)]
 
 
@@ -65,9 +65,9 @@ def sizes(conn: Connection) -> list[tuple[int, int]]:
 
 
 def offers(conn: Connection) -> dict[str, list[str]]:
-    """Return the names of flavors and images, and the reservations that can be booted on.
+    """Return the names of flavors and images, and the reservations that accept servers.
 
-    A kind with more than MOST_NAMES names is left out: nothing is known of it.
+    A kind with more than MOST_NAMES names is left out.
     """
     found = {
         kind: list(conn.execute(statement, {"most": MOST_NAMES + 1}).scalars()) for kind, statement in _NAMES.items()
@@ -81,7 +81,7 @@ def images_named(conn: Connection, name: str, project_id: str) -> list[str]:
 
 
 def labels(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
-    """Return network id -> label, of the networks that there are."""
+    """Return network id -> label, of existing networks."""
     return {row.id: row.label for row in conn.execute(_LABELS, {"ids": list(ids)})}
 
 

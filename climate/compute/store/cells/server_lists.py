@@ -8,7 +8,7 @@ ALL_CELLS = Source(
     rows=servers.FROM,
     conditions={
         **CONDITIONS,
-        # A host of another cell is told by the path to that cell alone.
+        # A host of another cell is named by the path to that cell only.
         "host": "s.cell = :host",
         "node": "s.cell || '@' || s.place = :node",
         "zone": "s.zone = :zone",

@@ -14,7 +14,7 @@ from climate.compute.models.server import Address, Room, Server
 from climate.compute.store.servers.metadata import change_in
 
 UNHEARD_SECONDS = 600.0
-"""A command that its cell has not heard after so long is shown no more: it waits for a broker, or is lost."""
+"""Seconds after which a command that its cell has not received is hidden: it waits for a broker, or is lost."""
 
 COLUMNS = """
     s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.zone,
@@ -29,7 +29,7 @@ _GET = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = CAST(:id AS uuid) AND s.delet
 
 _GET_LOCKED = text(f"{_GET.text} FOR NO KEY UPDATE OF s")
 
-# Name, words, lock, metadata and image are the top cell's: a report of a server that is here leaves them as they are.
+# The top cell owns name, description, lock, metadata and image: a report of a known server does not change them.
 _REPORT = text("""
     WITH r AS (
         SELECT DISTINCT ON (id) * FROM jsonb_to_recordset(CAST(:servers AS jsonb)) AS r(
@@ -113,7 +113,7 @@ _BEGIN = text("""
     ON CONFLICT (id) DO NOTHING
 """)
 
-# A cell that has reported the server knows better.
+# The report of the server's cell takes precedence.
 _FAIL = text("""
     UPDATE compute_cell_servers
     SET status = 'ERROR', task = NULL, fault = CAST(:fault AS jsonb), updated_at = :now
@@ -160,21 +160,20 @@ _CELLS = text("SELECT id::text, cell FROM compute_cell_servers WHERE id = ANY(CA
 
 
 def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | None:
-    """The server, with its row locked if asked for; None when there is none or it is deleted."""
+    """Return the server, with its row locked if requested; None if it does not exist or is deleted."""
     row = conn.execute(_GET_LOCKED if lock else _GET, {"id": server_id}).mappings().one_or_none()
     return server_of(row) if row else None
 
 
 def cells_of(conn: Connection, ids: Sequence[str]) -> dict[str, str | None]:
-    """Id of each of these servers -> the path to its cell; None: no cell has reported it."""
+    """Return id -> path to the cell of each of these servers; None: no cell has reported it."""
     return {row.id: row.cell for row in conn.execute(_CELLS, {"ids": list(ids)})}
 
 
 def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
-    """Store what a cell reports of its servers; the ids of those that this changed.
+    """Store a cell's report of its servers; return the ids of the changed ones.
 
-    Of a server only the report with the highest version counts, and none once it is deleted
-    or when another cell has it.
+    Only the report with the highest version of a server counts, and none once it is deleted or another cell has it.
     """
     given = json.dumps(list(servers))
     unheard = now - timedelta(seconds=UNHEARD_SECONDS)
@@ -187,7 +186,7 @@ def not_stored(conn: Connection, cell: str, ids: Sequence[str]) -> list[RowMappi
 
 
 def destroy(conn: Connection, cell: str, ids: Sequence[str], now: datetime) -> set[str]:
-    """Leave tombstones of servers that a cell reports as gone; the ids of those that this changed."""
+    """Mark servers as deleted that a cell reports as gone; return the ids of the changed ones."""
     destroyed = set(conn.execute(_DESTROY, {"cell": cell, "ids": sorted(ids), "now": now}).scalars())
     if destroyed:
         conn.execute(_FORGET_ACTIONS, {"ids": sorted(destroyed)})
@@ -195,18 +194,18 @@ def destroy(conn: Connection, cell: str, ids: Sequence[str], now: datetime) -> s
 
 
 def abandon(conn: Connection, server_id: str, now: datetime) -> None:
-    """Leave a tombstone of a server that no cell has reported; one that does is told to delete it."""
+    """Mark a server as deleted that no cell has reported; a cell that reports it later is instructed to delete it."""
     conn.execute(_ABANDON, {"id": server_id, "now": now})
     conn.execute(_FORGET_ACTIONS, {"ids": [server_id]})
 
 
 def claimed(conn: Connection, ids: Sequence[str]) -> None:
-    """The cells of these servers were told to delete them."""
+    """Record that the cells of these servers were instructed to delete them."""
     conn.execute(_CLAIMED, {"ids": list(ids)})
 
 
 def begin(conn: Connection, servers: Sequence[Server]) -> None:
-    """Store servers that are being scheduled; they differ in id, name and launch_index."""
+    """Insert servers that are being scheduled; they differ in id, name and launch_index."""
     first = servers[0]
     given = {
         "ids": [server.id for server in servers],
@@ -231,7 +230,7 @@ def begin(conn: Connection, servers: Sequence[Server]) -> None:
 
 
 def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: datetime) -> set[str]:
-    """Put servers that no cell has reported into ERROR with a fault; the ids of those that this changed."""
+    """Put servers that no cell has reported into ERROR with a fault; return the ids of the changed ones."""
     failed = set(conn.execute(_FAIL, {"ids": list(ids), "fault": json.dumps(dict(fault)), "now": now}).scalars())
     if failed:
         finished = [{"id": server_id, "message": "Error"} for server_id in sorted(failed)]
@@ -240,38 +239,38 @@ def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: da
 
 
 def command(conn: Connection, server_id: str, task: str | None, now: datetime) -> int:
-    """The number of the next command for a server; `task`: shown until the cell has carried it out."""
+    """Return the number of the next command for a server; `task`: shown until the cell has carried it out."""
     return int(conn.execute(_COMMAND, {"id": server_id, "task": task, "now": now}).scalar_one())
 
 
 def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
-    """Change what the top cell keeps of a server: name, description, metadata, image_id, access, lock."""
+    """Update the top cell's data of a server: name, description, metadata, image_id, access, lock."""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 
 
 def used(conn: Connection, project_id: str) -> Mapping[str, int]:
-    """The instances, cores and ram_mb of a project in all cells."""
+    """Return the instances, cores and ram_mb of a project in all cells."""
     row = conn.execute(_USED, {"project_id": project_id}).mappings().one()
     return {key: int(value) for key, value in row.items()}
 
 
 def forget(conn: Connection, before: datetime) -> int:
-    """Drop the tombstones of servers that were deleted before then; how many."""
+    """Delete the rows of servers that were deleted before then; return their number."""
     return conn.execute(_FORGET, {"before": before}).rowcount
 
 
 def counts(conn: Connection) -> list[tuple[str, str, int]]:
-    """(path of the cell, status, servers); an empty path: no cell has reported them."""
+    """Return (path of the cell, status, servers); an empty path: no cell has reported them."""
     return [(row.cell, row.status, row.servers) for row in conn.execute(_COUNTS)]
 
 
 def count_below(conn: Connection, path: str) -> int:
-    """Return the number of servers that a cell and those below it have."""
+    """Return the number of servers of a cell and those below it."""
     return int(conn.execute(_BELOW, {"path": path}).scalar_one())
 
 
 def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """(path of the cell, digest of the node) -> (id, name) of the servers there."""
+    """Return (path of the cell, digest of the node) -> (id, name) of the servers there."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row in conn.execute(_PLACED):
         found.setdefault((row.cell, row.place), []).append((row.id, row.name))
@@ -279,12 +278,12 @@ def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
 
 
 def ages(conn: Connection, since: datetime) -> dict[str, float]:
-    """Path of a cell -> seconds within which 99 of 100 of its changes were known here, of those stored since then."""
+    """Return path of a cell -> 99th percentile of the delay in seconds of its changes that were stored since then."""
     return {row.cell: float(row.age) for row in conn.execute(_AGES, {"since": since})}
 
 
 def server_of(row: RowMapping) -> Server:
-    """The server in a row of COLUMNS; its node is `<path of the cell>@<digest of the node>`."""
+    """Return the server in a row of COLUMNS; its node is `<path of the cell>@<digest of the node>`."""
     values = dict(row)
     cell, place = values.pop("cell"), values.pop("place")
     values.pop("commands")
@@ -295,7 +294,7 @@ def server_of(row: RowMapping) -> Server:
     values["hints"] = {}
     values["service_host"] = cell
     values["node"] = paths.with_item(cell, place) if cell and place else None
-    # Not a node of this database: it only tells that there is one.
+    # A placeholder for a node of another database.
     values["node_id"] = 0 if place else None
     values["node_zone"] = values["zone"] if place else None
     return Server(**values)

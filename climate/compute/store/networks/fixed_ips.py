@@ -12,7 +12,7 @@ from climate.compute.network.driver import Entry
 from climate.compute.network.models import Vif
 from climate.compute.store.networks.networks import columns, network_of
 
-# One that has the MAC of another's gets none: the caller tries again with other MACs.
+# An interface whose MAC is taken is not inserted: the caller retries with other MACs.
 _VIFS = text("""
     INSERT INTO compute_vifs (id, mac, network_id, server_id, place)
     SELECT v.id, v.mac, v.network_id, v.server_id, v.place
@@ -47,7 +47,7 @@ _TAKE_THIS = text("""
     RETURNING host(a.address)
 """)
 
-# What is leased stays its server's, even if that is gone, until the lease is over (cloud.md D.6).
+# An address stays allocated until its DHCP lease ends, even if its server is deleted.
 _GIVE_UP = text("""
     WITH given AS (
         UPDATE compute_addresses a
@@ -133,7 +133,7 @@ _ON_SERVICE = text("""
     JOIN compute_nodes n ON n.id = s.node_id WHERE n.service_host = :host
 """)
 
-# By the index of their ids, however many interfaces there are.
+# Uses the index of the ids, however many interfaces there are.
 _BEGINNING = text("""
     SELECT v.id::text, n.name
     FROM unnest(CAST(:heads AS text[])) AS h(head)
@@ -171,7 +171,7 @@ class NewVif(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """An address that is not allocated any more."""
+    """An address that was deallocated."""
 
     address: str
     network_id: str
@@ -181,7 +181,7 @@ class GivenUp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An address of a server that does not need it any more; free when its lease is over."""
+    """A deallocated address that is free when its DHCP lease ends."""
 
     network_id: str
     address: IPv4Address
@@ -191,14 +191,14 @@ class Waiting:
 
 
 def make_vifs(conn: Connection, vifs: Sequence[NewVif]) -> set[tuple[str, str]]:
-    """Make interfaces: (server, network) of those whose MAC nobody has."""
+    """Insert interfaces; return (server, network) of those whose MAC was unused."""
     ids, macs, networks, servers, places = (list(column) for column in zip(*vifs, strict=True))
     given = {"ids": ids, "macs": macs, "networks": networks, "servers": servers, "places": places}
     return {(server_id, network_id) for server_id, network_id in conn.execute(_VIFS, given)}
 
 
 def take(conn: Connection, network_id: str, server_ids: Sequence[str], now: datetime) -> list[str]:
-    """Give the interface that each server has in a network a free address of it; those that there were."""
+    """Allocate a free address of a network to the interface of each server there; return the allocated ones."""
     given = {"network_id": network_id, "server_ids": list(server_ids), "count": len(server_ids), "now": now}
     return list(conn.execute(_TAKE, given).scalars())
 
@@ -206,43 +206,43 @@ def take(conn: Connection, network_id: str, server_ids: Sequence[str], now: date
 def take_this(
     conn: Connection, network_id: str, server_id: str, address: str, now: datetime, *, reserved: bool = False
 ) -> bool:
-    """Give a server's interface this very address; False when it is somebody's, or reserved and that is not asked."""
+    """Allocate this address to a server's interface; False if it is taken, or reserved and that is not allowed."""
     given = {"network_id": network_id, "server_id": server_id, "address": address, "now": now, "reserved": reserved}
     return conn.execute(_TAKE_THIS, given).first() is not None
 
 
 def give_up(conn: Connection, server_id: str, now: datetime, address: str | None = None) -> list[GivenUp]:
-    """Take a server's addresses, or this one, and interfaces without any, from it; what was given up."""
+    """Deallocate a server's addresses, or this one, and its interfaces without any; return the deallocated ones."""
     given = {"server_id": server_id, "now": now, "address": address}
     return [GivenUp(*row) for row in conn.execute(_GIVE_UP, given)]
 
 
 def leased(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:
-    """Remember that a DHCP client holds it: whether it is allocated; None when it is nobody's, or another MAC's."""
+    """Record that a DHCP client holds an address; return whether it is allocated, None for no or another MAC."""
     given = {"network_id": network_id, "address": address, "mac": mac, "now": now}
     row = conn.execute(_LEASED, given).one_or_none()
     return None if row is None else bool(row.allocated)
 
 
 def released(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:
-    """Remember that no client holds it any more: whether one did; None when it is nobody's, or another MAC's."""
+    """Record that no client holds an address; return whether one did, None if it belongs to no or another MAC."""
     given = {"network_id": network_id, "address": address, "mac": mac, "now": now}
     row = conn.execute(_RELEASED, given).one_or_none()
     return None if row is None else bool(row.leased)
 
 
 def time_out(conn: Connection, host: str, now: datetime, seconds: float, held: float) -> list[str]:
-    """Free what has waited for longer than `seconds` in the networks of a host, or was held for longer than `held`."""
+    """Free addresses of a host's networks that waited longer than `seconds`, or were held longer than `held`."""
     return list(conn.execute(_TIMED_OUT, {"host": host, "now": now, "seconds": seconds, "held": held}).scalars())
 
 
 def free(conn: Connection, network_id: str, addresses: Sequence[str], now: datetime, seen: datetime) -> None:
-    """Free those that wait and are not leased, unless something has happened to them after `seen`."""
+    """Free addresses that wait and are not leased, unless they have changed after `seen`."""
     conn.execute(_FREE, {"network_id": network_id, "addresses": list(addresses), "now": now, "seen": seen})
 
 
 def waiting(conn: Connection, host: str) -> list[Waiting]:
-    """The addresses in a host's networks that wait for their leases' end."""
+    """Return the addresses in a host's networks that wait for the end of their DHCP leases."""
     return [
         Waiting(row.network_id, IPv4Address(row.address), row.mac or "", row.leased, row.changed_at)
         for row in conn.execute(_WAITING, {"host": host})
@@ -250,9 +250,9 @@ def waiting(conn: Connection, host: str) -> list[Waiting]:
 
 
 def entries(conn: Connection, host: str) -> dict[str, list[tuple[str, str, Entry]]]:
-    """What DHCP hands out in the networks of a host: network -> (server's id, its name, entry without a host name).
+    """Return the DHCP entries of a host's networks: network -> (server's id, its name, entry without a host name).
 
-    A client is told of one address for each interface: of several, the one that it has leased, else the first.
+    Each interface has one entry: of several addresses the leased one, else the first.
     """
     found: dict[str, list[tuple[str, str, Entry]]] = {}
     told: set[str] = set()
@@ -266,7 +266,7 @@ def entries(conn: Connection, host: str) -> dict[str, list[tuple[str, str, Entry
 
 
 def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:
-    """The interfaces of servers, in their order."""
+    """Return the interfaces of servers in order."""
     rows = conn.execute(_OF_SERVERS, {"ids": list(server_ids)}).mappings()
     return [
         Vif(
@@ -283,22 +283,22 @@ def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:
 
 
 def vifs_on(conn: Connection, service_host: str) -> list[tuple[str, str, str]]:
-    """The interfaces of all servers on a service's nodes: (id, its server's id, its node's name)."""
+    """Return the interfaces of all servers on a service's nodes: (id, its server's id, its node's name)."""
     return [(vif, server, node) for vif, server, node in conn.execute(_ON_SERVICE, {"host": service_host})]
 
 
 def vifs_beginning(conn: Connection, heads: Sequence[str]) -> list[tuple[str, str | None]]:
-    """The interfaces whose ids begin with these eight digits: (id, the name of its server's node if it is on one)."""
+    """Return the interfaces whose ids begin with these eight digits: (id, the name of its server's node, if any)."""
     digits = [head for head in heads if len(head) == 8 and set(head) <= set("0123456789abcdef")]
     return [(vif, node) for vif, node in conn.execute(_BEGINNING, {"heads": digits})]
 
 
 def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[dict[str, Any]]:
-    """Interfaces of servers, by `port_id`, `server_id` and `project_id` when these are given."""
+    """Return interfaces of servers, by `port_id`, `server_id` and `project_id` if these are given."""
     given = {key: wanted.get(key) for key in ("port_id", "server_id", "project_id")}
     return [dict(row) for row in conn.execute(_PORTS, given).mappings()]
 
 
 def used(conn: Connection, project_id: str) -> int:
-    """How many fixed addresses the servers of a project have."""
+    """Return the number of fixed addresses of a project's servers."""
     return int(conn.execute(_USED, {"project_id": project_id}).scalar_one())

@@ -41,7 +41,7 @@ _ALLOCATE = text("""
     RETURNING id::text
 """)
 
-# The pool's network has it, but for its two ends and its gateway; a pool that is being dropped is waited for.
+# The pool's network contains it, except for both ends and the gateway; wait for a concurrent deletion of the pool.
 _MAKE = text("""
     INSERT INTO compute_floating_addresses (pool_id, address, project_id, description, changed_at, single)
     SELECT p.id, CAST(:address AS inet), :project_id, :description, :now, true
@@ -118,7 +118,7 @@ _FIXED = text("""
     ORDER BY v.place, a.address FOR NO KEY UPDATE OF a
 """)
 
-# What is associated is served where its fixed address is.
+# An associated address is served where its fixed address is.
 _ON_HOST = text("""
     SELECT host(f.address) AS floating, host(f.fixed_address) AS fixed, p.interface
     FROM compute_floating_addresses f
@@ -130,7 +130,7 @@ _ON_HOST = text("""
 
 @dataclass(frozen=True, slots=True)
 class Floating:
-    """A floating address.  Times UTC."""
+    """A floating address. Times UTC."""
 
     id: str
     address: str
@@ -153,7 +153,7 @@ class Floating:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A fixed address that a floating one may stand for."""
+    """A fixed address that a floating one may be associated with."""
 
     network_id: str
     address: str
@@ -166,96 +166,100 @@ class Fixed:
 
 
 def listed(conn: Connection, project_id: str | None = None, *, free: bool = False) -> list[Floating]:
-    """Floating addresses of a project, or with None of all; `free`: also those that nobody has."""
+    """Return floating addresses of a project, or with None of all; `free`: include unallocated ones."""
     return [Floating(*row) for row in conn.execute(_LIST, {"project_id": project_id, "free": free})]
 
 
 def get(conn: Connection, floating_id: str) -> Floating | None:
-    """The floating address of that id, with its row locked."""
+    """Return the floating address of that id, with its row locked."""
     row = conn.execute(_GET, {"id": floating_id}).one_or_none()
     return None if row is None else Floating(*row)
 
 
 def by_address(conn: Connection, address: str) -> Floating | None:
-    """The floating address, with its row locked."""
+    """Return the floating address, with its row locked."""
     row = conn.execute(_BY_ADDRESS, {"address": address}).one_or_none()
     return None if row is None else Floating(*row)
 
 
 def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
-    """Give a project the first free address of a pool, or this one; its id.  `wanted`: project_id, now, and perhaps
-    address, auto, description."""
+    """Allocate the first free address of a pool, or this one, to a project; return its id.
+
+    `wanted`: project_id, now, and optionally address, auto, description.
+    """
     given = {"pool_id": pool_id, "address": None, "auto": False, "description": "", **wanted}
     found: str | None = conn.execute(_ALLOCATE, given).scalar()
     return found
 
 
 def make(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
-    """Make an address of a pool's network for a project: address, project_id, now, description.
+    """Create an address of a pool's network for a project: address, project_id, now, description.
 
-    Its id; None when there is that address already, or it is not one of the network that can be had.
+    Return its id; None if the address exists, or is not an available one of the network.
     """
     made: str | None = conn.execute(_MAKE, {"pool_id": pool_id, **wanted}).scalar()
     return made
 
 
 def used(conn: Connection, project_id: str) -> int:
-    """How many addresses count against the quota of a project."""
+    """Return the number of addresses that count against the quota of a project."""
     return int(conn.execute(_USED, {"project_id": project_id}).scalar_one())
 
 
 def release(conn: Connection, floating_id: str, now: datetime) -> None:
-    """Let an address be nobody's; one that was made for its project is gone."""
+    """Release an address; one that was created for its project is deleted."""
     conn.execute(_RELEASE, {"id": floating_id, "now": now})
 
 
 def describe(conn: Connection, floating_id: str, description: str) -> None:
-    """Describe an address anew."""
+    """Update the description of an address."""
     conn.execute(_DESCRIBE, {"id": floating_id, "description": description})
 
 
 def tag(conn: Connection, floating_id: str, tags: Sequence[str]) -> None:
-    """Let an address have these tags and no others."""
+    """Replace the tags of an address."""
     conn.execute(_TAG, {"id": floating_id, "tags": list(tags)})
 
 
 def associate(conn: Connection, floating_id: str, fixed: Fixed, now: datetime) -> None:
-    """Let an address stand for a fixed one."""
+    """Associate an address with a fixed one."""
     given = {"id": floating_id, "network_id": fixed.network_id, "address": fixed.address, "now": now}
     conn.execute(_ASSOCIATE, given)
 
 
 def disassociate(conn: Connection, floating_id: str, now: datetime) -> str | None:
-    """Let an address stand for none; the host that translates it now, which need not be the one it began with."""
+    """Disassociate an address; return the host that translates it now, which may differ from the first one."""
     host: str | None = conn.execute(_DISASSOCIATE, {"id": floating_id, "now": now}).scalar()
     return host
 
 
 def let_go(conn: Connection, server_id: str, now: datetime, vif_id: str | None = None) -> set[str]:
-    """Take all floating addresses from a server, or from this interface of it, and from its project those that came
-    by themselves; their hosts."""
+    """Disassociate all floating addresses of a server, or of this interface.
+
+    Automatically assigned ones are also released from its project. Return the hosts that served them.
+    """
     hosts = conn.execute(_LET_GO, {"server_id": server_id, "vif_id": vif_id, "now": now}).scalars()
     return {host for host in hosts if host is not None}
 
 
 def standing_for(conn: Connection, fixed: Fixed) -> str | None:
-    """The floating address that stands for a fixed one, if one does."""
+    """Return the floating address that is associated with a fixed one, or None."""
     given = {"network_id": fixed.network_id, "address": fixed.address}
     found: str | None = conn.execute(_FOR, given).scalar()
     return found
 
 
 def stands_for(conn: Connection, server_id: str, address: str) -> bool:
-    """Whether a floating address stands for this fixed one of a server."""
+    """Return whether a floating address is associated with this fixed one of a server."""
     return conn.execute(_STANDS_FOR, {"server_id": server_id, "address": address}).first() is not None
 
 
 def fixed(conn: Connection, wanted: Mapping[str, str | None]) -> list[Fixed]:
-    """Fixed addresses of servers by port_id, server_id, address and project_id; their rows are locked."""
+    """Return fixed addresses of servers by port_id, server_id, address and project_id; their rows are locked."""
     given = {"port_id": None, "server_id": None, "address": None, "project_id": None, **wanted}
     return [Fixed(*row) for row in conn.execute(_FIXED, given)]
 
 
 def on_host(conn: Connection, host: str) -> list[tuple[str, str, str | None]]:
-    """(floating, fixed, interface) of all that a network host translates."""
+    """Return (floating, fixed, interface) of all that a network host translates."""
     return [(row.floating, row.fixed, row.interface) for row in conn.execute(_ON_HOST, {"host": host})]

@@ -35,7 +35,7 @@ _MAKE_POOL = text("""
 
 _DROP_POOL = text("DELETE FROM compute_floating_pools WHERE id = CAST(:id AS uuid)")
 
-# Addresses that are locked here are no project's until the transaction ends.
+# Addresses that are locked here cannot be allocated until the transaction ends.
 _HELD_OF = text("""
     SELECT host(address) FROM (SELECT address, project_id FROM compute_floating_addresses
                                WHERE pool_id = CAST(:id AS uuid)
@@ -57,12 +57,12 @@ _ADD = text("""
 
 
 def pools(conn: Connection) -> list[dict[str, Any]]:
-    """The pools, with how many addresses they have and how many are free."""
+    """Return the pools, with their numbers of addresses and of free ones."""
     return [dict(row) for row in conn.execute(_POOLS).mappings()]
 
 
 def ranges(conn: Connection) -> dict[str, list[tuple[str, str]]]:
-    """Pool -> the stretches of addresses that it hands out, first and last."""
+    """Return pool -> its ranges of addresses, first and last."""
     found: dict[str, list[tuple[str, str]]] = {}
     for row in conn.execute(_RANGES):
         found.setdefault(row.pool_id, []).append((row.first, row.last))
@@ -70,9 +70,9 @@ def ranges(conn: Connection) -> dict[str, list[tuple[str, str]]]:
 
 
 def make_pool(conn: Connection, name: str, cidr: str, wanted: Mapping[str, str | None]) -> str | None:
-    """Make a pool with no addresses; its id, or None when there is one of that name or range.
+    """Create a pool without addresses; return its id, or None if the name or range is taken.
 
-    `wanted`: perhaps id, gateway, interface.
+    `wanted`: optionally id, gateway, interface.
     """
     given = {"id": None, "gateway": None, "interface": None, **wanted, "name": name, "cidr": cidr}
     made: str | None = conn.execute(_MAKE_POOL, given).scalar()
@@ -80,32 +80,32 @@ def make_pool(conn: Connection, name: str, cidr: str, wanted: Mapping[str, str |
 
 
 def alone(conn: Connection) -> None:
-    """Let nobody else make a pool until the end of the transaction."""
+    """Serialize the creation of pools until the end of the transaction."""
     conn.execute(_ALONE)
 
 
 def lock(conn: Connection, pool_id: str) -> None:
-    """Let nobody else put addresses into a pool until the end of the transaction."""
+    """Serialize additions to a pool until the end of the transaction."""
     conn.execute(_LOCK, {"id": pool_id})
 
 
 def keep(conn: Connection, pool_id: str) -> None:
-    """Let nobody drop a pool until the end of the transaction."""
+    """Prevent the deletion of a pool until the end of the transaction."""
     conn.execute(_KEEP, {"id": pool_id})
 
 
 def drop_pool(conn: Connection, pool_id: str) -> None:
-    """Drop a pool that has no addresses."""
+    """Delete a pool without addresses."""
     conn.execute(_DROP_POOL, {"id": pool_id})
 
 
 def add(conn: Connection, pool_id: str, addresses: Sequence[str]) -> list[str]:
-    """Put addresses into a pool; those that were in none."""
+    """Add addresses to a pool; return those that were in none."""
     return list(conn.execute(_ADD, {"pool_id": pool_id, "addresses": list(addresses)}).scalars())
 
 
 def remove(conn: Connection, pool_id: str, first: str, last: str) -> str | None:
-    """Take a range of addresses out of a pool; None, or one of them that a project has: then none is taken."""
+    """Remove a range of addresses from a pool; return None, or an allocated one, which prevents the removal."""
     given = {"id": pool_id, "first": first, "last": last}
     held: str | None = conn.execute(_HELD_OF, given).scalar()
     if held is None:

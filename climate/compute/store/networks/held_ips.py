@@ -1,4 +1,4 @@
-"""Fixed addresses that are granted to servers which are not recorded yet: held, in nobody's hands but the grant's."""
+"""Fixed addresses that are granted to servers without rows yet, and held by the grant."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from climate.advisory_locks import Subject
 
-# One message may be at two processes at once: the second one finds what the first has held.
+# Two processes may handle one message at once: the second one finds the addresses that the first has held.
 _ALONE = text(Subject.NETWORK_GRANT.lock("grant_id"))
 
 _HELD = text("""
@@ -45,7 +45,7 @@ _GIVE_BACK = text("""
       AND server_id = ANY(CAST(:server_ids AS uuid[]))
 """)
 
-# What an allocator keeps in books of its own is free here; what nobody granted is not taken from whoever has it.
+# An address in an allocator's own records is free here; an address without a grant is not taken from its server.
 _RECORD = text("""
     UPDATE compute_addresses a
     SET server_id = g.server_id, vif_id = v.id, mac = v.mac, leased = false, grant_id = NULL, changed_at = :now
@@ -69,17 +69,17 @@ _RECORDED = text("""
 
 
 def alone(conn: Connection, grant_id: str) -> None:
-    """Let nobody else work on a grant until the end of the transaction."""
+    """Serialize the work on a grant until the end of the transaction."""
     conn.execute(_ALONE, {"grant_id": grant_id})
 
 
 def held(conn: Connection, grant_id: str, network_id: str) -> dict[str, str]:
-    """What a grant holds in a network: server id -> address."""
+    """Return the addresses that a grant holds in a network: server id -> address."""
     return _pairs(conn.execute(_HELD, {"grant_id": grant_id, "network_id": network_id}))
 
 
 def hold(conn: Connection, grant_id: str, network_id: str, macs: Mapping[str, str], now: datetime) -> dict[str, str]:
-    """Hold a free address for each server, by its id and the MAC that it will have; what was held, perhaps fewer."""
+    """Hold a free address for each server, by its id and its future MAC; return those held, perhaps fewer."""
     given = {"grant_id": grant_id, "network_id": network_id, "now": now, "count": len(macs)}
     return _pairs(conn.execute(_HOLD, {**given, "server_ids": list(macs), "macs": list(macs.values())}))
 
@@ -87,13 +87,13 @@ def hold(conn: Connection, grant_id: str, network_id: str, macs: Mapping[str, st
 def hold_this(
     conn: Connection, grant_id: str, network_id: str, wanted: Mapping[str, str | bool], now: datetime
 ) -> bool:
-    """Hold this very address; False when it is somebody's.  `wanted`: server_id, mac, address, reserved."""
+    """Hold this address; False if it is taken. `wanted`: server_id, mac, address, reserved."""
     given = {"grant_id": grant_id, "network_id": network_id, "now": now, **wanted}
     return conn.execute(_HOLD_THIS, given).first() is not None
 
 
 def give_back(conn: Connection, grant_id: str, network_id: str, server_ids: Sequence[str], now: datetime) -> None:
-    """Free what a grant still holds for these servers; what was recorded stays theirs."""
+    """Free the addresses that a grant still holds for these servers; recorded ones are kept."""
     given = {"grant_id": grant_id, "network_id": network_id, "server_ids": list(server_ids), "now": now}
     conn.execute(_GIVE_BACK, given)
 
@@ -107,19 +107,19 @@ def record(
     *,
     reserved: bool = False,
 ) -> set[str]:
-    """Give the interfaces of servers the addresses that were granted; the servers whose address was theirs to take."""
+    """Record granted addresses on the interfaces of servers; return the servers for which this succeeded."""
     given = {"grant_id": grant_id, "network_id": network_id, "now": now, "reserved": reserved}
     rows = conn.execute(_RECORD, {**given, "server_ids": list(granted), "addresses": list(granted.values())})
     return set(rows.scalars())
 
 
 def macs_in_use(conn: Connection, macs: Sequence[str]) -> set[str]:
-    """Those of these MACs that an interface has, or will have."""
+    """Return those of these MACs that an interface has, or will have."""
     return set(conn.execute(_MACS, {"macs": list(macs)}).scalars())
 
 
 def recorded(conn: Connection, network_id: str) -> dict[str, str]:
-    """Address -> server id, of all in a network that are somebody's and not held by a grant."""
+    """Return address -> server id, of all allocated ones of a network that no grant holds."""
     return _pairs(conn.execute(_RECORDED, {"network_id": network_id}))
 
 

@@ -1,4 +1,4 @@
-"""How many addresses of networks and of floating pools are in use."""
+"""Usage of the addresses of networks and of floating pools."""
 
 from typing import Any
 
@@ -19,5 +19,5 @@ _FIGURES = text("""
 
 
 def listed(conn: Connection) -> list[dict[str, Any]]:
-    """Of each network and pool: id, name, subnet_id, cidr, project_id, and the addresses in total and in use."""
+    """Return id, name, subnet_id, cidr, project_id, and the addresses in total and in use of each network and pool."""
     return [dict(row) for row in conn.execute(_FIGURES).mappings()]

@@ -1,12 +1,12 @@
-"""Floating addresses that are lent to pools: rows that are there for as long as that lasts."""
+"""Floating addresses that are lent to pools; their rows are deleted afterwards."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-# No row comes back when a later claim has been at it.  Whoever lends or takes back holds the row's lock meanwhile.
-# The row stays for good: a worker may be late by any time, and is told so by its token.
+# No row is returned if the token is outdated. Lending and taking back hold the row's lock. The row is kept for good,
+# so that a late worker is refused by its token.
 _FENCE = text("""
     INSERT INTO compute_address_loans AS l (pool, fence) VALUES (:pool, :token)
     ON CONFLICT (pool) DO UPDATE SET fence = excluded.fence, updated_at = clock_timestamp()
@@ -41,7 +41,7 @@ _TAKE_BACK = text("""
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A network outside."""
+    """An external network."""
 
     id: str
     name: str
@@ -51,29 +51,29 @@ class Outside:
 
 
 def fence(conn: Connection, pool: str, token: int) -> bool:
-    """Remember the token of a pool, and hold its row; False when a later claim has been at it."""
+    """Record the token of a pool, and lock its row; False if the token is outdated."""
     return conn.execute(_FENCE, {"pool": pool, "token": token}).first() is not None
 
 
 def outside(conn: Connection, network: str) -> Outside | None:
-    """The network outside of that id or name."""
+    """Return the external network of that id or name."""
     row = conn.execute(_OUTSIDE, {"network": network}).first()
     return Outside(*row) if row else None
 
 
 def lend(conn: Connection, loan: dict[str, Any]) -> bool:
-    """Make an address, lent to a pool; False where it is somebody else's already, or outside of its network."""
+    """Create an address that is lent to a pool; False if it is taken, or outside of its network."""
     return conn.execute(_LEND, loan).first() is not None
 
 
 def holder(conn: Connection, address: str) -> str | None:
-    """The pool that an address is lent to, or None."""
+    """Return the pool that an address is lent to, or None."""
     found: str | None = conn.execute(_HOLDER, {"address": address}).scalar()
     return found
 
 
 class TakenBack(NamedTuple):
-    """A floating address that is gone, the fixed one that it stood for, and where that was served."""
+    """A deleted floating address, its fixed one, and the host that served it."""
 
     host: str
     network_id: str
@@ -82,5 +82,5 @@ class TakenBack(NamedTuple):
 
 
 def take_back(conn: Connection, pool: str) -> list[TakenBack]:
-    """Drop the addresses of a pool; those that stood for something."""
+    """Delete the addresses of a pool; return those that were associated."""
     return [TakenBack(*row) for row in conn.execute(_TAKE_BACK, {"pool": pool})]

@@ -1,4 +1,4 @@
-"""What the allocators of networks are told: written with the change itself, kept until the network's host did it."""
+"""Messages to the allocators of networks: written with the change, kept until the network's host has applied it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _OF_HOST = text("""
 
 _DONE = text("DELETE FROM compute_network_messages WHERE id = :id")
 
-# A host that is down is not rung for: whoever claims its networks is.
+# A host that is down is not woken: the host that claims its networks is.
 _RING = text("""
     WITH due AS (SELECT m.id, n.host
                  FROM compute_network_messages m
@@ -41,7 +41,7 @@ _RING = text("""
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One change that an allocator is told of."""
+    """A message to an allocator about one change."""
 
     id: int
     network_id: str
@@ -50,7 +50,7 @@ class Told:
 
 
 def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
-    """Tell the allocators of networks: (network, method, body) of each change, in their order."""
+    """Write messages to the allocators of networks: (network, method, body) of each change, in order."""
     if messages:
         networks, methods, bodies = zip(*messages, strict=True)
         given = {"networks": list(networks), "methods": list(methods), "bodies": [json.dumps(one) for one in bodies]}
@@ -58,15 +58,15 @@ def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, Any]
 
 
 def of_host(conn: Connection, host: str) -> list[Told]:
-    """What the allocator of a host is told, in the order of the changes."""
+    """Return the messages to the allocator of a host, in the order of the changes."""
     return [Told(*row) for row in conn.execute(_OF_HOST, {"host": host})]
 
 
 def done(conn: Connection, message_id: int) -> None:
-    """Take away what an allocator has done."""
+    """Delete a message that its allocator has applied."""
     conn.execute(_DONE, {"id": message_id})
 
 
 def to_ring(conn: Connection, now: datetime, again: float, down: float) -> list[str]:
-    """Hosts for which there are messages, each at most every `again` seconds, that were heard of `down` seconds ago."""
+    """Return live hosts with messages, each at most every `again` seconds; live: heard within `down` seconds."""
     return list(conn.execute(_RING, {"now": now, "again": again, "down": down}).scalars())

@@ -1,4 +1,4 @@
-"""Network services: their beats, and what they are called for."""
+"""Network services: their heartbeats, and calls to update their networks."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -46,7 +46,7 @@ _CALLS = text("SELECT id FROM compute_network_calls WHERE host = :host ORDER BY 
 
 _ANSWER = text("DELETE FROM compute_network_calls WHERE id = ANY(CAST(:ids AS bigint[]))")
 
-# Hosts that are down are rung for their beats, which is often enough: nobody takes their messages away.
+# Hosts that are down are woken for heartbeats only, and keep their messages.
 _RING = text("""
     WITH due AS (SELECT c.id FROM compute_network_calls c JOIN compute_network_hosts h ON h.host = c.host
                  WHERE (c.rung_at IS NULL OR c.rung_at < CAST(:now AS timestamptz) - make_interval(secs => :again))
@@ -58,51 +58,51 @@ _RING = text("""
 
 
 def beat(conn: Connection, host: str, now: datetime) -> None:
-    """Show that a network service is alive."""
+    """Record the heartbeat of a network service."""
     conn.execute(_BEAT, {"host": host, "now": now})
 
 
 def listed(conn: Connection, now: datetime, down_seconds: float) -> list[dict[str, object]]:
-    """The network services there are: host, beat_at, up, networks."""
+    """Return the network services: host, beat_at, up, networks."""
     return [dict(row) for row in conn.execute(_LISTED, {"now": now, "down": down_seconds}).mappings()]
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
-    """Return how many network services were heard of lately."""
+    """Return the number of network services with a recent heartbeat."""
     return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
 
 
 def loads(conn: Connection, host: str, now: datetime, down_seconds: float) -> tuple[int, int]:
-    """Return how many networks this host has, and the fewest that a living one has.
+    """Return the number of networks of this host, and the smallest number of a live one.
 
-    It needs no lock: a claim that is not committed yet makes others look emptier, never this host.
+    It needs no lock: an uncommitted claim makes other hosts look emptier, never this one.
     """
     row = conn.execute(_LOADS, {"host": host, "now": now, "down": down_seconds}).one()
     return row.own, row.fewest
 
 
 def to_beat(conn: Connection, now: datetime, look: float, down: float) -> list[tuple[str, bool, bool]]:
-    """The network services there are: whether each is to look at all of its host, every `look` seconds, and is up."""
+    """Return the network services: whether each is due for a complete check, every `look` seconds, and is up."""
     given = {"now": now, "look": look, "down": down}
     return [(row.host, row.thorough, row.up) for row in conn.execute(_TO_BEAT, given)]
 
 
 def call(conn: Connection, hosts: Collection[str]) -> None:
-    """Have these hosts look at their networks."""
+    """Call these hosts to update their networks."""
     if hosts:
         conn.execute(_CALL, {"hosts": sorted(hosts)})
 
 
 def calls(conn: Connection, host: str) -> list[int]:
-    """What a host is called for."""
+    """Return the pending calls of a host."""
     return list(conn.execute(_CALLS, {"host": host}).scalars())
 
 
 def answer(conn: Connection, calls: Sequence[int]) -> None:
-    """Take away calls that have been heeded; later ones stay."""
+    """Delete calls that were handled; later ones stay."""
     conn.execute(_ANSWER, {"ids": list(calls)})
 
 
 def to_ring(conn: Connection, now: datetime, again: float, down: float) -> Sequence[str]:
-    """Hosts that are called for, each at most every so many seconds, and were heard of in the last `down` seconds."""
+    """Return live hosts with pending calls, each at most every `again` seconds; live: heard within `down` seconds."""
     return list(conn.execute(_RING, {"now": now, "again": again, "down": down}).scalars())

@@ -1,4 +1,4 @@
-"""Networks: made, found, claimed, given to projects."""
+"""Networks: created, listed, claimed by hosts, assigned to projects."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
@@ -23,7 +23,7 @@ _LIST = text(f"""
     ORDER BY n.created_at, n.vlan, n.cidr
 """)
 
-# Locked like this, a network changes hands in no transaction beside that of a server that gets an interface in it.
+# The lock prevents a network from changing its project while a server gets an interface in it.
 _SHARED = text(f"""
     SELECT {_COLUMNS} FROM compute_networks n
     WHERE n.host IS NOT NULL AND n.project_id IS NULL AND n.manager IN ('{FLAT}', '{FLAT_DHCP}')
@@ -38,7 +38,7 @@ _OF_PROJECT = text(f"""
 
 _HAS_ANY = text("SELECT FROM compute_networks WHERE project_id = :project_id LIMIT 1")
 
-# The project's turn first: of two boots at once the second one finds what the first was given.
+# Serialize by project first: the second of two concurrent boots finds the network assigned by the first.
 _QUEUE = text(Subject.PROJECT_NETWORK.lock("project_id"))
 
 _GIVE = text(f"""
@@ -73,7 +73,7 @@ _FILL = text("""
     FROM (SELECT CAST(:first AS inet) + i AS address FROM generate_series(0, CAST(:count AS int) - 1) AS i) AS e
 """)
 
-# Each claim brings its host's address: a network whose port there leads to another one keeps what it has.
+# Each claim sets its host's address: a network whose port there leads to another one keeps its own.
 _CHANGE = text("""
     UPDATE compute_networks n
     SET injected = coalesce(r.injected, n.injected), gateway_v6 = coalesce(r.gateway_v6, n.gateway_v6),
@@ -86,9 +86,8 @@ _CHANGE = text("""
     WHERE n.id = CAST(:id AS uuid)
 """)
 
-# Both hosts are called: the new one to serve it whatever becomes of this beat, the old one not to when it comes back.
-# The hosts that are heard of are looked up anew for a row that another host has claimed while this one waited for it:
-# what was joined to it before would not be.
+# Both hosts are called: the new one to serve the network, the old one to stop when it returns. The live hosts are
+# read again for a row that another host has claimed while this one waited for it: a join before would be outdated.
 _CLAIM = text(f"""
     WITH free AS (SELECT w.id, w.host FROM compute_networks w
                   WHERE w.host IS NULL
@@ -118,44 +117,44 @@ _DELETE = text("DELETE FROM compute_networks WHERE id = CAST(:id AS uuid)")
 
 
 def listed(conn: Connection, project_id: str | None = None) -> list[Network]:
-    """All networks, oldest first; with a project those that are shared and its own."""
+    """Return all networks, oldest first; with a project those that are shared and its own."""
     return _many(conn, _LIST, {"ids": None, "project_id": project_id})
 
 
 def found(conn: Connection, ids: Sequence[str], project_id: str | None = None) -> dict[str, Network]:
-    """Those of these networks that there are and that the project may use."""
+    """Return the existing networks of these ids that the project may use."""
     return {network.id: network for network in _many(conn, _LIST, {"ids": list(ids), "project_id": project_id})}
 
 
 def shared(conn: Connection) -> list[Network]:
-    """The flat networks that are everybody's and have a host, kept as they are."""
+    """Return the flat shared networks that have a host, protected from changes."""
     return _many(conn, _SHARED, {})
 
 
 def of_project(conn: Connection, project_id: str) -> list[Network]:
-    """The networks that a project has alone, and that have a host, kept as they are."""
+    """Return the networks that belong to a project alone and have a host, protected from changes."""
     return _many(conn, _OF_PROJECT, {"project_id": project_id})
 
 
 def has_any(conn: Connection, project_id: str) -> bool:
-    """Whether a project has a network alone, be it served or not."""
+    """Return whether a network belongs to a project alone, served or not."""
     return conn.execute(_HAS_ANY, {"project_id": project_id}).first() is not None
 
 
 def lock(conn: Connection, network_id: str) -> None:
-    """Lock a network against everybody who gets interfaces in it."""
+    """Lock a network against concurrent allocation of interfaces."""
     conn.execute(_LOCK, {"id": network_id})
 
 
 def keep(conn: Connection, ids: Sequence[str]) -> None:
-    """Keep networks as they are, for those who get interfaces in them."""
+    """Protect networks from changes during the allocation of interfaces."""
     conn.execute(_KEEP, {"ids": list(ids)})
 
 
 def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | None:
-    """Give a project the lowest VLAN that has a host and no project; None when there is none.
+    """Assign the lowest VLAN that has a host and no project; None if there is none.
 
-    One that has got a network meanwhile keeps to that, unless it is to have `more`.
+    A project that was assigned a network meanwhile keeps that one, unless it is to have `more`.
     """
     conn.execute(_QUEUE, {"project_id": project_id})
     own = [] if more else of_project(conn, project_id)
@@ -164,13 +163,13 @@ def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | 
 
 
 def taken(conn: Connection) -> list[str]:
-    """The ranges of all networks; nobody makes another one until the end of the transaction."""
+    """Return the ranges of all networks, and serialize the creation of networks until the transaction ends."""
     conn.execute(_ALONE)
     return list(conn.execute(_TAKEN).scalars())
 
 
 def make(conn: Connection, draft: Draft) -> str:
-    """Make a network and its pool of addresses; its id."""
+    """Create a network and its pool of addresses; return its id."""
     given = {
         "id": draft.network_id,
         "label": draft.label,
@@ -195,12 +194,12 @@ def make(conn: Connection, draft: Draft) -> str:
 
 
 def change(conn: Connection, network_id: str, changes: str) -> None:
-    """Change what a JSON object names: injected, gateway_v6, vpn_public_address."""
+    """Update the keys of a JSON object: injected, gateway_v6, vpn_public_address."""
     conn.execute(_CHANGE, {"id": network_id, "changes": changes})
 
 
 def claim(conn: Connection, host: str, now: object, down_seconds: float) -> Network | None:
-    """Claim the first network that has no host, or one that is down; None when there is none or others claim it."""
+    """Claim the first network without a live host; None if there is none or others claim it."""
     given = {"host": host, "now": now, "down": down_seconds}
     row = conn.execute(_CLAIM, given).mappings().one_or_none()
     return network_of(row) if row else None
@@ -212,27 +211,27 @@ def unclaimed(conn: Connection) -> bool:
 
 
 def own(conn: Connection, host: str) -> list[Network]:
-    """The networks that a host serves."""
+    """Return the networks that a host serves."""
     return _many(conn, _OWN, {"host": host})
 
 
 def associate(conn: Connection, network_id: str, project_id: str | None, *, unhost: bool = False) -> None:
-    """Say whose a network is; `unhost`: it is to be claimed anew."""
+    """Assign a network to a project or to none; `unhost`: another host may claim it."""
     conn.execute(_ASSOCIATE, {"id": network_id, "project_id": project_id, "unhost": unhost})
 
 
 def in_use(conn: Connection, network_id: str) -> int:
-    """How many of its addresses are somebody's, or will be free only when a lease is over."""
+    """Return the number of its addresses that are allocated, or still leased."""
     return int(conn.execute(_IN_USE, {"id": network_id}).scalar_one())
 
 
 def delete(conn: Connection, network_id: str) -> None:
-    """Drop a network and its addresses."""
+    """Delete a network and its addresses."""
     conn.execute(_DELETE, {"id": network_id})
 
 
 def network_of(row: RowMapping) -> Network:
-    """The network of a row's columns."""
+    """Return the network of a row's columns."""
     given = {name: row[name] for name in Network.__slots__}
     addresses = ("gateway", "gateway_v6", "dhcp_start", "vpn_private_address", "vpn_public_address")
     given |= {name: ip_address(given[name]) for name in addresses if given[name] is not None}
@@ -241,7 +240,7 @@ def network_of(row: RowMapping) -> Network:
 
 
 def columns() -> str:
-    """The columns of `n`, a row of networks, as `network_of` reads them."""
+    """Return the columns of `n`, a row of networks, as `network_of` reads them."""
     return _COLUMNS
 
 

@@ -1,4 +1,4 @@
-"""Networks that have a name and no range yet."""
+"""Networks with a name and no range yet."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,12 +30,12 @@ _DROP = delete(outlines).where(_OF_ID)
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A network that has a name and no range yet."""
+    """A network with a name and no range yet."""
 
     id: str
     label: str
     manager: str | None
-    """None: it is outside, and becomes a pool of floating addresses."""
+    """None: it is external, and becomes a pool of floating addresses."""
     interface: str | None
     vlan: int | None
     project_id: str | None
@@ -43,21 +43,21 @@ class Outline:
 
 
 def listed(conn: Connection) -> list[Outline]:
-    """All of them, oldest first."""
+    """Return all of them, oldest first."""
     return [Outline(*row) for row in conn.execute(_LIST)]
 
 
 def get(conn: Connection, outline_id: str) -> Outline | None:
-    """The outline, with its row locked."""
+    """Return the outline, with its row locked."""
     row = conn.execute(_LOCK, {"outline_id": outline_id}).one_or_none()
     return None if row is None else Outline(*row)
 
 
 def make(conn: Connection, wanted: dict[str, object]) -> Outline:
-    """Write one down: label, manager, interface, vlan, project_id."""
+    """Insert an outline: label, manager, interface, vlan, project_id."""
     return Outline(*conn.execute(_MAKE, wanted).one())
 
 
 def drop(conn: Connection, outline_id: str) -> None:
-    """Forget one."""
+    """Delete an outline."""
     conn.execute(_DROP, {"outline_id": outline_id})

@@ -48,7 +48,7 @@ _LOCK_MEMBERS = text("""
     ORDER BY name, id FOR NO KEY UPDATE
 """)
 
-# A statement of its own after the lock: it sees what the former holder of the lock has committed.
+# A statement of its own after the lock, so that it reads the commit of the former holder.
 _READ = text(f"{_NODE} WHERE n.id = ANY(CAST(:ids AS int[])) ORDER BY n.name, n.id")
 
 _ZONED = text(f"""
@@ -87,45 +87,45 @@ _PUT = text("""
     WHERE id = ANY(CAST(:ids AS int[]))
 """)
 
-# Nothing is different: the scheduler reads a pool's metadata with the rows of its nodes that were written.
+# A write without changes: the scheduler reads a pool's metadata with the rows of its nodes that were written.
 _REWRITE = text("UPDATE compute_nodes SET pool = pool WHERE id = ANY(CAST(:ids AS int[]))")
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node whose row is locked by this transaction; what it is in, and whose servers are on it."""
+    """A node whose row is locked by this transaction, with its aggregates and the owners of its servers."""
 
     id: int
     name: str
     service_host: str
     pool: str | None
     outside: bool
-    """It was put into its pool by the compute API, not by a lease of this deployment."""
+    """It was added to its pool by the compute API, not by a lease of this deployment."""
     present: bool
     aggregates: Sequence[int]
     """The ordinary ones."""
     projects: Sequence[str]
     strangers: bool
-    """Servers are on it that are not there by a reservation which one of its aggregates names."""
+    """It has servers that are not there by a reservation which one of its aggregates names."""
 
 
 def insert(conn: Connection, name: str, kind: str, metadata: Mapping[str, str]) -> int | None:
-    """Write an aggregate down; its id, or None when the name is taken."""
+    """Insert an aggregate; return its id, or None if the name is taken."""
     given = {"name": name, "kind": kind, "metadata": json.dumps(dict(metadata))}
     made: int | None = conn.execute(_INSERT, given).scalar()
     return made
 
 
 def listed(conn: Connection, aggregate_id: int | None = None) -> list[Aggregate]:
-    """All aggregates with the names of their nodes, or the one of that id."""
+    """Return all aggregates with the names of their nodes, or the one of that id."""
     rows = conn.execute(_LIST, {"id": aggregate_id}).mappings()
     return [Aggregate(**{**row, "nodes": tuple(row["nodes"])}) for row in rows]
 
 
 def lock(conn: Connection, aggregate_id: int) -> Aggregate | None:
-    """The aggregate, locked; None when there is none.
+    """Return the aggregate, locked; None if it does not exist.
 
-    Whoever locks an aggregate's row and those of nodes locks the aggregate first.
+    The row of an aggregate is always locked before those of nodes.
     """
     if conn.execute(_LOCK, {"id": aggregate_id}).first() is None:
         return None
@@ -144,34 +144,34 @@ def lock_members(conn: Connection, aggregate: Aggregate) -> list[Member]:
 
 
 def zoned_otherwise(conn: Connection, aggregate_id: int, ids: Sequence[int], zone: str) -> tuple[str, str, str] | None:
-    """One of these nodes that another aggregate puts into another zone: (node, that aggregate, that zone)."""
+    """Return one of these nodes that another aggregate puts into another zone: (node, that aggregate, that zone)."""
     found = conn.execute(_ZONED, {"id": aggregate_id, "ids": list(ids), "zone": zone}).one_or_none()
     return tuple(found) if found else None
 
 
 def lent_from_outside(conn: Connection, pools: Sequence[str]) -> frozenset[str]:
-    """Those of these pools that are not lent under a token of ours."""
+    """Return those of these pools that are not lent under a token of this deployment."""
     return frozenset(conn.execute(_LENT_FROM_OUTSIDE, {"names": list(pools)}).scalars())
 
 
 def is_taken(conn: Connection, name: str, aggregate_id: int) -> bool:
-    """Whether another aggregate has that name."""
+    """Return whether another aggregate has that name."""
     return conn.execute(_TAKEN, {"name": name, "id": aggregate_id}).first() is not None
 
 
 def change(conn: Connection, aggregate_id: int, name: str, kind: str, metadata: Mapping[str, str]) -> None:
-    """Write the name, kind and metadata of a locked aggregate."""
+    """Update the name, kind and metadata of a locked aggregate."""
     given = {"id": aggregate_id, "name": name, "kind": kind, "metadata": json.dumps(dict(metadata))}
     conn.execute(_CHANGE, given)
 
 
 def delete(conn: Connection, aggregate_id: int) -> None:
-    """Drop a locked aggregate that has no nodes."""
+    """Delete a locked aggregate without nodes."""
     conn.execute(_DELETE, {"id": aggregate_id})
 
 
 def join(conn: Connection, aggregate: Aggregate, kind: str, ids: Sequence[int]) -> None:
-    """Put locked nodes into an aggregate that is of this kind."""
+    """Add locked nodes to an aggregate of this kind."""
     if kind == ORDINARY:
         conn.execute(_JOIN, {"id": aggregate.id, "ids": list(ids)})
     else:
@@ -180,7 +180,7 @@ def join(conn: Connection, aggregate: Aggregate, kind: str, ids: Sequence[int]) 
 
 
 def leave(conn: Connection, aggregate: Aggregate, ids: Sequence[int]) -> None:
-    """Take locked nodes out of an aggregate."""
+    """Remove locked nodes from an aggregate."""
     if aggregate.kind == ORDINARY:
         conn.execute(_LEAVE, {"id": aggregate.id, "ids": list(ids)})
     else:
@@ -189,7 +189,7 @@ def leave(conn: Connection, aggregate: Aggregate, ids: Sequence[int]) -> None:
 
 
 def rewrite(conn: Connection, ids: Sequence[int]) -> None:
-    """Write the rows of a pool's nodes, so that whoever remembers them reads the pool's metadata again."""
+    """Write the rows of a pool's nodes, so that cached snapshots read the pool's metadata again."""
     conn.execute(_REWRITE, {"ids": list(ids)})
 
 

@@ -1,4 +1,4 @@
-"""How the availability zone of a node is asked for: what its aggregates say, else what it names itself."""
+"""SQL for the availability zone of a node: that of its aggregates, else its own."""
 
 from sqlalchemy import Connection, text
 
@@ -6,9 +6,9 @@ from climate.compute.models.aggregate import ZONE
 
 ZONE_OF_NODE = f"""coalesce((SELECT min(za.metadata ->> '{ZONE}') FROM compute_aggregate_nodes zm
                      JOIN compute_aggregates za ON za.id = zm.aggregate_id WHERE zm.node_id = n.id), n.zone)"""
-"""Where the row of the node is called `n`.  NULL: the default zone."""
+"""Expression in which the row of the node is `n`. NULL: the default zone."""
 
-# Asked with every request that names a zone: the zone of each node in turn would be 20 ms at 10,000 nodes.
+# Runs with every request that names a zone: the zone of each node in turn would take 20 ms at 10,000 nodes.
 _EXISTS = text(f"""
     SELECT EXISTS (SELECT FROM compute_aggregates a
                    JOIN compute_aggregate_nodes m ON m.aggregate_id = a.id
@@ -29,10 +29,10 @@ _HAS_NODE = text("""
 
 
 def exists(conn: Connection, zone: str, default: str) -> bool:
-    """Whether a node of an enabled service is in an availability zone; `default`: the zone of those that name none."""
+    """Return whether a node of an enabled service is in a zone; `default`: the zone of nodes that name none."""
     return bool(conn.execute(_EXISTS, {"zone": zone, "default": default}).scalar_one())
 
 
 def has_node(conn: Connection, host: str | None, node: str | None) -> bool:
-    """Whether there is a node of that name, or of that service host, or both.  None: any."""
+    """Return whether there is a node of that name, or of that service host, or both. None: any."""
     return bool(conn.execute(_HAS_NODE, {"host": host, "node": node}).scalar_one())

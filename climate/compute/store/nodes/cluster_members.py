@@ -1,4 +1,4 @@
-"""Members of clusters behind other compute services: what they offer, and what is asked of them."""
+"""Members of clusters behind other compute services: their offers, and orders to them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _REPORT = text("""
         vcpus = excluded.vcpus, memory_mb = excluded.memory_mb, local_gb = excluded.local_gb, seen_at = excluded.seen_at
 """)
 
-# Both must be fresh: a service that lives and does not offer the member any more has taken it back.
+# Both must be fresh: a live service that offers the member no more has withdrawn it.
 _OFFERED = text("""
     SELECT m.name, m.driver, m.machine, m.disks, m.vcpus, m.memory_mb, m.local_gb,
            NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)
@@ -68,9 +68,9 @@ class Offered:
     machine: str
     """Equal for two services that can end each other's processes."""
     up: bool
-    """Its service was heard of lately, and offers it still."""
+    """Its service has a recent heartbeat, and still offers it."""
     disks: str
-    """Equal for members that find each other's disks; empty: nobody else finds them."""
+    """Equal for members that find each other's disks; empty: no other member finds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Offering:
 
 
 def report(conn: Connection, by: Offering, offers: Sequence[tuple[str, MemberSpec]], now: datetime) -> None:
-    """Write down what a service offers: (cluster, member)."""
+    """Store the offers of a service: (cluster, member)."""
     rows = [
         {
             "cluster": cluster,
@@ -102,7 +102,7 @@ def report(conn: Connection, by: Offering, offers: Sequence[tuple[str, MemberSpe
 
 
 def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime, down: float) -> Offered | None:
-    """Return what a service offers to a cluster under a name; None when it never offered it."""
+    """Return the offer of a service to a cluster under a name; None if there never was one."""
     given = {"host": host, "name": name, "cluster": cluster, "now": now, "down": down}
     row = conn.execute(_OFFERED, given).one_or_none()
     if row is None:
@@ -112,33 +112,33 @@ def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime,
 
 
 def ask(conn: Connection, host: str, verb: str, said: Mapping[str, Any], now: datetime, seconds: float) -> str:
-    """Write down an order for a service, which may begin it for so many seconds; its id."""
+    """Insert an order for a service, which may begin it for so many seconds; return its id."""
     given = {"host": host, "verb": verb, "said": json.dumps(said), "now": now, "seconds": seconds}
     return str(conn.execute(_ASK, given).scalar_one())
 
 
 def look(conn: Connection, order_id: str) -> tuple[bool, bool, Any, str | None]:
-    """Return of an order: begun, done, the answer, and why it failed."""
+    """Return of an order: begun, done, the answer, and the error."""
     row = conn.execute(_LOOK, {"id": order_id}).one()
     return row.begun, row.done, row.answer, row.error
 
 
 def withdraw(conn: Connection, order_id: str) -> bool:
-    """Take back an order that nobody has begun; False when somebody has."""
+    """Withdraw an order that was not begun; False if it was."""
     return conn.execute(_WITHDRAW, {"id": order_id}).first() is not None
 
 
 def drop(conn: Connection, order_id: str, now: datetime) -> None:
-    """Forget an order whose answer was read, and those that nobody has asked after for a day."""
+    """Delete an order whose answer was read, and abandoned orders older than a day."""
     conn.execute(_DROP, {"id": order_id, "now": now})
 
 
 def begin(conn: Connection, order_id: str, host: str, now: datetime) -> tuple[str, Mapping[str, Any]] | None:
-    """Take up an order for a service: (verb, what was said); None when there is none to begin."""
+    """Begin an order as its service: return (verb, arguments); None if there is none to begin."""
     row = conn.execute(_BEGIN, {"id": order_id, "host": host, "now": now}).first()
     return None if row is None else (row.verb, row.said)
 
 
 def finish(conn: Connection, order_id: str, answer: Any, error: str | None, now: datetime) -> None:
-    """Answer an order."""
+    """Store the answer to an order."""
     conn.execute(_FINISH, {"id": order_id, "answer": json.dumps(answer), "error": error, "now": now})

@@ -1,4 +1,4 @@
-"""Room on nodes: what a claim looks at under the nodes' locks, takes, and gives back."""
+"""Capacity of nodes: read by a claim under the nodes' locks, taken, and released."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,12 +9,12 @@ from climate.advisory_locks import SERVER_PLACEMENT
 from climate.compute.models.node import CLOSED, OWNER
 from climate.compute.models.server import Room
 
-# Whoever chooses and claims holds this with others, or alone once it has lost too often.
+# Choosing and claiming hold this lock shared, or exclusively after too many lost races.
 _TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({SERVER_PLACEMENT})")
 _ALONE = text(f"SELECT pg_advisory_xact_lock({SERVER_PLACEMENT})")
 
-# A statement of its own after the lock: it sees what the former holder of the lock has committed.
-_STANDING = text(f"""
+# A statement of its own after the lock, so that it reads the commit of the former holder.
+_NODE_USAGE = text(f"""
     SELECT n.id, n.name, n.vcpus, n.memory_mb, n.local_gb, n.ram_ratio, n.cpu_ratio, n.disk_ratio,
            n.used_vcpus, n.used_servers, n.used_ram_mb + n.reserved_ram_mb AS used_ram_mb,
            n.local_gb * CAST(1024 AS bigint)
@@ -48,8 +48,8 @@ _RELEASE = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A node whose row is locked.  Sizes: MB, disk GB; taken disk MB, with what its driver says is gone."""
+class NodeUsage:
+    """A node whose row is locked. Sizes: MB, disk GB; used disk in MB, and free disk by its driver."""
 
     id: int
     name: str
@@ -72,20 +72,20 @@ class Standing:
 
 
 def queue(conn: Connection, *, alone: bool) -> None:
-    """Wait until servers may be placed: together with others, or when nobody else does so."""
+    """Wait until servers may be placed: concurrently with others, or exclusively."""
     conn.execute(_ALONE if alone else _TOGETHER)
 
 
-def standing(conn: Connection, ids: Sequence[int]) -> list[Standing]:
-    """How these nodes, locked before, are now."""
-    return [Standing(**row) for row in conn.execute(_STANDING, {"ids": list(ids)}).mappings()]
+def node_usage(conn: Connection, ids: Sequence[int]) -> list[NodeUsage]:
+    """Return the current capacity and usage of these nodes, which are locked."""
+    return [NodeUsage(**row) for row in conn.execute(_NODE_USAGE, {"ids": list(ids)}).mappings()]
 
 
 def take(conn: Connection, counts: Mapping[int, int], each: Room) -> None:
-    """Take room for `counts[node]` servers on each node.  The nodes must be locked."""
+    """Take capacity for `counts[node]` servers on each node. The nodes must be locked."""
     conn.execute(_TAKE, {"ids": list(counts), "counts": list(counts.values()), **asdict(each)})
 
 
 def release(conn: Connection, node_id: int, room: Room) -> None:
-    """Give the room of one server back."""
+    """Release the capacity of one server."""
     conn.execute(_RELEASE, {"id": node_id, **asdict(room)})

@@ -1,4 +1,4 @@
-"""What is known of nodes and their services that tells whether servers can run there."""
+"""Health of nodes and their services, as rows."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,22 +30,22 @@ class Condition:
     present: bool
     """Its driver reports it."""
     maintenance: str | None
-    """Why no new servers are put on it; None: they are."""
+    """The reason why no new servers are placed on it; None: they are."""
     enabled: bool
     disabled_reason: str | None
     forced_down: bool
     beat_at: datetime
     heard: bool
-    """Its service was heard of lately."""
+    """Its service has a recent heartbeat."""
 
 
 def listed(conn: Connection, now: datetime, down: float) -> list[Condition]:
-    """All nodes; those of a service that was not heard of for `down` seconds are not heard of.  Times in UTC."""
+    """Return all nodes; a service has no recent heartbeat after `down` seconds without one. Times in UTC."""
     rows = conn.execute(_LIST, {"now": now, "down": down}).mappings()
     return [Condition(**{**row, "beat_at": row["beat_at"].astimezone(UTC)}) for row in rows]
 
 
 def all_well(conn: Connection, now: datetime, down: float) -> list[str] | None:
-    """Return the names of all nodes where servers can run on each of them, else None: one row instead of thousands."""
+    """Return the names of all nodes if each can run servers, else None: one row instead of thousands."""
     row = conn.execute(_WELL, {"now": now, "down": down}).one()
     return row.names or [] if row.all_well is not False else None

@@ -1,4 +1,4 @@
-"""Nodes, as they are shown."""
+"""Nodes for the API."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,17 +42,17 @@ class Held:
     pool: str | None
     fence: int
     outside: bool
-    """It was put into its pool by the compute API, not by a lease of this deployment."""
+    """It was added to its pool by the compute API, not by a lease of this deployment."""
 
 
 def listed(conn: Connection, now: datetime, down: float, name: str | None = None) -> list[Node]:
-    """All nodes, or those of one name; those of a service are down that was not heard of for `down` seconds."""
+    """Return all nodes, or those of one name; a service is down after `down` seconds without a heartbeat."""
     rows = conn.execute(_LIST, {"now": now, "down": down, "name": name})
     return [Node(**row) for row in rows.mappings()]
 
 
 def servers(conn: Connection, ids: Sequence[int]) -> Mapping[int, list[tuple[str, str]]]:
-    """Node -> (id, name) of the servers on it, oldest first."""
+    """Return node -> (id, name) of the servers on it, oldest first."""
     found: dict[int, list[tuple[str, str]]] = {node_id: [] for node_id in ids}
     for node_id, server_id, name in conn.execute(_SERVERS, {"ids": list(ids)}):
         found[node_id].append((server_id, name))
@@ -60,5 +60,5 @@ def servers(conn: Connection, ids: Sequence[int]) -> Mapping[int, list[tuple[str
 
 
 def offered(conn: Connection) -> set[str]:
-    """The architectures, hypervisors and modes that nodes say they run."""
+    """Return the architectures, hypervisors and modes that nodes report."""
     return set(conn.execute(_OFFERED).scalars())

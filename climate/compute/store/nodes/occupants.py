@@ -1,4 +1,4 @@
-"""Whose servers are on which nodes, and what they were promised there beyond their sizes."""
+"""Owners of the servers on each node, and their demands beyond their sizes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,8 +9,7 @@ _OF = """
     WHERE node_id IS NOT NULL AND id <> ALL(CAST(:without AS uuid[])) {where}
     GROUP BY node_id, project_id, user_id
 """
-# There is an index for each of the two.
-# A flavor whose extra specs have none of the keys asks for nothing of the kind.
+# There is an index for each of the two. A flavor whose extra specs have none of the keys makes no such demands.
 _DEMANDS = text("""
     SELECT node_id, flavor -> 'extra_specs' AS extra_specs, CAST(flavor ->> 'vcpus' AS int) AS vcpus,
            CAST(flavor ->> 'ram_mb' AS int) AS ram_mb
@@ -30,7 +29,7 @@ def of(
 ) -> Mapping[int, Mapping[tuple[str, str], int]]:
     """Return node id -> (project id, user id) -> number of servers, without these servers.
 
-    `own`: only servers of this (project id, user id), of either.  `nodes`: only those on these nodes.
+    `own`: only servers of this project id or this user id. `nodes`: only those on these nodes.
     """
     where = f"{_OWN if own else ''} {_ON if nodes is not None else ''}"
     project_id, user_id = own or ("", "")
@@ -46,7 +45,7 @@ def demands(
 ) -> Sequence[RowMapping]:
     """Return node_id, extra_specs, vcpus and ram_mb of the servers whose flavor has one of these extra specs.
 
-    They are oldest first on each node, without these servers.  `nodes`: only those on these nodes.
+    They are oldest first on each node, without these servers. `nodes`: only those on these nodes.
     """
     asked = {"keys": list(keys), "without": list(without), "nodes": None if nodes is None else list(nodes)}
     return conn.execute(_DEMANDS, asked).mappings().all()

@@ -1,4 +1,4 @@
-"""What the scheduler's snapshot is made of: everything at once, or what was written since it was last read."""
+"""Rows of the scheduler's snapshot: all at once, or the changes since the last reading."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,15 +38,15 @@ NODE = {
     "profile": "json_build_array(n.hypervisor_type, n.hypervisor_version, n.cpu_info, n.supported, n.stats)::text",
     "metrics": "n.metrics",
 }
-"""Columns of a node's row, and where they come from."""
+"""Columns of a node's row, and their SQL."""
 
 _NODE = f"json_build_array({', '.join(NODE.values())})"
 _FROM_NODES = "compute_nodes n LEFT JOIN compute_aggregates p ON p.name = n.pool"
 _SERVICE = "json_build_array(v.host, v.enabled, v.forced_down, extract(epoch FROM v.beat_at))"
 
-# What every reading ends with.  A transaction that has written such rows itself must keep its reading for itself.
-# Thousands of servers may be busy: their nodes come as one text, which costs a tenth of what JSON would.
-# Numbers of transactions mean nothing to another server process, and nothing after a truncation and a reload.
+# The end of every reading. A transaction that has written such rows itself must not share its reading. The nodes of
+# busy servers come as one text, which costs a tenth of JSON. Transaction numbers have no meaning on another database
+# server, or after a truncation and a reload.
 _ALWAYS = """
     (SELECT string_agg(CAST(node_id AS text), ' ') FROM compute_servers
      WHERE task IS NOT NULL AND task = ANY(CAST(:io_tasks AS text[])) AND node_id IS NOT NULL) AS busy,
@@ -67,7 +67,7 @@ _EVERYTHING = text(f"""
            {_ALWAYS}
 """)
 
-# The upper bound is no bound: it tells the planner that few rows are meant, so that it takes the index.
+# The upper bound only makes the planner expect few rows, so that it uses the index.
 _UNSEEN = """changed BETWEEN pg_snapshot_xmin(CAST(:seen AS pg_snapshot)) AND '18446744073709551615'
              AND NOT pg_visible_in_snapshot(changed, CAST(:seen AS pg_snapshot))"""
 
@@ -81,22 +81,22 @@ _CHANGES = text(f"""
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Rows as one statement saw them."""
+    """Rows as one statement read them."""
 
     nodes: Mapping[str, Sequence[Any]]
     """Column by column, in the order of ids; see NODE."""
     services: Rows
     """(host, enabled, forced_down, beat as a Unix time)"""
     busy: str
-    """The ids of nodes, with spaces between: each once for every server that keeps its disk busy."""
+    """The ids of nodes, separated by spaces: one for every server that keeps its disk busy."""
     own: bool
-    """It shows what this transaction has written and not committed."""
+    """It includes uncommitted writes of this transaction."""
     seen: str
-    """The snapshot that the statement ran on, as pg_snapshot writes it."""
+    """The snapshot of the statement, as pg_snapshot writes it."""
     origin: str
-    """Where rows come from that can be compared with others: another text after the database was restored."""
+    """Identity of the database: another text after it was restored."""
     restructured: bool = False
-    """Nodes have gone, or aggregates or their members have changed: everything must be read."""
+    """Nodes were deleted, or aggregates or their members have changed: everything must be read."""
     labels: Rows = ()
     """(id, name, metadata) of the ordinary aggregates"""
     members: Rows = ()
@@ -104,20 +104,20 @@ class Reading:
 
 
 def everything(conn: Connection) -> Reading:
-    """All nodes, services, aggregates and who is in them."""
+    """Return all nodes, services, aggregates and their members."""
     return _reading(conn.execute(_EVERYTHING, {"io_tasks": sorted(IO_TASKS)}).mappings().one())
 
 
 def changes(conn: Connection, seen: str) -> Reading:
-    """The nodes and services that were written by transactions which the snapshot `seen` did not show."""
+    """Return the nodes and services written by transactions that the snapshot `seen` did not include."""
     return _reading(conn.execute(_CHANGES, {"io_tasks": sorted(IO_TASKS), "seen": seen}).mappings().one())
 
 
 def _without(seen: str, transaction: str | None) -> str:
-    """A snapshot that also leaves out the transaction which it was taken in.
+    """Return a snapshot that also leaves out the transaction which took it.
 
-    Postgres does not list a transaction among those that its own snapshot
-    leaves out.  What it writes later would be taken for seen.
+    Postgres does not list a transaction among those that its own snapshot leaves out, so its later writes would count
+    as read.
     """
     least, beyond, running = seen.split(":")
     if transaction is None or int(transaction) >= int(beyond):

@@ -56,20 +56,20 @@ def report(conn: Connection, host: str, service: str, found: Mapping[str, float]
 
 
 def listed(conn: Connection) -> list[ServiceReport]:
-    """The last reports of all services."""
+    """Return the last reports of all services."""
     columns = (table.c.host, table.c.service, table.c.reported_at, table.c.capabilities, table.c.enabled)
     return [ServiceReport(*row) for row in conn.execute(select(*columns).order_by(table.c.host, table.c.service))]
 
 
 def forget(conn: Connection, before: datetime) -> None:
-    """Drop reports that are older."""
+    """Delete older reports."""
     conn.execute(delete(table).where(table.c.reported_at < before))
 
 
 def report_nodes(conn: Connection, service_host: str, now: datetime, period: float) -> None:
     """Report each node of a compute service, with memory and disk in bytes.
 
-    A report that says the same as the last one is written once in `period` seconds.
+    An unchanged report is written once in `period` seconds.
     """
     conn.execute(_REPORT_NODES, {"host": service_host, "now": now, "period": period})
 

@@ -39,7 +39,7 @@ _TYPES = {
     "stats": "jsonb",
     "metrics": "jsonb",
 }
-"""What is reported of a node besides its name, and how its column is typed."""
+"""Reported columns of a node besides its name, and their types."""
 
 
 def _each(form: str) -> str:
@@ -61,7 +61,7 @@ _DIFFERS = text(f"""
 # One report of a service at a time: another one would leave differences before nodes that this one holds already.
 _KEEP = text(f"SELECT {Subject.NODE_REPORT.locked('host')} FROM compute_services WHERE host = :host FOR KEY SHARE")
 
-# As little as is written is locked.  All at once: a second statement might find a node that stands before those.
+# Only written rows are locked, in one statement: a second statement might find a node that sorts before those.
 _LOCK_REPORTED = text(f"""
     SELECT n.id FROM compute_nodes n LEFT JOIN {_REPORTED} ON r.name = n.name
     WHERE n.service_host = :host
@@ -69,7 +69,7 @@ _LOCK_REPORTED = text(f"""
     ORDER BY n.name, n.id FOR NO KEY UPDATE OF n
 """)
 
-# Only what is new or different is written: the scheduler looks at what was.
+# Only new or changed rows are written, because the scheduler reads written rows.
 _REPORT = text(f"""
     INSERT INTO compute_nodes (service_host, name, {_each("{}")})
     SELECT :host, r.name, {_each("r.{}")}
@@ -80,7 +80,7 @@ _REPORT = text(f"""
     ON CONFLICT (name, service_host) DO UPDATE SET present = true, {_each("{0} = excluded.{0}")}
 """)
 
-# A node that is still lent, or that servers are on, stays as absent: nothing new is put there.
+# A node that is lent, or has servers, stays as absent: no new server is placed there.
 _ABSENT = text("""
     UPDATE compute_nodes SET present = false
     WHERE service_host = :host AND present AND NOT name = ANY(CAST(:names AS text[]))
@@ -152,12 +152,12 @@ _MAINTAIN = text("UPDATE compute_nodes SET maintenance = CAST(:reason AS text) W
 
 
 def beat(conn: Connection, host: str, now: datetime) -> None:
-    """Say that the service is alive; its first beat makes its row, and the pool for leases."""
+    """Record the heartbeat of a service; the first one creates its row, and the pool for leases."""
     conn.execute(_BEAT, {"host": host, "now": now, "pool": FREEPOOL})
 
 
 def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: NodeDefaults) -> list[int]:
-    """Bring the service's node rows up to what its driver reports; the ids of those that have gone (cloud.md F.4)."""
+    """Reconcile the service's node rows with its driver's report; return the ids of the deleted ones."""
     given = {"host": host, "nodes": json.dumps([_row(spec, defaults) for spec in specs])}
     if not conn.scalar(_DIFFERS, given):
         return []
@@ -169,18 +169,18 @@ def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: Nod
 
 
 def present(conn: Connection, host: str) -> int | None:
-    """Return how many nodes of a service are there; None where rows of absent ones are left."""
+    """Return the number of nodes of a service; None if there are rows of absent ones."""
     found: int | None = conn.execute(_PRESENT, {"host": host}).scalar_one()
     return found
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
-    """Return how many compute services were heard of lately, of those that should be at work."""
+    """Return the number of enabled compute services with a recent heartbeat."""
     return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
 
 
 def listed(conn: Connection, now: datetime, down: float, host: str | None = None) -> list[Service]:
-    """All compute services, or that of one host name; who was not heard of for `down` seconds is down."""
+    """Return all compute services, or that of one host name; down means `down` seconds without a heartbeat."""
     rows = conn.execute(_LIST, {"now": now, "down": down, "host": host})
     return [Service(**row) for row in rows.mappings()]
 
@@ -188,37 +188,37 @@ def listed(conn: Connection, now: datetime, down: float, host: str | None = None
 def change(
     conn: Connection, service_id: int, *, enabled: bool | None, reason: str | None, forced_down: bool | None
 ) -> None:
-    """Enable or disable a service, with the reason; say that it is down, whatever is heard of it.  None: as it was."""
+    """Enable or disable a service with a reason; force it down. None: unchanged."""
     given = {"id": service_id, "enabled": enabled, "reason": reason, "forced_down": forced_down}
     conn.execute(_SET, given)
 
 
 def lock(conn: Connection, service_id: int) -> str | None:
-    """Lock a service's row, so that it is not heard of meanwhile; its host, None when there is none."""
+    """Lock a service's row, which delays its heartbeat; return its host, None if it does not exist."""
     host: str | None = conn.execute(_LOCK, {"id": service_id}).scalar()
     return host
 
 
 def held(conn: Connection, host: str) -> tuple[int, int]:
-    """(servers, nodes in pools) of a service, whose nodes are locked from here on."""
+    """Return (servers, nodes in pools) of a service, and lock its nodes."""
     conn.execute(_LOCK_NODES, {"host": host})
     row = conn.execute(_HELD, {"host": host}).one()
     return row.servers, row.pooled
 
 
 def delete(conn: Connection, host: str) -> None:
-    """Forget a service and its nodes."""
+    """Delete a service and its nodes."""
     conn.execute(_DROP_NODES, {"host": host})
     conn.execute(_DROP, {"host": host})
 
 
 def abandoned(conn: Connection, now: datetime, down: float) -> list[str]:
-    """Servers that are to be deleted, that nobody is at, and whose service was not heard of for `down` seconds."""
+    """Return unclaimed servers to be deleted whose service had no heartbeat for `down` seconds."""
     return list(conn.execute(_ABANDONED, {"now": now, "down": down}).scalars())
 
 
 def maintain(conn: Connection, ids: Sequence[int], reason: str | None) -> None:
-    """Put nodes into maintenance for a reason, or back to work."""
+    """Put nodes into maintenance for a reason; None: end maintenance."""
     node_locks.lock(conn, ids)
     conn.execute(_MAINTAIN, {"ids": list(ids), "reason": reason})
 

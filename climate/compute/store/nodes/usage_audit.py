@@ -1,4 +1,4 @@
-"""What is taken of nodes, compared with the servers that are on them, or that migrations hold room for."""
+"""Audit of node usage against the servers on the nodes, and the capacity held by migrations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _DRIFTED = text(f"""
     SELECT n.id FROM compute_nodes n JOIN t ON t.id = n.id WHERE {_DIFFER} ORDER BY n.name, n.id
 """)
 
-# A statement of its own after the lock: whoever puts servers on a node or takes them off it holds that lock too.
+# A statement of its own after the lock, which is also held when servers enter or leave a node.
 _MEND = text(f"""
     WITH t AS ({_SUMS} WHERE n.id = ANY(CAST(:ids AS int[])) GROUP BY n.id),
     was AS (SELECT id, used_vcpus, used_ram_mb, used_disk_mb, used_servers FROM compute_nodes
@@ -43,7 +43,7 @@ _MEND = text(f"""
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A node that was put right: vCPUs, MB of memory, MB of disk and servers, before and after."""
+    """A corrected node: vCPUs, MB of memory, MB of disk and servers, before and after."""
 
     node: str
     was: tuple[int, ...]
@@ -51,11 +51,11 @@ class Drift:
 
 
 def drifted(conn: Connection, host: str) -> list[int]:
-    """The nodes of a service that look wrong; some may be about to change only."""
+    """Return the nodes of a service with a suspected wrong usage; some may be changing just now."""
     return list(conn.execute(_DRIFTED, {"host": host}).scalars())
 
 
-def mend(conn: Connection, ids: Sequence[int]) -> list[Drift]:
-    """Lock nodes and write down what is really taken of them; those that were wrong."""
+def correct(conn: Connection, ids: Sequence[int]) -> list[Drift]:
+    """Lock nodes and write their real usage; return those that were wrong."""
     node_locks.lock(conn, ids)
     return [Drift(name, tuple(was), tuple(now)) for name, was, now in conn.execute(_MEND, {"ids": list(ids)})]

@@ -29,14 +29,14 @@ COLUMNS = tuple(
     )
 )
 
-# Statements are constants: a statement that is built anew for each call costs twice the processor time.
+# Statements are constants: building one for each call costs twice the processor time.
 _OF_ID = flavors.c.id == bindparam("flavor_id")
 
 _PROJECT, _KEY = cast(bindparam("project"), Text), cast(bindparam("key"), Text)
 
 _INSERT = insert_into(flavors).on_conflict_do_nothing().returning(flavors.c.id)
 
-# The id may be one that is there, the name may not: two conflicts, of which ON CONFLICT handles one.
+# The id may exist, the name must not: two conflicts, of which ON CONFLICT handles one.
 _WRITE = text("""
     INSERT INTO compute_flavors (id, name, vcpus, ram_mb, disk_gb, ephemeral_gb, swap_mb, is_public, projects,
                                  extra_specs, description)
@@ -77,7 +77,7 @@ _DROP_SPEC = (
 
 _DESCRIBE = update(flavors).where(_OF_ID).values(description=bindparam("words", type_=Text)).returning(flavors.c.id)
 
-# Two at a time keep each other's: the second looks at the row again when the first has committed.
+# Concurrent changes are both kept: the second reads the row again when the first has committed.
 _ADMIT = (
     update(flavors)
     .where(_OF_ID, ~flavors.c.is_public, ~(any_(flavors.c.projects) == _PROJECT))
@@ -94,60 +94,60 @@ _EXPEL = (
 
 
 def insert(conn: Connection, flavor: Flavor) -> bool:
-    """Write a flavor down; False when its id or name is taken."""
+    """Insert a flavor; False if its id or name is taken."""
     return conn.execute(_INSERT, _fields(flavor)).first() is not None
 
 
 def write(conn: Connection, flavor: Flavor) -> bool:
-    """Write a flavor down, in the place of one of its id; False when another one has its name."""
+    """Insert or replace a flavor by its id; False if another one has its name."""
     return conn.execute(_WRITE, _fields(flavor)).first() is not None
 
 
 def get(conn: Connection, flavor_id: str, *, lock: bool = False) -> Flavor | None:
-    """Return the flavor, with its row locked if that is asked for, or None."""
+    """Return the flavor, with its row locked if requested, or None."""
     row = conn.execute(_GET_LOCKED if lock else _GET, {"flavor_id": flavor_id}).mappings().one_or_none()
     return _flavor(dict(row)) if row else None
 
 
 def find(conn: Connection, named: str) -> Flavor | None:
-    """The flavor of that id, else the one of that name, or None."""
+    """Return the flavor of that id, else the one of that name, or None."""
     row = conn.execute(_FIND, {"named": named}).mappings().first()
     return _flavor(dict(row)) if row else None
 
 
 def listed(conn: Connection) -> list[Flavor]:
-    """All flavors."""
+    """Return all flavors."""
     return [_flavor(dict(row)) for row in conn.execute(_LIST).mappings()]
 
 
 def delete(conn: Connection, flavor_id: str) -> bool:
-    """Drop a flavor; servers keep the size they have.  False when there is none."""
+    """Delete a flavor; servers keep their size. False if it does not exist."""
     return conn.execute(_DELETE, {"flavor_id": flavor_id}).first() is not None
 
 
 def add_extra_specs(conn: Connection, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str] | None:
-    """Add to the extra specs of a flavor, or change them; all of them then, None when there is no such flavor."""
+    """Add or update extra specs of a flavor; return all, None if there is no such flavor."""
     found = conn.execute(_ADD_SPECS, {"flavor_id": flavor_id, "specs": dict(specs)}).scalar()
     return None if found is None else dict(found)
 
 
 def drop_extra_spec(conn: Connection, flavor_id: str, key: str) -> bool:
-    """Take one extra spec away; False when there is none of that key."""
+    """Delete one extra spec; False if there is none of that key."""
     return conn.execute(_DROP_SPEC, {"flavor_id": flavor_id, "key": key}).first() is not None
 
 
 def describe(conn: Connection, flavor_id: str, description: str | None) -> bool:
-    """Give a flavor another description; False when there is no such flavor."""
+    """Update the description of a flavor; False if it does not exist."""
     return conn.execute(_DESCRIBE, {"flavor_id": flavor_id, "words": description}).first() is not None
 
 
-def admit(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
-    """Let a project use a flavor that is not public; all that may then, None when it might already."""
+def add_project(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
+    """Let a project use a flavor that is not public; return all that may, None if it already might."""
     return conn.execute(_ADMIT, {"flavor_id": flavor_id, "project": project_id}).scalar()
 
 
-def expel(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
-    """Take a flavor away from a project; all that may use it then, None when the project might not."""
+def remove_project(conn: Connection, flavor_id: str, project_id: str) -> list[str] | None:
+    """Remove a project's access to a flavor; return all that still have it, None if the project had none."""
     return conn.execute(_EXPEL, {"flavor_id": flavor_id, "project": project_id}).scalar()
 
 

@@ -1,4 +1,4 @@
-"""Images: a registry of names, and of snapshots."""
+"""Images: registered ones and snapshots."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from climate.compute.models.image import Content, Image
 _COLUMNS = """id::text, name, project_id, status, visibility, disk_format, container_format, size, sha512, properties,
               server_id::text, created_at, updated_at, min_disk_gb, min_ram_mb, protected, hidden, tags"""
 
-# The id is written down for good first: whatever an id once stood for, no other content ever comes under it.
+# The id is recorded for good first, so that an id never gets another content.
 _INSERT = text(f"""
     WITH fresh AS (
         INSERT INTO compute_image_ids (id) VALUES (CAST(:id AS uuid)) ON CONFLICT DO NOTHING RETURNING id)
@@ -38,7 +38,7 @@ _NAMED = text(f"""
 
 _KNOWN = text("SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))")
 
-# A RESERVED server that has to be made on another node is made from the content once more.
+# A RESERVED server that moves to another node is created from the content again.
 _NEEDED = text("""
     SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))
     UNION
@@ -61,7 +61,7 @@ SORTS = {
     "container_format": "coalesce(container_format, '')",
     "id": "id",
 }
-"""What images may be ordered by, and how."""
+"""Sort keys of images, and their SQL."""
 
 
 def _one_of(column: str, key: str) -> str:
@@ -113,7 +113,7 @@ _MOVE = text("""
     RETURNING id
 """)
 
-# A snapshot that is under way has its server to see it through.
+# A snapshot in progress is completed by the task of its server.
 _SAVING = text("""
     SELECT id::text FROM compute_images i
     WHERE status = 'saving' AND updated_at < :before
@@ -133,7 +133,7 @@ _EDIT = text("""
     WHERE id = CAST(:id AS uuid)
 """)
 
-# One that is being shelved has it as `task_image` until its guest is gone.
+# A server that is being shelved has it as `task_image` until its guest is deleted.
 _SHELVED_IN = text("""
     SELECT id::text FROM compute_servers
     WHERE shelved_image = CAST(:id AS uuid) OR (task_image = CAST(:id AS uuid) AND task = 'shelving')
@@ -145,10 +145,13 @@ _DELETE = text("DELETE FROM compute_images WHERE id = CAST(:id AS uuid) RETURNIN
 
 @dataclass(frozen=True, slots=True)
 class ImageQuery:
-    """Which images are wanted, in which order.  None: any.  Sizes in bytes."""
+    """A query for images, with an order. None: any. Sizes in bytes."""
 
     project_id: str | None
-    """Who asks: his own are seen, and those that are `open` to everybody; None: all are."""
+    """The requesting project, which sees its own images and those that are `open` to everybody;
+
+    None: all are visible.
+    """
     open: Sequence[str] = ("public",)
     hidden: bool = False
     ids: Sequence[str] | None = None
@@ -170,64 +173,64 @@ class ImageQuery:
 
 
 class Used(NamedTuple):
-    """What a project has of images."""
+    """Usage of images by a project."""
 
     images: int
     size: int
-    """Bytes of those that are filled."""
+    """Bytes of those with content."""
     saving: int
-    """How many are being filled."""
+    """Number of uploads and snapshots in progress."""
 
 
 def used(conn: Connection, project_id: str) -> Used:
-    """What a project has of images; those that were given up are not counted."""
+    """Return the usage of images by a project, without failed ones."""
     return Used(*conn.execute(_USED, {"project_id": project_id}).one())
 
 
 def insert(conn: Connection, image: Image) -> Image | None:
-    """Write an image down; None when this snapshot exists already, or there was ever an image of this id."""
+    """Insert an image; None if this snapshot exists already, or the id was ever used."""
     return _image(conn.execute(_INSERT, _row(image)).mappings().one_or_none())
 
 
 def get(conn: Connection, image_id: str, *, lock: bool = False) -> Image | None:
-    """The image, or None; a text that is no UUID is nobody's id."""
+    """Return the image, or None, also for a text that is no UUID."""
     if not _is_uuid(image_id):
         return None
     return _image(conn.execute(_GET_LOCKED if lock else _GET, {"id": image_id}).mappings().one_or_none())
 
 
 def named(conn: Connection, name: str) -> list[Image]:
-    """Active images of a name, of whatever project; hidden ones are left out."""
+    """Return active images of a name, of all projects, without hidden ones."""
     rows = conn.execute(_NAMED, {"name": name}).mappings()
     return [image for row in rows if (image := _image(row)) is not None]
 
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:
-    """Those of these texts that are ids of images."""
+    """Return those of these texts that are ids of images."""
     return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
 
 
 def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
-    """Those of these texts that are ids of images, of deleted ones of RESERVED servers, or files of migrations.
+    """Return the needed ones of these texts: ids of images, of deleted ones of RESERVED servers, or migration files.
 
-    The disk of a server that is migrated is in such a file.
+    The disk of a migrating server is in such a file.
     """
     return set(conn.execute(_NEEDED, {"ids": list(ids)}).scalars())
 
 
 def pin(conn: Connection, image_id: str) -> bool:
-    """Keep an image from being deleted until the transaction ends; False when there is none."""
+    """Prevent the deletion of an image until the transaction ends; False if it does not exist."""
     return conn.execute(_PIN, {"id": image_id}).first() is not None
 
 
 def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:
-    """The image of that name made from that server on that occasion, or None."""
+    """Return the image of that name made from that server on that occasion, or None."""
     given = {"server_id": server_id, "name": name, "occasion": occasion}
     return _image(conn.execute(_SNAPSHOT_OF, given).mappings().one_or_none())
 
 
 def listed(conn: Connection, query: ImageQuery) -> list[Image]:
-    """The images that are wanted."""
+    """Return the images that match a query."""
     given = asdict(query) | {"properties": json.dumps(dict(query.properties)), "tags": list(query.tags)}
     given["open"] = list(query.open)
     rows = conn.execute(_LISTS[given.pop("sort"), given.pop("direction")], given).mappings()
@@ -235,18 +238,20 @@ def listed(conn: Connection, query: ImageQuery) -> list[Image]:
 
 
 def move(conn: Connection, image_id: str, before: str, after: str, now: datetime) -> bool:
-    """Change the status of an image from one to another; False when it has a different one, or is gone."""
+    """Change the status of an image from one to another; False if it has a different one, or is deleted."""
     given = {"id": image_id, "before": before, "after": after, "now": now}
     return conn.execute(_MOVE, given).first() is not None
 
 
 def saving(conn: Connection, before: datetime) -> set[str]:
-    """The ids of images whose upload began before that moment, and has neither ended nor broken off."""
+    """Return the ids of images whose upload began before that moment, and has not ended."""
     return set(conn.execute(_SAVING, {"before": before}).scalars())
 
 
 def settle(conn: Connection, image_id: str, status: str, now: datetime, content: Content | None = None) -> bool:
-    """Record what became of the content (None: there is none), once; False when that is settled, or the image gone.
+    """Record the final status and content (None: there is none) once;
+
+    False if it is final already, or the image is deleted.
 
     The row stays locked until the transaction ends.
     """
@@ -255,17 +260,17 @@ def settle(conn: Connection, image_id: str, status: str, now: datetime, content:
 
 
 def edit(conn: Connection, image: Image, now: datetime) -> None:
-    """Write down what may be changed of an image."""
+    """Update the mutable columns of an image."""
     conn.execute(_EDIT, _row(image) | {"now": now})
 
 
 def delete(conn: Connection, image_id: str) -> bool:
-    """Drop an image; False when there is none."""
+    """Delete an image; False if it does not exist."""
     return conn.execute(_DELETE, {"id": image_id}).first() is not None
 
 
 def shelved_in(conn: Connection, image_id: str) -> str | None:
-    """The server that is shelved in this image, or about to be; None: there is none."""
+    """Return the server that is shelved in this image, or being shelved; None: there is none."""
     found: str | None = conn.execute(_SHELVED_IN, {"id": image_id}).scalar_one_or_none()
     return found
 

@@ -24,14 +24,14 @@ _ADD = insert(keypairs).on_conflict_do_nothing().returning(*COLUMNS)
 
 _DROP = delete(keypairs).where(_OF_USER, _OF_NAME).returning(keypairs.c.name)
 
-# Whoever adds a key to those of a user waits here for whoever does already, so that they are counted one by one.
+# Additions to the keys of a user are serialized here, so that the quota is exact.
 _ALONE = text(Subject.KEYPAIRS.lock("user_id"))
 
 Row = Mapping[str, Any]
 
 
 def listed(conn: Connection, user_id: str, name: str | None = None) -> list[Row]:
-    """The keypairs of a user by name, or the one of that name."""
+    """Return the keypairs of a user by name, or the one of that name."""
     if name is None:
         rows = conn.execute(_LIST, {"user_id": user_id})
     else:
@@ -40,19 +40,19 @@ def listed(conn: Connection, user_id: str, name: str | None = None) -> list[Row]
 
 
 def count(conn: Connection, user_id: str) -> int:
-    """How many keypairs a user has; it stays so for others until the end of the transaction."""
+    """Return the number of keypairs of a user; additions by others wait until the end of the transaction."""
     conn.execute(_ALONE, {"user_id": user_id})
     found: int = conn.execute(_COUNT, {"user_id": user_id}).scalar_one()
     return found
 
 
 def add(conn: Connection, user_id: str, name: str, public_key: str, fingerprint: str) -> Row | None:
-    """Write a keypair down; None when the name is taken."""
+    """Insert a keypair; None if the name is taken."""
     given = {"user_id": user_id, "name": name, "public_key": public_key, "fingerprint": fingerprint}
     row = conn.execute(_ADD, given).mappings().one_or_none()
     return dict(row) if row else None
 
 
 def drop(conn: Connection, user_id: str, name: str) -> bool:
-    """Drop a keypair; False when there is none."""
+    """Delete a keypair; False if it does not exist."""
     return conn.execute(_DROP, {"user_id": user_id, "name": name}).first() is not None

@@ -1,4 +1,4 @@
-"""What a project may have."""
+"""Quota limits of projects."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ DEFAULT_LIMITS: Mapping[str, int] = {
     "fixed_ips": -1,
     "floating_ips": 10,
 }
-"""The limits of a project that has no others."""
+"""The default limits of projects."""
 
 _OF_PROJECT = quotas.c.project_id == bindparam("project")
 
@@ -27,31 +27,31 @@ _LIMITS = select(*(quotas.c[name] for name in DEFAULT_LIMITS)).where(_OF_PROJECT
 
 _LOCKED = _LIMITS.with_for_update(key_share=True)
 
-# Sets the columns that it is given.
+# Sets the given columns.
 _SET = update(quotas).where(_OF_PROJECT)
 
-# The row stays: whoever is about to lock it finds it.
+# The row stays, so that a transaction that waits for its lock finds it.
 _FORGET = update(quotas).where(_OF_PROJECT).values(dict.fromkeys(DEFAULT_LIMITS, literal_column("DEFAULT")))
 
 
 def lock_limits(conn: Connection, project_id: str) -> Mapping[str, int]:
-    """The limits of a project, locked: one request of a project at a time counts against them."""
+    """Return the limits of a project, locked: its requests are counted one at a time."""
     conn.execute(_ENSURE, {"project_id": project_id})
     return dict(conn.execute(_LOCKED, {"project": project_id}).mappings().one())
 
 
 def limits(conn: Connection, project_id: str) -> Mapping[str, int]:
-    """The limits of a project."""
+    """Return the limits of a project."""
     row = conn.execute(_LIMITS, {"project": project_id}).mappings().one_or_none()
     return dict(row) if row else DEFAULT_LIMITS
 
 
 def set_limits(conn: Connection, project_id: str, changes: Mapping[str, int]) -> None:
-    """Change limits of a project, which are locked."""
+    """Update limits of a project, which are locked."""
     if changes:
         conn.execute(_SET, {"project": project_id, **changes})
 
 
 def forget_limits(conn: Connection, project_id: str) -> None:
-    """Give a project the limits of those that have no others."""
+    """Reset a project to the default limits."""
     conn.execute(_FORGET, {"project": project_id})

@@ -1,4 +1,4 @@
-"""Volumes as rows: made for reservations, listed, given to servers."""
+"""Rows of volumes: created for reservations, listed, attached to servers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ ATTACH, DETACH = "attach", "detach"
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume of a project.  `size_gb` is in GB of 2^30 bytes."""
+    """A volume of a project. `size_gb` is in GB of 2^30 bytes."""
 
     id: str
     pool: str
-    """The reservation that it was made for."""
+    """The reservation that it was created for."""
     number: int
     project_id: str
     name: str
@@ -26,25 +26,25 @@ class Volume:
     size_gb: int
     status: str
     kept: bool
-    """Whether its reservation is over."""
+    """Its reservation is over."""
     server_id: str | None
     device: int | None
-    """Its place among the disks that were added to its server, from 1."""
+    """Index among the attached disks of its server, from 1."""
     wish: str | None
-    """What its server is being told of it: ATTACH, DETACH; None: nothing."""
+    """The pending change of its server: ATTACH, DETACH; None: nothing."""
     created_at: datetime
     updated_at: datetime
 
     @property
     def state(self) -> str:
-        """Its status as clients of Block Storage know it."""
+        """Return the status in the terms of Block Storage."""
         if self.server_id is None or self.status != AVAILABLE:
             return self.status
         return {ATTACH: "attaching", DETACH: "detaching"}.get(self.wish or "", "in-use")
 
     @property
     def path(self) -> str:
-        """The name of the disk in a virtual machine, whose own disk is /dev/vda: at most 25 are added."""
+        """Return the device name in a virtual machine, whose own disk is /dev/vda; at most 25 are attached."""
         return f"/dev/vd{chr(ord('a') + (self.device or 0))}"
 
 
@@ -92,7 +92,7 @@ _TAKE = text("""
     UPDATE compute_volumes SET wish = 'detach', updated_at = clock_timestamp() WHERE id = CAST(:id AS uuid)
 """)
 
-# What was told to be there is there, and what was told to be gone is free; where that failed, the other way round.
+# On success, attaching volumes are attached and detaching ones are free; on failure, the other way round.
 _SETTLE = text("""
     UPDATE compute_volumes
     SET server_id = CASE WHEN wish = :gone THEN NULL ELSE server_id END,
@@ -106,12 +106,12 @@ _DELETE = text("DELETE FROM compute_volumes WHERE id = CAST(:id AS uuid)")
 
 
 def offer(conn: Connection, row: dict[str, Any]) -> Volume:
-    """Write a volume of a reservation down that is to be made, or to be larger; return it as it is then."""
+    """Insert or enlarge the row of a reservation's volume; return the row."""
     return Volume(*conn.execute(_OFFER, row).one())
 
 
 def made(conn: Connection, volume_id: str) -> None:
-    """Note that a volume is there."""
+    """Record that a volume was created."""
     conn.execute(_MADE, {"id": volume_id})
 
 
@@ -122,12 +122,12 @@ def get(conn: Connection, volume_id: str, *, lock: bool = False) -> Volume | Non
 
 
 def listed(conn: Connection, project_id: str | None) -> list[Volume]:
-    """Return the volumes of a project, None: of all; first those that were first."""
+    """Return the volumes of a project, None: of all; oldest first."""
     return [Volume(*row) for row in conn.execute(_LISTED, {"project_id": project_id})]
 
 
 def of_pools(conn: Connection, pools: Sequence[str], *, lock: bool = False) -> list[Volume]:
-    """Return the volumes that were made for these reservations."""
+    """Return the volumes that were created for these reservations."""
     statement = text(_OF_POOLS + (" FOR UPDATE" if lock else ""))
     return [Volume(*row) for row in conn.execute(statement, {"pools": list(pools)})]
 
@@ -138,7 +138,7 @@ def of_server(conn: Connection, server_id: str) -> list[Volume]:
 
 
 def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, list[str]]:
-    """Return the ids of the volumes of these servers, by the servers' ids; those that have any."""
+    """Return the ids of the volumes of these servers, by the servers' ids; only servers with volumes."""
     found: dict[str, list[str]] = {}
     for server_id, volume_id in conn.execute(_IDS, {"ids": list(server_ids)}):
         found.setdefault(server_id, []).append(volume_id)
@@ -146,30 +146,30 @@ def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, lis
 
 
 def keep(conn: Connection, pool: str) -> None:
-    """Leave the volumes of a reservation to their project."""
+    """Keep the volumes of a reservation for their project."""
     conn.execute(_KEEP, {"pool": pool})
 
 
 def give(conn: Connection, volume_id: str, server_id: str, device: int) -> None:
-    """Give a volume to a server as one of its devices; it is being attached from then on."""
+    """Record that a volume is being attached to a server as one of its devices."""
     conn.execute(_GIVE, {"id": volume_id, "server_id": server_id, "device": device})
 
 
 def take(conn: Connection, volume_id: str) -> None:
-    """Note that a volume is being taken from its server."""
+    """Record that a volume is being detached from its server."""
     conn.execute(_TAKE, {"id": volume_id})
 
 
 def settle(conn: Connection, server_id: str, *, done: bool) -> None:
-    """Record that a server has been told of its volumes; `done` False: that this has failed."""
+    """Record the end of a server's volume changes; `done` False: they have failed."""
     conn.execute(_SETTLE, {"server_id": server_id, "gone": DETACH if done else ATTACH})
 
 
 def deleting(conn: Connection, volume_id: str) -> None:
-    """Note that a volume is being deleted."""
+    """Record that a volume is being deleted."""
     conn.execute(_DELETING, {"id": volume_id})
 
 
 def delete(conn: Connection, volume_id: str) -> None:
-    """Forget a volume."""
+    """Delete the row of a volume."""
     conn.execute(_DELETE, {"id": volume_id})

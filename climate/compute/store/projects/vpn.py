@@ -1,4 +1,4 @@
-"""VPNs of projects as rows: authorities, certificates of users, and the servers that are cloudpipes."""
+"""Rows of VPNs: authorities, certificates of users, and the servers that are cloudpipes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ _REVOKE = (
 
 _REVOKED = select(_serial, _revoked_at).where(_SIGNED, _revoked_at.is_not(None), _IS_VALID).order_by(_serial)
 
-# Whoever has the VPN's address of a network is its cloudpipe: nobody else gets that one.
+# The server with the VPN's address of a network is its cloudpipe; nobody else gets that address.
 _CLOUDPIPES = text("""
     SELECT n.id::text AS network_id, n.project_id, host(n.vpn_private_address) AS internal_ip,
            host(n.vpn_public_address) AS public_ip, n.vpn_public_port AS public_port,
@@ -97,7 +97,7 @@ _TAKEN = text("""
                    AND vpn_public_port = :port AND id <> CAST(:network_id AS uuid))
 """)
 
-# Whoever signs for a project waits here for whoever does already, so that certificates are counted one by one.
+# Signing for a project is serialized here, so that the number of certificates is exact.
 _ALONE = text(Subject.CERTIFICATES.lock("project_id"))
 
 Row = Mapping[str, Any]
@@ -115,7 +115,7 @@ class Authority:
 
 
 def keep_authority(conn: Connection, made: Authority) -> Authority:
-    """Write the authority of a project down, unless it has one; the one that it has then."""
+    """Insert the authority of a project unless it has one; return the stored one."""
     given = {name: getattr(made, name) for name in Authority.__slots__}
     conn.execute(_KEEP_AUTHORITY, given)
     found = authority(conn, made.project_id)
@@ -124,67 +124,67 @@ def keep_authority(conn: Connection, made: Authority) -> Authority:
 
 
 def authority(conn: Connection, project_id: str) -> Authority | None:
-    """The authority of a project; None: it has none."""
+    """Return the authority of a project; None: it has none."""
     row = conn.execute(_AUTHORITY, {"project": project_id}).mappings().one_or_none()
     return Authority(**row) if row else None
 
 
 def forget(conn: Connection, project_id: str) -> None:
-    """Drop the authority of a project, and all that it has signed."""
+    """Delete the authority of a project, and all its certificates."""
     conn.execute(_FORGET, {"project": project_id})
 
 
 def alone(conn: Connection, project_id: str) -> None:
-    """Let nobody else sign for a project until the end of the transaction."""
+    """Serialize the signing for a project until the end of the transaction."""
     conn.execute(_ALONE, {"project_id": project_id})
 
 
 def count(conn: Connection, project_id: str, now: datetime) -> int:
-    """How many certificates of a project have not expired, revoked ones among them."""
+    """Return the number of unexpired certificates of a project, revoked ones included."""
     return int(conn.execute(_COUNT, {"project": project_id, "now": now}).scalar_one())
 
 
 def add(conn: Connection, certificate: Mapping[str, Any], now: datetime) -> None:
-    """Write a certificate down: serial, project_id, user_id, name, expires_at."""
+    """Insert a certificate: serial, project_id, user_id, name, expires_at."""
     conn.execute(_ADD, {**certificate, "created_at": now})
 
 
 def certificates(conn: Connection, project_id: str, user_id: str | None = None) -> list[Row]:
-    """The certificates of a project, or of one user in it, oldest first."""
+    """Return the certificates of a project, or of one user in it, oldest first."""
     return [dict(row) for row in conn.execute(_LIST, {"project": project_id, "user": user_id}).mappings()]
 
 
 def revoke(conn: Connection, project_id: str, serial: str, user_id: str | None, now: datetime) -> bool:
-    """Revoke a certificate of a project, or of one user in it; False when there is none."""
+    """Revoke a certificate of a project, or of one user in it; False if it does not exist."""
     given = {"project": project_id, "number": serial, "user": user_id, "now": now}
     return conn.execute(_REVOKE, given).first() is not None
 
 
 def revoked(conn: Connection, project_id: str, now: datetime) -> list[tuple[str, datetime]]:
-    """Serial numbers of certificates that are revoked and have not expired, and when they were."""
+    """Return serial numbers of revoked, unexpired certificates, and the times of their revocation."""
     rows = conn.execute(_REVOKED, {"project": project_id, "now": now})
     return [(row.serial, row.revoked_at) for row in rows]
 
 
 def cloudpipes(conn: Connection, project_id: str | None = None) -> list[Row]:
-    """The servers that are cloudpipes, of all projects or of one."""
+    """Return the servers that are cloudpipes, of all projects or of one."""
     return [dict(row) for row in conn.execute(_CLOUDPIPES, {"project_id": project_id}).mappings()]
 
 
 def place(conn: Connection, server_id: str) -> Row | None:
-    """The network of which a server is the cloudpipe, with its address and MAC there; None: it is none."""
+    """Return the network of which a server is the cloudpipe, with its address and MAC there; None: it is none."""
     row = conn.execute(_PLACE, {"server_id": server_id}).mappings().one_or_none()
     return dict(row) if row else None
 
 
 def clients(conn: Connection, network_id: str) -> tuple[str, str] | None:
-    """The first and the last address of a network that are kept for clients; None: there are none."""
+    """Return the first and the last address of a network that are kept for clients; None: there are none."""
     row = conn.execute(_CLIENTS, {"network_id": network_id}).one()
     return None if row.first is None else (row.first, row.last)
 
 
 def publish(conn: Connection, network_id: str, address: str, port: int) -> bool:
-    """Say where the cloudpipe of a network is reached; False when another network's is reached there."""
+    """Set the public address of a network's cloudpipe; False if another network has it."""
     given = {"network_id": network_id, "address": address, "port": port}
     if conn.execute(_TAKEN, given).scalar_one():
         return False

@@ -1,4 +1,4 @@
-"""Room that is granted to projects: slots for servers of one flavor on nodes of the reservation pool."""
+"""Shared capacity: slots for servers of one flavor on nodes of the reservation pool, granted to a project."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from sqlalchemy import Connection, text
 
 from climate.compute.store.nodes.nodes import Held
 
-# The nodes that have slots, or are to have some: whoever claims a slot holds the lock of its node.
+# The nodes with present or future slots: a claim of a slot holds the lock of its node.
 _LOCK = text("""
     SELECT id, name, pool, fence, outside FROM compute_nodes
     WHERE name = ANY(CAST(:names AS text[])) OR id IN (SELECT node_id FROM compute_grant_slots WHERE pool = :pool)
     ORDER BY name, id FOR NO KEY UPDATE
 """)
 
-# No row comes back when a later claim has been at it.
+# No row is returned if the token is outdated.
 _WRITE = text("""
     INSERT INTO compute_grants AS g (pool, project_id, group_id, fence)
     VALUES (:pool, :project_id, CAST(:group_id AS uuid), :token)
@@ -38,7 +38,7 @@ _CLOSE = text("""
     WHERE pool = :pool AND fence <= :token RETURNING pool
 """)
 
-# The row stays for good: a worker may be late by any time, and is told so by its token.
+# The row is kept for good, so that a late worker is refused by its token.
 _REVOKE = text("""
     WITH gone AS (DELETE FROM compute_grant_slots WHERE pool = :pool)
     INSERT INTO compute_grants AS g (pool, project_id, fence, closed, revoked) VALUES (:pool, '', :token, true, true)
@@ -67,7 +67,7 @@ _USE = text("""
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Room that is granted, or was."""
+    """A grant of capacity, current or former."""
 
     pool: str
     project_id: str
@@ -79,12 +79,12 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a grant has room for, and how much of that is used."""
+    """The slots of a grant, and their usage."""
 
     project_id: str
     closed: bool
     slots: Mapping[int, tuple[int, int]]
-    """Node -> (how many servers it has room for, how many there are)"""
+    """Node -> (number of slots, number of servers)"""
 
 
 def lock(conn: Connection, pool: str, names: Sequence[str] = ()) -> list[Held]:
@@ -93,45 +93,45 @@ def lock(conn: Connection, pool: str, names: Sequence[str] = ()) -> list[Held]:
 
 
 def write(conn: Connection, pool: str, project_id: str, group_id: str | None, token: int) -> bool:
-    """Make a grant, or open it again; False when a later claim has been at it."""
+    """Create a grant, or open it again; False if the token is outdated."""
     given = {"pool": pool, "project_id": project_id, "group_id": group_id, "token": token}
     return conn.execute(_WRITE, given).first() is not None
 
 
 def put(conn: Connection, pool: str, slots: Mapping[int, int]) -> None:
-    """These are the slots of a grant, by node; the nodes must be locked, and those that lose theirs."""
+    """Replace the slots of a grant, by node; all nodes that gain or lose slots must be locked."""
     conn.execute(_SLOTS, {"pool": pool, "ids": list(slots), "slots": list(slots.values())})
 
 
 def close(conn: Connection, pool: str, token: int) -> bool:
-    """Close a grant whose nodes are locked; False when there is none, or a later claim has been at it."""
+    """Close a grant whose nodes are locked; False if it does not exist, or the token is outdated."""
     return conn.execute(_CLOSE, {"pool": pool, "token": token}).first() is not None
 
 
 def revoke(conn: Connection, pool: str, token: int) -> bool:
-    """Drop a grant and remember its token, also of one that never was; False when a later claim has been at it."""
+    """Delete a grant and record its token, even if it never existed; False if the token is outdated."""
     return conn.execute(_REVOKE, {"pool": pool, "token": token}).first() is not None
 
 
 def servers(conn: Connection, pool: str) -> int:
-    """How many servers use a grant, on a node or not."""
+    """Return the number of servers that use a grant, on a node or not."""
     count: int = conn.execute(_SERVERS, {"pool": pool}).scalar_one()
     return count
 
 
 def get(conn: Connection, pools: Sequence[str]) -> list[Grant]:
-    """Those of these pools that are granted, or were."""
+    """Return the current and former grants of these pools."""
     return [Grant(**row) for row in conn.execute(_GET, {"pools": list(pools)}).mappings()]
 
 
 def with_group(conn: Connection, group_id: str) -> str | None:
-    """The grant that a server group was made for, or None."""
+    """Return the grant that a server group was created for, or None."""
     found: str | None = conn.execute(_WITH_GROUP, {"group_id": group_id}).scalar()
     return found
 
 
 def use(conn: Connection, pool: str) -> Use | None:
-    """What is used of a grant; None where there never was one."""
+    """Return the usage of a grant; None if there never was one."""
     found = conn.execute(_USE, {"pool": pool}).all()
     if not found:
         return None

@@ -9,11 +9,11 @@ from climate.compute.errors import Busy
 from climate.compute.models.node import OWNER, PROMISED, WANTED
 
 FENCE = 1
-"""Below every token: the first claim on the pool is above it.  Above zero the pool is ours, and no API changes it."""
+"""Lower than every token, so that the first claim on the pool succeeds. Above zero, so that no API changes the pool."""
 
 MOST_TRIES = 3
 
-# In one statement: whoever lends the pool meanwhile has its row locked, and then it is not promised any more.
+# One statement: a concurrent lend has the pool's row locked, and afterwards it is no longer promised.
 _PROMISE = text(f"""
     WITH made AS (
         INSERT INTO compute_aggregates AS a (name, metadata, fence) VALUES (:pool, CAST(:metadata AS jsonb), {FENCE})
@@ -28,7 +28,7 @@ INSERT = f"""
     SELECT key, value, {FENCE} FROM jsonb_each(CAST(:promised_pools AS jsonb))
     ON CONFLICT (name) DO NOTHING RETURNING name, id
 """
-"""Makes pools, for another's statement to have as a part."""
+"""Statement that creates pools, for use in other statements."""
 
 _FORGET = text(f"""
     DELETE FROM compute_aggregates a WHERE name = :pool AND metadata ? '{PROMISED}'
@@ -41,13 +41,13 @@ _LISTED = text(f"""
 
 
 def promise(conn: Connection, pool: str, wanted: Mapping[str, str]) -> int:
-    """Write a promised pool down, or what is wanted of it anew; the id of its aggregate."""
+    """Insert a promised pool, or update its requirements; return the id of its aggregate."""
     metadata = _metadata(wanted)
     for _ in range(MOST_TRIES):
         found: int | None = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar()
         if found is not None:
             return found
-        # Another connection wrote the same just now: only a further statement sees its row.
+        # Another connection has inserted the row just now; only a further statement sees it.
     raise Busy(f"Aggregate {pool} is being changed; try again shortly")
 
 
@@ -57,20 +57,20 @@ def inserted(wanted: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 def forget(conn: Connection, pool: str) -> None:
-    """Drop a pool that is only promised."""
+    """Delete a pool that is only promised."""
     conn.execute(_FORGET, {"pool": pool})
 
 
 def listed(conn: Connection) -> dict[str, tuple[int, Mapping[str, str] | None]]:
-    """All pools of reservations by name: the id, and what is wanted of one that is only promised."""
-    return {row.name: (row.id, _wanted(row.metadata)) for row in conn.execute(_LISTED)}
+    """Return all pools of reservations by name: the id, and the requirements of a promised one."""
+    return {row.name: (row.id, _requirements(row.metadata)) for row in conn.execute(_LISTED)}
 
 
 def _metadata(wanted: Mapping[str, str]) -> dict[str, str]:
     return {PROMISED: "true", **{f"{WANTED}{key}": value for key, value in wanted.items()}}
 
 
-def _wanted(metadata: Mapping[str, str]) -> Mapping[str, str] | None:
+def _requirements(metadata: Mapping[str, str]) -> Mapping[str, str] | None:
     if PROMISED not in metadata:
         return None
     return {key.removeprefix(WANTED): value for key, value in metadata.items() if key.startswith(WANTED)}

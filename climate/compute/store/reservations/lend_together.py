@@ -10,7 +10,7 @@ from climate.compute.models.node import CLOSED, OWNER, PROMISED
 
 
 class Found(NamedTuple):
-    """A node, as it is once it is locked; `is_locked` is false for one that somebody else holds."""
+    """A node as it is once it is locked; `is_locked` is false if another transaction holds it."""
 
     id: int
     name: str
@@ -21,16 +21,16 @@ class Found(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """What of several pools and their nodes is locked."""
+    """Locks that were taken on several pools and their nodes."""
 
     nodes: list[Found]
-    """All nodes that are meant, by name and id."""
+    """All these nodes, by name and id."""
     busy: frozenset[str]
-    """Pools whose rows somebody else holds."""
+    """Pools whose rows another transaction holds."""
 
 
 class Lent(NamedTuple):
-    """A pool to be made: whose it is, the token of who asks, and the ids of its nodes."""
+    """A pool to be created: its project, the token of the caller, and the ids of its nodes."""
 
     pool: str
     project_id: str
@@ -57,7 +57,7 @@ _LOCK = text("""
     WHERE name = ANY(CAST(:pools AS text[])) AND NOT EXISTS (SELECT FROM owned o WHERE o.name = a.name)
 """)
 
-# A server that may come back is one too: its migration is not confirmed yet.
+# A server that may return counts too: its migration is not confirmed yet.
 _OCCUPIED = text("""
     SELECT s.node_id FROM compute_servers s WHERE s.node_id = ANY(CAST(:ids AS int[]))
     UNION
@@ -65,7 +65,7 @@ _OCCUPIED = text("""
     WHERE m.held_node_id = ANY(CAST(:ids AS int[]))
 """)
 
-# As `pools.lend`; the pools in the order of their names, so that no two of these wait for each other.
+# As `pools.lend`; the pools in name order, so that concurrent calls do not deadlock.
 _LEND = text(f"""
     WITH wanted AS MATERIALIZED (
         SELECT * FROM jsonb_to_recordset(CAST(:pools AS jsonb))
@@ -86,7 +86,7 @@ _LEND = text(f"""
 
 
 def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> Locked:
-    """Lock the pools, and the nodes of these names and of these pools, that nobody else holds."""
+    """Lock the unlocked ones of the pools, and of the nodes with these names or in these pools."""
     rows = conn.execute(_LOCK, {"pools": list(pools), "names": list(names)}).all()
     nodes = [Found(*row) for row in rows if row.id is not None]
     busy = frozenset(row.pool for row in rows if row.id is None)
@@ -94,12 +94,12 @@ def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> Locked
 
 
 def occupied(conn: Connection, ids: Collection[int]) -> frozenset[int]:
-    """Return those of the nodes that servers are on."""
+    """Return those of the nodes that have servers."""
     return frozenset(conn.scalars(_OCCUPIED, {"ids": list(ids)})) if ids else frozenset()
 
 
 def lend(conn: Connection, wanted: Sequence[Lent]) -> frozenset[str]:
-    """Make the pools and move their nodes; return those at which no later claim has been.  The nodes are locked."""
+    """Create the pools and move their nodes; return those whose token is not outdated. The nodes are locked."""
     if not wanted:
         return frozenset()
     rows = [{"pool": one.pool, "owner": one.project_id, "token": one.token, "nodes": one.nodes} for one in wanted]

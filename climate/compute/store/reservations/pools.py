@@ -1,4 +1,4 @@
-"""Pools: the aggregates that nodes are kept in for leases, or lent to one."""
+"""Pools: the aggregates in which nodes are kept for leases, or lent to one."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,8 +36,8 @@ _KEEP_LENT = text(f"""
     SELECT kind FROM compute_aggregates WHERE name = :name AND metadata ? '{OWNER}' AND fence > 0 FOR NO KEY UPDATE
 """)
 
-# The pool and its nodes in one statement; no row of the pool comes back when a later claim has been at it.
-# Those that are in it already are written too: the scheduler reads there that the pool is open again.
+# The pool and its nodes in one statement; no row of the pool is returned if the token is outdated. Nodes that are in
+# it already are written too, so that the scheduler reads that the pool is open again.
 _LEND = text(f"""
     WITH pool AS (
         INSERT INTO compute_aggregates AS a (name, metadata, fence) VALUES (:pool, CAST(:metadata AS jsonb), :token)
@@ -59,11 +59,11 @@ _CLOSE = text("""
     WHERE name = :pool AND fence <= :token
 """)
 
-# By its name where there is no row of it: two may be about to make the same pool.
+# A lock by name while there is no row: two transactions may create the same pool.
 _QUEUE = text(Subject.POOL.lock("pool"))
 
-# Not FOR UPDATE: a node whose row is written twice by one transaction is checked against its pool again, under a share
-# of its key.  Whoever holds one holds a node of the pool as well, and is done when all of them are locked.
+# Not FOR UPDATE: a node whose row is written twice by one transaction is checked against its pool again, under a
+# share of its key. A transaction that holds one also holds a node of the pool, and ends once all of them are locked.
 _LOCK = text("SELECT fence FROM compute_aggregates WHERE name = :pool FOR NO KEY UPDATE")
 
 _LENT_FROM_OUTSIDE = text(f"""
@@ -72,7 +72,7 @@ _LENT_FROM_OUTSIDE = text(f"""
         WHERE name = :pool AND kind = 'pool' AND fence = 0 AND metadata ->> '{OWNER}' = :project_id)
 """)
 
-# A server that may come back is one too: its migration is not confirmed yet.
+# A server that may return counts too: its migration is not confirmed yet.
 _SERVERS_ON = text("""
     SELECT count(*) FROM compute_servers s LEFT JOIN compute_migrations m ON m.id = s.migration_id
     WHERE (s.node_id = ANY(CAST(:ids AS int[])) OR m.held_node_id = ANY(CAST(:ids AS int[])))
@@ -108,23 +108,23 @@ def lock_pool(conn: Connection, pool: str, free: Sequence[str] = ()) -> list[Hel
 
 
 def put(conn: Connection, node_id: int, pool: str | None, token: int = 0) -> None:
-    """Put a node, locked before, into a pool or into none; its token never sinks."""
+    """Move a locked node into a pool or into none; its token never decreases."""
     conn.execute(_PUT, {"id": node_id, "pool": pool, "token": token})
 
 
 def make(conn: Connection, pool: str) -> bool:
-    """Make a pool that is nobody's unless it is there, and keep it; False when an ordinary aggregate has its name."""
+    """Create a pool without owner unless it exists, and keep it; False if an ordinary aggregate has its name."""
     conn.execute(_MAKE, {"name": pool})
     return conn.execute(_KEEP, {"name": pool}).scalar() == POOL
 
 
 def keep_lent(conn: Connection, pool: str) -> bool:
-    """Keep a pool that was lent until the transaction is over; False when there is none."""
+    """Keep a lent pool until the transaction ends; False if it does not exist."""
     return conn.execute(_KEEP_LENT, {"name": pool}).first() is not None
 
 
 def lend(conn: Connection, pool: str, project_id: str, ids: Sequence[int], token: int) -> bool:
-    """Make the pool and move nodes into it; False when a later claim has been at the pool."""
+    """Create the pool and move nodes into it; False if the token is outdated."""
     metadata = json.dumps({OWNER: project_id})
     given = {"pool": pool, "metadata": metadata, "ids": list(ids), "token": token}
     return bool(conn.execute(_LEND, given).scalar_one())
@@ -136,7 +136,7 @@ def close(conn: Connection, pool: str, ids: Sequence[int], token: int) -> None:
 
 
 def lock(conn: Connection, pool: str) -> int | None:
-    """Lock a pool before its nodes; the highest token that has worked on it, None when there is no such pool."""
+    """Lock a pool before its nodes; return the highest token used on it, None if it does not exist."""
     found: int | None = conn.execute(_LOCK, {"pool": pool}).scalar()
     if found is None:
         conn.execute(_QUEUE, {"pool": pool})
@@ -145,31 +145,31 @@ def lock(conn: Connection, pool: str) -> int | None:
 
 
 def is_lent_from_outside(conn: Connection, pool: str, project_id: str) -> bool:
-    """Whether a pool is lent to a project, and not under a token of ours."""
+    """Return whether a pool is lent to a project, and not under a token of this deployment."""
     found: bool = conn.execute(_LENT_FROM_OUTSIDE, {"pool": pool, "project_id": project_id}).scalar_one()
     return found
 
 
 def servers_on(conn: Connection, ids: Sequence[int], *, but_granted: bool = False) -> int:
-    """How many servers are on these nodes; `but_granted`: without those that have a slot there."""
+    """Return the number of servers on these nodes; `but_granted`: without those that have a slot there."""
     count: int = conn.execute(_SERVERS_ON, {"ids": list(ids), "granted": but_granted}).scalar_one()
     return count
 
 
 def take_back(conn: Connection, pool: str, ids: Sequence[int], token: int, to: str | None) -> None:
-    """Move those of the nodes that are in the pool to another one, or to none, and drop it; fence them all."""
+    """Move those of the nodes that are in the pool to another one, or to none, and delete it; fence them all."""
     conn.execute(_TAKE_BACK, {"pool": pool, "ids": list(ids), "token": token, "to": to})
 
 
 def alive(conn: Connection, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of these names that pools have."""
+    """Return the names that pools have."""
     return tuple(conn.execute(_ALIVE, {"names": list(names)}).scalars()) if names else ()
 
 
 def members(conn: Connection, *, own: bool) -> Mapping[str, frozenset[str]]:
-    """Pool -> names of its nodes; own: without those that were put there from outside.
+    """Return pool -> names of its nodes; own: without nodes that were added from outside.
 
-    Of the pools that are nobody's, those that have nodes, and the reservation pool.
+    Pools without owner are included if they have nodes, and the reservation pool always.
     """
     given = {"own": own, "unseen": sorted(KEPT - {FREEPOOL})}
     return {row.name: frozenset(row.nodes or ()) for row in conn.execute(_MEMBERS, given)}

@@ -1,1 +1,1 @@
-"""Rows of servers, their tasks, moves and decisions."""
+"""Rows of servers, their tasks, migrations and decisions."""

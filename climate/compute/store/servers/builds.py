@@ -1,4 +1,4 @@
-"""Builds: the servers of one request, written down together."""
+"""Builds: the servers of one request, inserted together."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from climate.compute.models.server import Server
 
-# What the servers of a build have in common is sent once, and they are one statement however many they are.
+# The common values of a build are sent once, and its servers are one statement however many they are.
 _SERVERS = text("""
     INSERT INTO compute_servers (id, name, node_id, launch_index, project_id, user_id, status, task, task_at, flavor,
                                  vcpus, ram_mb, disk_mb, image_id, metadata, hints, zone, key_name, user_data, build_id,
@@ -38,7 +38,7 @@ _NODES_WITHOUT = text("""
 
 
 def insert(conn: Connection, servers: Sequence[Server], user_data: str | None, request_id: str) -> None:
-    """Write the servers of one request down, and that they were asked for.
+    """Insert the servers of one request, and their create actions.
 
     They differ in id, name, launch_index and node; the rest is taken from the first.
     """
@@ -54,12 +54,12 @@ def insert(conn: Connection, servers: Sequence[Server], user_data: str | None, r
 
 
 def nodes_of(conn: Connection, server_ids: Sequence[str], project_id: str) -> frozenset[int]:
-    """The nodes of those of these servers that the project has."""
+    """Return the nodes of those of these servers that the project has."""
     return frozenset(conn.execute(_NODES_OF, {"ids": list(server_ids), "project_id": project_id}).scalars())
 
 
 def nodes_of_other_flavors(conn: Connection, flavor_id: str) -> frozenset[int]:
-    """The nodes with a server of another flavor; looks at all servers."""
+    """Return the nodes with a server of another flavor; reads all servers."""
     return frozenset(conn.execute(_NODES_WITHOUT, {"flavor": flavor_id}).scalars())
 
 

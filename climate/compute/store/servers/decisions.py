@@ -1,4 +1,4 @@
-"""Decisions of the scheduler: kept for as long as a server that they are about."""
+"""Decisions of the scheduler, kept as long as one of their servers exists."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _OF = text("""
     ORDER BY d.id
 """)
 
-# A stretch of ids from somewhere between the first and the last: each call looks at so many rows and no more.
+# A range of ids at a random position, so that each call reads so many rows and no more.
 _FORGET = text("""
     WITH span AS (SELECT min(id) AS first, max(id) AS last FROM compute_decisions),
          start AS (SELECT first + floor(random() * greatest(0, last - first - :window + 2))::bigint AS id FROM span)
@@ -35,16 +35,16 @@ _FORGET = text("""
 
 
 def add(conn: Connection, build_id: str, server_id: str | None, now: datetime, body: Mapping[str, Any]) -> None:
-    """Write a decision down: for one server, or for all of its build."""
+    """Insert a decision for one server, or for all of its build."""
     given = {"build_id": build_id, "server_id": server_id, "now": now, "body": json.dumps(body)}
     conn.execute(_ADD, given)
 
 
 def of(conn: Connection, server_id: str) -> list[Mapping[str, Any]]:
-    """What was decided about a server (build_id, server_id, made_at, body), oldest first."""
+    """Return the decisions about a server (build_id, server_id, made_at, body), oldest first."""
     return [dict(row) for row in conn.execute(_OF, {"server_id": server_id}).mappings()]
 
 
 def forget(conn: Connection, window: int) -> int:
-    """Drop what is about no server any more, among `window` rows in a row; how many went."""
+    """Delete decisions about deleted servers among `window` consecutive rows; return their number."""
     return conn.execute(_FORGET, {"window": window}).rowcount

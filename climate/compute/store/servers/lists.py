@@ -14,7 +14,7 @@ from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 from climate.compute.store.servers.servers import COLUMNS, FROM, server_of
 
 PATTERN_SECONDS = 3
-"""Patterns that keep the database at work for longer are refused."""
+"""Timeout in seconds after which patterns are refused."""
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_ ^$.")
 
@@ -42,8 +42,12 @@ CONDITIONS: Mapping[str, str] = {
     "WHERE v.server_id = s.id AND host(a.address) ~ :ip)",
     "none": "NOT CAST(:none AS boolean)",
 }
-"""What may be asked of a list -> its condition.  `shown_as` goes with two more: the `tasks` whose names are statuses
-that are asked for, and all those (`hiding`) that are shown instead of a server's status."""
+"""Filter of a list -> its condition.
+
+`shown_as` needs two more: `tasks`, those whose names are requested statuses, and
+
+`hiding`, all tasks that are shown instead of a server's status.
+"""
 
 PATTERNS = ("name", "description", "ip")
 """Conditions with a regular expression."""
@@ -68,23 +72,23 @@ ORDERS: Mapping[str, str] = {
     "launch_index": "s.launch_index",
     "locked_by": "coalesce(s.locked_by, '')",
 }
-"""What a list may be ordered by -> the value, never NULL, so that a page can begin after any server."""
+"""Sort key of a list -> its value, never NULL, so that a page can begin after any server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which servers to list: conditions by name, which must all hold, and an order of (key, descending)."""
+    """A query for servers: conditions by name, which must all hold, and an order of (key, descending)."""
 
     wanted: Mapping[str, Any] = field(default_factory=dict)
     order: Sequence[tuple[str, bool]] = ()
     marker: str | None = None
-    """The id of the last server of the page before."""
+    """The id of the last server of the previous page."""
     limit: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where servers are listed from; in SQL a server is `s`."""
+    """The source of a list of servers; in its SQL a server is `s`."""
 
     columns: str
     rows: str
@@ -92,7 +96,7 @@ class Source:
     orders: Mapping[str, str]
     read: Callable[[RowMapping], Server]
     always: str = "true"
-    """Holds for each server that is listed."""
+    """Condition on every listed server."""
 
 
 HERE = Source(COLUMNS, FROM, CONDITIONS, ORDERS, server_of)
@@ -100,7 +104,7 @@ HERE = Source(COLUMNS, FROM, CONDITIONS, ORDERS, server_of)
 
 
 def listed(conn: Connection, listing: Listing, source: Source = HERE) -> list[Server]:
-    """Servers that fit, newest first unless another order is asked for.  BadRequest for a pattern that is none."""
+    """Return the matching servers, newest first unless another order is given. BadRequest for an invalid pattern."""
     wanted = {key: value for key, value in listing.wanted.items() if key in source.conditions}
     conditions = [source.always, *(f"({source.conditions[key]})" for key in wanted)]
     keys = [(source.orders[key], descending) for key, descending in listing.order] or [("s.created_at", True)]
@@ -122,7 +126,7 @@ def listed(conn: Connection, listing: Listing, source: Source = HERE) -> list[Se
 
 
 def _try_patterns(conn: Connection, patterns: Sequence[str]) -> None:
-    """See that patterns are some whether or not there is a server to compare, and that none keeps the database busy."""
+    """Check that patterns are valid even if no server is compared, and that none keeps the database busy."""
     for pattern in patterns:
         if not set(pattern) <= _PLAIN:
             conn.execute(text(f"SET LOCAL statement_timeout = '{PATTERN_SECONDS}s'"))
@@ -130,7 +134,7 @@ def _try_patterns(conn: Connection, patterns: Sequence[str]) -> None:
 
 
 def _behind(keys: Sequence[tuple[str, bool]]) -> str:
-    """The condition that a server comes after the marker in an order that may go up and down."""
+    """Return the condition that a server comes after the marker in an order that may go up and down."""
     steps = []
     for place, (value, descending) in enumerate(keys):
         same = [f"{earlier} = k.k{number}" for number, (earlier, _) in enumerate(keys[:place])]
@@ -139,7 +143,7 @@ def _behind(keys: Sequence[tuple[str, bool]]) -> str:
 
 
 def _unusable(error: DBAPIError) -> Exception:
-    """A pattern's fault in words; any other error as it is."""
+    """Return the error for an invalid pattern; any other error unchanged."""
     state = getattr(error.orig, "sqlstate", None)
     if state == "2201B":
         return BadRequest("A pattern in the query is no regular expression; it must be one like '^web-[0-9]+$'.")

@@ -1,4 +1,4 @@
-"""How far a live migration is, in the details of the server's task: what both services tell each other there."""
+"""Progress of a live migration in the details of the server's task, through which both services communicate."""
 
 import json
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ _STATUS = text("UPDATE compute_migrations SET status = :status, updated_at = :no
 
 
 def note(conn: Connection, server_id: str, details: Mapping[str, Any]) -> bool:
-    """Add to the details of a live migration; False when something else is wanted of the server by now."""
+    """Add to the details of a live migration; False if another task was requested meanwhile."""
     noted = conn.execute(_NOTE, {"id": server_id, "task": LIVE_MIGRATE, "details": json.dumps(dict(details))})
     return noted.rowcount == 1
 
 
 def details(conn: Connection, server_id: str) -> Mapping[str, Any] | None:
-    """The details of a live migration; None when something else is wanted of the server by now."""
+    """Return the details of a live migration; None if another task was requested meanwhile."""
     found: Mapping[str, Any] | None = conn.execute(
         _DETAILS, {"id": server_id, "task": LIVE_MIGRATE}
     ).scalar_one_or_none()
@@ -45,20 +45,20 @@ def details(conn: Connection, server_id: str) -> Mapping[str, Any] | None:
 
 
 def driver_of(conn: Connection, node_id: int) -> str:
-    """The driver of a node; empty while its service has not reported it."""
+    """Return the driver of a node; empty while its service has not reported it."""
     return str(conn.execute(_DRIVER, {"id": node_id}).scalar_one_or_none() or "")
 
 
 def under_way(conn: Connection, ids: list[str]) -> set[str]:
-    """Those of these servers that are in a live migration."""
+    """Return those of these servers that are in a live migration."""
     return set(conn.execute(_UNDER_WAY, {"ids": ids, "task": LIVE_MIGRATE}).scalars())
 
 
 def at_home(conn: Connection, ids: list[str], service_host: str) -> set[str]:
-    """Those of these servers that are on a node of this service: what it has of them is theirs."""
+    """Return those of these servers that are on a node of this service, so that its guests are theirs."""
     return set(conn.execute(_AT_HOME, {"ids": ids, "host": service_host}).scalars())
 
 
 def cancelled(conn: Connection, migration_id: int, status: str, now: datetime) -> None:
-    """Say that a live migration has ended as it was ordered to, not by an error."""
+    """Record that a live migration has ended by an order, not by an error."""
     conn.execute(_STATUS, {"id": migration_id, "status": status, "now": now})

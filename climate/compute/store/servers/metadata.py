@@ -1,4 +1,4 @@
-"""What is changed on the row of a server and done at once: its name and words, its lock, its state by decree."""
+"""Changes of a server's row that take effect at once: name, description, lock, state reset."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from climate.compute.store.servers.tasks import FAILED
 
 
 def change_in(table: str) -> TextClause:
-    """Return the statement that changes words of a server in a table; a key that is not there leaves its column."""
+    """Return the statement that updates a server in a table; a key that is absent leaves its column."""
     return text(f"""
     UPDATE {table} s
     SET name = CASE WHEN c.new ? 'name' THEN c.new ->> 'name' ELSE s.name END,
@@ -42,10 +42,10 @@ _DECREE = text("""
 
 
 def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
-    """Change what of a server is named: name, description, metadata, image_id, access_ipv4, locked_by, …"""
+    """Update the named columns of a server: name, description, metadata, image_id, access_ipv4, locked_by, …"""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 
 
-def decree(conn: Connection, server_id: str, status: str, now: datetime) -> None:
-    """Say what a server is, and that nothing is under way for it."""
+def reset_state(conn: Connection, server_id: str, status: str, now: datetime) -> None:
+    """Set the status of a server, and clear its task."""
     conn.execute(_DECREE, {"id": server_id, "status": status, "failed": FAILED, "now": now})

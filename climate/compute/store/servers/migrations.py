@@ -1,6 +1,6 @@
-"""Migrations as rows: begun, moved along, ended.
+"""Rows of migrations: begun, advanced, ended.
 
-Whatever changes here changes with the row of the server, which the caller has locked.
+Each change is written together with the row of the server, which the caller has locked.
 """
 
 import json
@@ -52,7 +52,7 @@ _PROGRESS = text("""
     UPDATE compute_migrations SET progress = progress || CAST(:progress AS jsonb), updated_at = :now WHERE id = :id
 """)
 
-# Both rows at once: what is taken of the two nodes stays the same.
+# Both rows in one statement: the usage of the two nodes stays the same.
 _SWAP = text("""
     WITH moved AS (
         UPDATE compute_servers
@@ -71,7 +71,7 @@ _FREE = text("""
     RETURNING was.held_node_id, m.vcpus, m.ram_mb, m.disk_mb
 """)
 
-# A server that is under way, or waits to be confirmed, has its way back there: then its migration is not over.
+# A server that is migrating, or waits for confirmation, can return there: then its migration is not over.
 _HELD_BY = text(f"""
     SELECT {_COLUMNS}, s.id IS NULL AS over,
            coalesce(s.task = ANY(:tasks) AND s.node_id = m.dest_node_id, false) AS away
@@ -109,7 +109,7 @@ _UNCONFIRMED = text("""
     ORDER BY s.id LIMIT 100
 """)
 
-# One server of a node at a time, so that what is moved is down for no longer than it takes.
+# One server of a node at a time, so that each is down as briefly as possible.
 _LEAVING = text("""
     SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
     WHERE n.service_host = :host AND n.pool = ANY(CAST(:pools AS text[])) AND n.present
@@ -157,7 +157,7 @@ CONDITIONS: Mapping[str, str] = {
     "before": """(m.created_at, m.id) < (SELECT created_at, id FROM compute_migrations
                                          WHERE uuid = CAST(:before AS uuid))""",
 }
-"""What lists may ask for; `before`: those after the one with this UUID in a list that begins with the newest."""
+"""Filters of lists; `before`: those after the one with this UUID in a list that begins with the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +171,15 @@ class Whereabouts:
     held_node: str | None
     type: str | None
     member_hosts: Sequence[str] = ()
-    """The services that ever offered a member to its node, where that is a cluster: its guest may be with them."""
+    """The services that ever offered a member to its node, if that is a cluster: its guest may be there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A migration that holds room on a node."""
+    """A migration that holds capacity on a node."""
 
     over: bool
-    """Its server does not come back to that node: what is left there is of no use."""
+    """Its server does not return to that node, so that its remains there can be deleted."""
     away: bool
     """Its server is on its way to the other node, and has not arrived."""
     migration: Migration
@@ -187,7 +187,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A migration to be written down; `by` is whoever asks (project_id, user_id), `held` a node."""
+    """A migration to be inserted; `by` is the requester (project_id, user_id), `held` a node."""
 
     type: str
     status: str
@@ -195,11 +195,11 @@ class Start:
     held: int
     by: Mapping[str, str]
     before: str | None = None
-    """Status of the server that it goes back to; None: it keeps what it has there."""
+    """Status of the server after a revert; None: the status before."""
 
 
 def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migration:
-    """Write down a migration from the node that a server is on, whose room on `held` is taken already."""
+    """Insert a migration from the node of a server, whose capacity on `held` is claimed already."""
     given = {
         "server_id": server_id,
         "project_id": start.by.get("project_id", ""),
@@ -215,33 +215,33 @@ def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migr
 
 
 def get(conn: Connection, migration_id: int, *, lock: bool = False) -> Migration | None:
-    """The migration, with its row locked if asked for; None when there is none."""
+    """Return the migration, with its row locked if requested; None if it does not exist."""
     found = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
     row = found.mappings().one_or_none()
     return _migration(row) if row else None
 
 
 def set_status(conn: Connection, migration_id: int, status: str, now: datetime, error: str | None = None) -> None:
-    """Say how far a migration is; one in error stays so."""
+    """Set the status of a migration; an error is final."""
     conn.execute(_SET, {"id": migration_id, "status": status, "error": error, "now": now})
 
 
 def set_progress(conn: Connection, migration_id: int, progress: Mapping[str, int], now: datetime) -> None:
-    """Say how much of a live migration is done; see `Migration.progress`."""
+    """Store the progress of a live migration; see `Migration.progress`."""
     conn.execute(_PROGRESS, {"id": migration_id, "progress": json.dumps(dict(progress)), "now": now})
 
 
 def swap(conn: Connection, migration: Migration, to: int, held: int, now: datetime) -> None:
-    """Put the server of a migration onto the other of its nodes, and hold its room on the one that it leaves.
+    """Move the server of a migration to the other of its nodes, and hold its capacity on the one that it leaves.
 
-    The work on the server is free for that node's service.
+    The task becomes free for that node's service to claim.
     """
     given = {"id": migration.id, "server_id": migration.server_id, "to": to, "held": held, "now": now}
     conn.execute(_SWAP, given)
 
 
 def free(conn: Connection, migration_id: int, now: datetime) -> bool:
-    """Give back the room that is held for a migration; False where none is."""
+    """Release the capacity that is held for a migration; False if none is."""
     row = conn.execute(_FREE, {"id": migration_id, "now": now}).first()
     if row is not None:
         rooms.release(conn, row.held_node_id, Room(row.vcpus, row.ram_mb, row.disk_mb))
@@ -249,19 +249,19 @@ def free(conn: Connection, migration_id: int, now: datetime) -> bool:
 
 
 def let_go(conn: Connection, server_id: str) -> None:
-    """A server is under way no more."""
+    """Record that a server is no longer migrating."""
     conn.execute(_LET_GO, {"server_id": server_id})
 
 
 def fail(conn: Connection, migration_id: int, reason: str, now: datetime) -> None:
-    """Say that a migration has failed, and why."""
+    """Record the failure of a migration and its reason."""
     set_status(conn, migration_id, ERROR, now, reason)
 
 
 def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | None = None) -> list[Held]:
-    """Migrations that hold room on the nodes of this service; `server_id` None: of all servers.
+    """Return migrations that hold capacity on the nodes of this service; `server_id` None: of all servers.
 
-    `tasks`: what a server is at that is on its way and has not arrived.
+    `tasks`: the tasks of servers that are on their way and have not arrived.
     """
     found = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
     return [
@@ -271,49 +271,49 @@ def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | 
 
 
 def stranded(conn: Connection, host: str, task: str, now: datetime, down: float) -> list[Migration]:
-    """Migrations from the nodes of this service whose destinations were not heard of for `down` seconds."""
+    """Return migrations from the nodes of this service whose destinations had no heartbeat for `down` seconds."""
     given = {"host": host, "task": task, "now": now, "down": down}
     return [_migration(row) for row in conn.execute(_STRANDED, given).mappings()]
 
 
 def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
-    """Where these servers are, those of them that there are."""
+    """Return the nodes of the existing servers of these ids."""
     return [Whereabouts(**row) for row in conn.execute(_HERE, {"ids": list(ids)}).mappings()]
 
 
 def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
-    """Servers of a service that have waited for so long to be confirmed."""
+    """Return servers of a service that have waited for so many seconds for confirmation."""
     return list(conn.execute(_UNCONFIRMED, {"host": host, "now": now, "seconds": seconds}).scalars())
 
 
 def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
-    """Servers of a service that could leave nodes in these pools, from which no other one is under way."""
+    """Return servers of a service that can leave nodes in these pools, from which no other one is migrating."""
     return list(conn.execute(_LEAVING, {"host": host, "pools": sorted(pools)}).scalars())
 
 
 def is_left_by_another(conn: Connection, node_id: int, server_id: str) -> bool:
-    """Whether another server is on its way from a node.  Whoever asks this next waits until this transaction ends."""
+    """Return whether another server is migrating from a node. Concurrent callers wait until this transaction ends."""
     conn.execute(_LOCK_MOVES, {"node": str(node_id)})
     return bool(conn.scalar(_LEFT_BY_ANOTHER, {"node": node_id, "server_id": server_id}))
 
 
 def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
-    """Servers that this user had moved away from a service, and that wait to be confirmed."""
+    """Return servers that this user had migrated away from a service, and that wait for confirmation."""
     return list(conn.execute(_MOVED_BY, {"host": host, "user_id": user_id}).scalars())
 
 
 def forget(conn: Connection, now: datetime, seconds: float) -> None:
-    """Drop the migrations of servers that are gone, when nothing has happened to them for so long."""
+    """Delete the migrations of deleted servers that have not changed for so many seconds."""
     conn.execute(_FORGET, {"now": now, "seconds": seconds})
 
 
 def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
-    """The nodes whose driver is another than this one's: what is on a disk of one is of no use to the other."""
+    """Return the nodes with another driver than this one's, which cannot use its disks."""
     return list(conn.execute(_OTHER_DRIVERS, {"id": node_id}).scalars())
 
 
 def listed(conn: Connection, wanted: Mapping[str, Any], limit: int) -> list[Migration]:
-    """Migrations that fit all of `wanted` (names of CONDITIONS), the newest first."""
+    """Return migrations that match all of `wanted` (names of CONDITIONS), newest first."""
     where = " AND ".join(CONDITIONS[name] for name in wanted) or "true"
     query = text(
         f"SELECT {_COLUMNS} FROM compute_migrations m WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT :limit"

@@ -1,6 +1,6 @@
-"""Sizes and places of servers: what changes on a row when a server is shelved, unshelved or resized.
+"""Columns of a server that change when it is shelved, unshelved or resized.
 
-Each of these is called with the server's row locked.
+Each function is called with the server's row locked.
 """
 
 from dataclasses import asdict
@@ -13,10 +13,10 @@ from climate.compute.store.tables.servers import servers
 
 _OF_ID = servers.c.id == bindparam("server_id")
 
-# Sets the columns that it is given.
+# Sets the given columns.
 _CHANGE = update(servers).where(_OF_ID)
 
-# The two statements of one change: what the row says is held is what is counted on its node.
+# The two statements of one change: the held capacity of the row is counted on its node.
 _COUNT = text("""
     UPDATE compute_nodes n
     SET used_vcpus = used_vcpus - s.vcpus + :vcpus, used_ram_mb = used_ram_mb - s.ram_mb + :ram_mb,
@@ -26,12 +26,12 @@ _COUNT = text("""
 
 
 def hold(conn: Connection, server_id: str, room: Room) -> None:
-    """Write down what is held for a server, whatever is counted on its node: the caller has seen to that."""
+    """Set the held capacity of a server's row; the caller has updated the usage of its node."""
     conn.execute(_CHANGE, {"server_id": server_id, **asdict(room)})
 
 
 def settle(conn: Connection, server_id: str, room: Room) -> None:
-    """Hold so much for a server, on its node and in its row."""
+    """Set the held capacity of a server, on its node and in its row."""
     conn.execute(_COUNT, {"server_id": server_id, **asdict(room)})
     hold(conn, server_id, room)
 
@@ -39,7 +39,7 @@ def settle(conn: Connection, server_id: str, room: Room) -> None:
 def resized(
     conn: Connection, server_id: str, flavor: Flavor, old: Flavor | None = None, before: str | None = None
 ) -> None:
-    """Give a server another flavor; `old` and `before`: what it is gone back to when that is not confirmed."""
+    """Set another flavor of a server; `old` and `before`: its flavor and status after a revert."""
     given = {
         "server_id": server_id,
         "flavor": asdict(flavor),
@@ -50,15 +50,15 @@ def resized(
 
 
 def offload(conn: Connection, server_id: str, image: str | None) -> None:
-    """Take a server off its node: all there is of it is in this image."""
+    """Remove a server from its node: its disk is in this image."""
     conn.execute(_CHANGE, {"server_id": server_id, "node_id": None, "shelved_image": image})
 
 
 def put_on(conn: Connection, server_id: str, node_id: int) -> None:
-    """Put a server that is on no node onto one."""
+    """Put a server without a node onto one."""
     conn.execute(_CHANGE, {"server_id": server_id, "node_id": node_id})
 
 
 def unshelved(conn: Connection, server_id: str) -> None:
-    """A server is no longer in an image."""
+    """Record that a server is no longer in an image."""
     conn.execute(_CHANGE, {"server_id": server_id, "shelved_image": None})

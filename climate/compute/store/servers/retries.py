@@ -1,4 +1,4 @@
-"""What a retry asks of a server's row: whether the work is still this worker's, and to be put on another node."""
+"""Rows of rescheduled servers: renewal of the claim, and the move to another node."""
 
 from datetime import datetime
 
@@ -20,9 +20,9 @@ _MOVE = text("""
 
 
 def hold(conn: Connection, server_id: str, worker: str, now: datetime, seconds: float) -> str | None:
-    """Keep the work on a server for so many seconds more, with its row locked: what is wanted of it now.
+    """Renew the claim on a server for so many seconds, with its row locked; return its current task.
 
-    None when another worker has it, or when there is nothing to do any more.
+    None if another worker has the claim, or if there is no task any more.
     """
     found: str | None = conn.execute(
         _HOLD, {"id": server_id, "worker": worker, "now": now, "seconds": seconds}
@@ -31,5 +31,5 @@ def hold(conn: Connection, server_id: str, worker: str, now: datetime, seconds: 
 
 
 def move(conn: Connection, server_id: str, node_id: int, now: datetime) -> None:
-    """Put a server on another node after it failed on its own; the work is free for that node's service."""
+    """Move a server to another node after it failed on its own; that node's service may claim the task."""
     conn.execute(_MOVE, {"id": server_id, "node_id": node_id, "now": now})

@@ -1,4 +1,4 @@
-"""Server groups: who is in one, and where its members are."""
+"""Server groups: their members, and the nodes of the members."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ _NAMED = text("""
     ORDER BY created_at, id LIMIT :most
 """)
 
-# Those of reservations were asked for by nobody, and are not counted.
+# Groups of reservations belong to no user, and are not counted.
 _COUNT = text("""
     SELECT count(*) FROM compute_server_groups g
     WHERE project_id = :project_id AND NOT EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id)
@@ -46,7 +46,7 @@ _COUNT = text("""
 _DELETE = text("DELETE FROM compute_server_groups WHERE id = CAST(:id AS uuid)")
 
 # Not FOR UPDATE: a server whose row is written twice by one transaction is checked against its group again, under a
-# share of its key.  Those who hold one hold a member as well, and are done when all members are locked.
+# share of its key. A transaction that holds one also holds a member, and ends once all members are locked.
 _LOCK_TO_DROP = text("SELECT FROM compute_server_groups WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE")
 
 _LOCK_MEMBERS = text("""
@@ -58,33 +58,33 @@ _LOCK = text("""
     FROM compute_server_groups g WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE
 """)
 
-# A statement of its own after the lock: it sees what the former holder of the lock has committed.
+# A statement of its own after the lock, so that it reads the commit of the former holder.
 _NODES = text("""
     SELECT id::text, node_id FROM compute_servers WHERE group_id = CAST(:id AS uuid)
 """)
 
 
 def insert(conn: Connection, name: str, owner: Mapping[str, str], policy: str, rules: Mapping[str, int]) -> str:
-    """Write a group down; its id.  `owner`: project_id and user_id."""
+    """Insert a group; return its id. `owner`: project_id and user_id."""
     given = {"name": name, "policy": policy, "rules": json.dumps(rules), **owner}
     made: str = conn.execute(_INSERT, given).scalar_one()
     return made
 
 
 def make(conn: Connection, group_id: str, name: str, owner: Mapping[str, str], policy: str) -> None:
-    """See that there is a group of that id.  `owner`: project_id and user_id."""
+    """Insert a group of that id unless it exists. `owner`: project_id and user_id."""
     conn.execute(_MAKE, {"id": group_id, "name": name, "policy": policy, "rules": json.dumps({}), **owner})
 
 
 def get(conn: Connection, group_id: str) -> RowMapping | None:
-    """The group with its members; None when there is none."""
+    """Return the group with its members; None if it does not exist."""
     return conn.execute(_GET, {"id": group_id}).mappings().one_or_none()
 
 
 def listed(
     conn: Connection, project_id: str | None, limit: int, offset: int, marker: str | None
 ) -> Sequence[RowMapping]:
-    """The groups of a project, or of all, oldest first; those after the one with the id `marker`."""
+    """Return the groups of a project, or of all, oldest first; those after the one with the id `marker`."""
     given = {"project_id": project_id, "limit": limit, "offset": offset, "marker": marker}
     return conn.execute(_LIST, given).mappings().all()
 
@@ -95,7 +95,7 @@ def named(conn: Connection, name: str, project_id: str, most: int) -> list[str]:
 
 
 def count(conn: Connection, project_id: str) -> int:
-    """How many groups a project has of its own."""
+    """Return the number of groups that a project has of its own."""
     found: int = conn.execute(_COUNT, {"project_id": project_id}).scalar_one()
     return found
 
@@ -107,19 +107,19 @@ def lock_to_drop(conn: Connection, group_id: str) -> None:
 
 
 def delete(conn: Connection, group_id: str) -> None:
-    """Drop a group; its members go on without one."""
+    """Delete a group; its members stay without one."""
     lock_to_drop(conn, group_id)
     conn.execute(_DELETE, {"id": group_id})
 
 
 def lock(conn: Connection, group_id: str) -> RowMapping | None:
-    """The group (id, project_id, policy, rules, granted), so that nobody else places servers of it meanwhile.
+    """Return the group (id, project_id, policy, rules, granted), locked against concurrent placement of its servers.
 
-    None: there is no such group.
+    None: it does not exist.
     """
     return conn.execute(_LOCK, {"id": group_id}).mappings().one_or_none()
 
 
 def whereabouts(conn: Connection, group_id: str) -> dict[str, int | None]:
-    """Member -> its node; None while it is on none."""
+    """Return member -> its node; None if it is on none."""
     return {row.id: row.node_id for row in conn.execute(_NODES, {"id": group_id})}

@@ -1,4 +1,4 @@
-"""Servers: writing them down and reading them."""
+"""Rows of servers."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -66,13 +66,13 @@ _NAMES = (
         "addresses",
     ],
 )
-"""The names of COLUMNS, in their order."""
+"""The names of COLUMNS, in order."""
 
 FROM = "FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id"
 
 
 def _known_columns(statement: str) -> TextualSelect:
-    """A statement of COLUMNS, of whose result no description has to be made each time."""
+    """Return a statement of COLUMNS with known result columns, so that they need not be described each time."""
     return text(statement).columns(*(column(name) for name in _NAMES))
 
 
@@ -96,7 +96,7 @@ _USER_DATA = text("""
 
 _STATUS = text("UPDATE compute_servers SET status = :status, updated_at = :now WHERE id = CAST(:id AS uuid)")
 
-# Servers here and in child zones, those that builds have still to place, and orders that a child has not answered.
+# Servers here and in child zones, those that builds have still to place, and orders without an answer of a child.
 _USED = text("""
     SELECT sum(each) AS instances, coalesce(sum(each * vcpus), 0) AS cores, coalesce(sum(each * ram_mb), 0) AS ram_mb
     FROM (SELECT count(*) AS each, vcpus, ram_mb FROM compute_servers
@@ -111,55 +111,55 @@ _USED = text("""
 
 
 def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | None:
-    """The server, with its row locked if asked for; None when there is none."""
+    """Return the server, with its row locked if requested; None if it does not exist."""
     row = conn.execute(_GET_LOCKED if lock else _GET, {"id": server_id}).mappings().one_or_none()
     return server_of(row) if row else None
 
 
 def user_data(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
-    """What these servers were given to begin with, in Base64; those that have any."""
+    """Return the user data of these servers, in Base64; only servers with user data."""
     rows = conn.execute(_USER_DATA, {"ids": list(ids)})
     return {row.id: row.user_data for row in rows}
 
 
 def in_pool(conn: Connection, pool: str) -> list[Server]:
-    """The servers on the nodes of a pool; of one that is granted, those that use its room or wait for some."""
+    """Return the servers on the nodes of a pool; for a grant, those that use its capacity or wait for some."""
     return [server_of(row) for row in conn.execute(_IN_POOL, {"pool": pool}).mappings()]
 
 
 def on_node(conn: Connection, name: str) -> list[Server]:
-    """The servers on the nodes of a name."""
+    """Return the servers on the nodes of a name."""
     return [server_of(row) for row in conn.execute(_ON_NODE, {"name": name}).mappings()]
 
 
 def on_service(conn: Connection, host: str) -> list[Server]:
-    """The servers on all nodes of a compute service."""
+    """Return the servers on all nodes of a compute service."""
     return [server_of(row) for row in conn.execute(_ON_SERVICE, {"host": host}).mappings()]
 
 
 def sleeping(conn: Connection) -> list[Server]:
-    """All servers that are RESERVED."""
+    """Return all servers that are RESERVED."""
     return [server_of(row) for row in conn.execute(_SLEEPING).mappings()]
 
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:
-    """Those of `ids` that are servers."""
+    """Return those of `ids` that are servers."""
     return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
 
 
 def set_status(conn: Connection, server_id: str, status: str, now: datetime) -> None:
-    """Give a server for which nothing is under way another status."""
+    """Set the status of a server without a task."""
     conn.execute(_STATUS, {"id": server_id, "status": status, "now": now})
 
 
 def used(conn: Connection, project_id: str) -> Mapping[str, int]:
-    """What a project's servers use, here and in child zones: instances, cores, ram_mb."""
+    """Return the usage of a project, here and in child zones: instances, cores, ram_mb."""
     row = conn.execute(_USED, {"project_id": project_id}).mappings().one()
     return {key: int(value or 0) for key, value in row.items()}
 
 
 def server_of(row: RowMapping) -> Server:
-    """The server in a row of COLUMNS."""
+    """Return the server in a row of COLUMNS."""
     values = dict(row)
     values["flavor"] = recorded(values["flavor"])
     values["addresses"] = tuple(Address(**address) for address in values["addresses"] or ())

@@ -1,4 +1,4 @@
-"""What was found of servers against their rows: read at once, written at once."""
+"""Reconciliation of server rows with the driver's findings: read in one statement, written in one."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _SETTLED = text("""
     ORDER BY s.id
 """)
 
-# Whoever has a row locked is about to change it: what was found of it is old then, and is looked at again.
+# A locked row is about to change: its finding is outdated, and the next round looks again.
 _SETTLE = text("""
     WITH f AS (SELECT * FROM jsonb_to_recordset(CAST(:findings AS jsonb))
                AS r(id uuid, seen timestamptz, status text, task text, fault text, action text, message text)),
@@ -43,20 +43,20 @@ _CLOUD = text("SELECT uuid::text FROM compute_aggregates WHERE name = :name")
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A server for which nothing is under way, as its row says it is."""
+    """A server without a task, as its row describes it."""
 
     id: str
     status: str
     seen: datetime
-    """When the row was last changed."""
+    """Time of the last change of the row."""
     node: str
     lost: bool
-    """It is ERROR because its node went away."""
+    """It is ERROR because its node disappeared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a server turns out to be, what is to be done, and how it is told in its list of actions."""
+    """The correction of a server: new status, task, and the entry for its list of actions."""
 
     id: str
     seen: datetime
@@ -68,12 +68,12 @@ class Finding:
 
 
 def settled(conn: Connection, host: str, gone: str) -> list[Settled]:
-    """The servers of a service for which nothing is under way; `gone`: the fault of those whose node went away."""
+    """Return the servers of a service without a task; `gone`: the fault of those whose node disappeared."""
     return [Settled(**row) for row in conn.execute(_SETTLED, {"host": host, "gone": gone}).mappings()]
 
 
 def settle(conn: Connection, findings: Sequence[Finding], by: Mapping[str, str], now: datetime) -> set[str]:
-    """Write findings down, each unless its server has changed since it was seen; those that were written.
+    """Write findings, each unless its server has changed since it was seen; return those that were written.
 
     `by`: request_id and user_id for the servers' lists of actions.
     """
@@ -83,6 +83,6 @@ def settle(conn: Connection, findings: Sequence[Finding], by: Mapping[str, str],
 
 
 def cloud(conn: Connection) -> str | None:
-    """What tells this cloud from every other one: the id of its reservation pool; None before the first beat."""
+    """Return the identity of this cloud: the id of its reservation pool; None before the first heartbeat."""
     found: str | None = conn.execute(_CLOUD, {"name": FREEPOOL}).scalar()
     return found

@@ -1,4 +1,4 @@
-"""What is asked of servers, and the work on it: claimed, finished or failed by one worker at a time."""
+"""Tasks of servers: claimed, finished or failed by one worker at a time."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 FAILED = "Error"
-"""The message of an action that came to nothing; one that was done has none."""
+"""The message of a failed action; one that succeeded has none."""
 
 _RECORD = text("""
     UPDATE compute_servers
@@ -29,7 +29,7 @@ _CLAIM = text("""
     RETURNING id
 """)
 
-# Only when the wish is still the one that was carried out: otherwise the worker looks again.
+# Only if the task is still the one that was carried out: otherwise the worker reads it again.
 _FINISH = text("""
     WITH done AS (
         UPDATE compute_servers
@@ -58,7 +58,7 @@ _DELETE = text("DELETE FROM compute_servers WHERE id = CAST(:id AS uuid)")
 
 _FORGET = text("DELETE FROM compute_actions WHERE server_id = CAST(:id AS uuid)")
 
-# Orders to the services of members of clusters are rung for in the same statement: pollers look often.
+# Orders to the services of cluster members are included in the statement, because pollers run it often.
 _UNFINISHED = text("""
     WITH orders AS (
         UPDATE compute_member_orders SET rung_at = :now
@@ -98,26 +98,26 @@ def record(
     image: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write down what is wanted of a server whose row is locked; its fault stays until that is done."""
+    """Set the task of a server whose row is locked; its fault stays until the task is done."""
     given = {"id": server_id, "task": task, "now": now, "image": image, "details": json.dumps(details or {})}
     conn.execute(_RECORD, given)
 
 
 def fence(conn: Connection, server_id: str, token: int) -> bool:
-    """Remember the token; False when a later one was here."""
+    """Record the token; False if it is outdated."""
     return conn.execute(_FENCE, {"id": server_id, "token": token}).first() is not None
 
 
 def claim(conn: Connection, server_id: str, host: str, worker: str, now: datetime, seconds: float) -> bool:
-    """Take the work on a server for so many seconds; False when there is none, another has it or it is not `host`'s."""
+    """Claim the task of a server for so many seconds; False if there is none, it is claimed or it is not `host`'s."""
     given = {"id": server_id, "host": host, "worker": worker, "now": now, "seconds": seconds}
     return conn.execute(_CLAIM, given).first() is not None
 
 
 def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime) -> bool:
-    """Record that the task is done (status, launched) or has failed (fault, failed); False when it is not wanted now.
+    """Finish a task with success (status, launched) or failure (fault, failed); False if another task was requested.
 
-    What was asked of the server and not finished before is finished with it.
+    All unfinished actions of the server are finished with it.
     """
     fault = outcome.get("fault")
     given = {
@@ -134,23 +134,23 @@ def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Ma
 
 
 def failed(conn: Connection, server_id: str, now: datetime) -> None:
-    """Record that what was asked of a server has come to nothing, though something is still to be done for it."""
+    """Record that the action on a server has failed, though its task continues."""
     conn.execute(_FAILED, {"id": server_id, "message": FAILED, "now": now})
 
 
 def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None:
-    """Give the work back undone: it is rung for again after a while."""
+    """Release the claim on an unfinished task; another wake-up follows later."""
     conn.execute(_LET_GO, {"id": server_id, "worker": worker, "now": now})
 
 
 def delete(conn: Connection, server_id: str) -> None:
-    """Drop a server, whose addresses were taken from it."""
+    """Delete the row of a server, whose addresses are deallocated."""
     conn.execute(_FORGET, {"id": server_id})
     conn.execute(_DELETE, {"id": server_id})
 
 
 def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> list[tuple[str, str]]:
-    """(service host, id of a server or an order) of work that nobody is at, rung for at most every `again` seconds."""
+    """Return (service host, id of a server or an order) of unclaimed work, each at most every `again` seconds."""
     given = {"now": now, "wait": wait, "again": again}
     return [(host, server_id) for host, server_id in conn.execute(_UNFINISHED, given)]
 
@@ -158,10 +158,10 @@ def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> li
 def note(
     conn: Connection, server_id: str, action: str, by: Mapping[str, str], now: datetime, *, done: bool = False
 ) -> None:
-    """Add to the list of what was asked of a server; `by`: project_id, user_id, request_id; `done`: it is done."""
+    """Add an action to the list of a server; `by`: project_id, user_id, request_id; `done`: it is finished."""
     conn.execute(_ACTION, {"server_id": server_id, "action": action, "now": now, "done": done, **by})
 
 
 def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:
-    """What was asked of a server, newest first."""
+    """Return the actions on a server, newest first."""
     return [dict(row) for row in conn.execute(_ACTIONS, {"server_id": server_id}).mappings()]

@@ -1,4 +1,4 @@
-"""Tables of the bundled cloud.  Importing the package declares all of them in `metadata`."""
+"""Tables of the bundled cloud. Importing the package declares all of them in `metadata`."""
 
 from climate.compute.store.columns import metadata
 from climate.compute.store.tables import (

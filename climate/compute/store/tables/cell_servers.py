@@ -1,7 +1,7 @@
-"""Tables of servers in a tree of cells: those of all cells at the top, and in a child what it has told of its own.
+"""Tables of servers in a tree of cells: those of all cells at the top, and in a child the reports of its own.
 
-A child is told of changes by triggers.  They exist only in a cell that has a
-parent: cells create them when they join a tree, and drop them when they leave it.
+Triggers in a child record its changes. They exist only in a cell with a parent: a cell creates them when it joins a
+tree, and drops them when it leaves.
 """
 
 from sqlalchemy import (
@@ -27,7 +27,7 @@ cell_servers = Table(
     "compute_cell_servers",
     metadata,
     uuid("id", key=True),
-    # The routing path from here to the cell that has the server; NULL until one has reported it.
+    # The routing path from here to the cell of the server; NULL until one has reported it.
     Column("cell", Text),
     Column("version", BigInteger, nullable=False, server_default="0"),
     Column("name", Text, nullable=False),
@@ -50,19 +50,19 @@ cell_servers = Table(
     Column("locked_by", Text),
     Column("locked_reason", Text),
     Column("before", Text),
-    # A digest that is the same for servers of one project on one node, and tells nothing else.
+    # A digest that is equal for servers of one project on one node, and reveals nothing else.
     Column("place", Text),
     Column("addresses", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
     Column("fault", JSONB(none_as_null=True)),
-    # Commands that were sent to the server's cell.  A report from before the last one keeps the task that it set.
+    # Commands sent to the server's cell. A report from before the last one keeps the task that it set.
     Column("commands", BigInteger, nullable=False, server_default="0"),
     time("commanded_at", nullable=True),
-    # Deleted here before a cell had reported it: a cell that reports it later is told to delete it.
+    # Deleted here before a cell had reported it: a cell that reports it later is instructed to delete it.
     Column("unclaimed", Boolean, nullable=False, server_default=text("false")),
     time("created_at"),
     time("updated_at"),
     time("launched_at", nullable=True),
-    # When the change was noted in the cell, and when its report was stored here: by the clocks of both.
+    # When the change was recorded in the cell, and when its report was stored here: by the clocks of both.
     time("changed_at", nullable=True),
     time("reported_at", nullable=True),
     Column("deleted_at", DateTime(timezone=True)),
@@ -70,8 +70,12 @@ cell_servers = Table(
     CheckConstraint("locked_by IN ('owner', 'admin')", name="locked_by"),
     Index(None, "build_id"),
 )
-"""The servers of all cells, as the top cell knows them.  One that is deleted leaves its row for a while as a tombstone,
-so that a late report does not revive it."""
+"""The servers of all cells, in the top cell.
+
+A deleted one leaves its row for a while as a tombstone, so that a late report
+
+does not restore it.
+"""
 
 Index(
     "ix_compute_cell_servers_live",
@@ -92,19 +96,19 @@ cell_changes = Table(
     uuid("server_id", nullable=False),
     time("changed_at"),
 )
-"""Servers of this cell that have changed since they were reported; rows are only added, so that nobody waits."""
+"""Servers of this cell that have changed since their last report; rows are only added, so that no writer waits."""
 
 cell_versions = Table(
     "compute_cell_versions",
     metadata,
     uuid("server_id", key=True),
     Column("version", BigInteger, nullable=False, server_default="0"),
-    # The last command of the top cell that was carried out, and why it was refused.
+    # The last command of the top cell that was carried out, and the reason of its refusal.
     Column("command", BigInteger, nullable=False, server_default="0"),
     Column("refusal", Text),
     time("gone_at", nullable=True),
 )
-"""The last report of each server of this cell.  One that is gone stays for a while, to be reported again."""
+"""The last report of each server of this cell. A deleted server stays for a while, to be reported again."""
 
 Index("ix_compute_cell_versions_gone", cell_versions.c.gone_at, postgresql_where=text("gone_at IS NOT NULL"))
 

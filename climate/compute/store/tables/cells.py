@@ -83,7 +83,7 @@ inbox = Table(
     Index(None, "received_at"),
     CheckConstraint("kind IN ('targeted', 'broadcast', 'response')", name="kind"),
 )
-"""Messages that have arrived; without `due_at` they are done and only known by their id.  Sender '': this cell."""
+"""Messages that have arrived; without `due_at` they are done and only their id is kept. Sender '': this cell."""
 
 responses = Table(
     "compute_cell_responses",
@@ -92,7 +92,7 @@ responses = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("body", JSONB(none_as_null=True)),
 )
-"""Responses that somebody waits for, by the message that they answer."""
+"""Awaited responses, by the message that they answer."""
 
 builds = Table(
     "compute_cell_builds",

@@ -1,4 +1,4 @@
-"""Tables of members of clusters behind other compute services.  All names begin with compute_."""
+"""Tables of members of clusters behind other compute services. All names begin with compute_."""
 
 from sqlalchemy import Column, Index, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
@@ -19,10 +19,10 @@ members = Table(
     count("local_gb"),
     time("seen_at"),
 )
-"""What services offer to clusters.
+"""Offers of services to clusters.
 
-`machine` tells whether a service's processes can be ended from another one, `disks`
-whether the disks of its servers are found from another one.
+`machine` tells whether a service's processes can be ended from another one, `disks` whether the disks of its servers
+are found from another one.
 """
 
 orders = Table(
@@ -41,4 +41,4 @@ orders = Table(
     Column("error", Text),
     Index("ix_compute_member_orders_open", "asked_at", postgresql_where=text("begun_at IS NULL")),
 )
-"""What the service of a cluster asks of the service of a member.  After `until` it is not begun any more."""
+"""Orders of the service of a cluster to the service of a member. After `until` an order is not begun any more."""

@@ -1,4 +1,4 @@
-"""What is remembered of the pools that floating addresses are lent to.  All names begin with compute_."""
+"""Records of the pools that floating addresses are lent to. All names begin with compute_."""
 
 from sqlalchemy import BigInteger, Column, Table, Text
 
@@ -11,4 +11,4 @@ loans = Table(
     Column("fence", BigInteger, nullable=False),
     time("updated_at"),
 )
-"""The highest token of each pool: its addresses are gone when they are taken back, and late workers come after that."""
+"""The highest token of each pool, kept after its addresses are deleted to refuse late workers."""

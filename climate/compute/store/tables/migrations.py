@@ -1,4 +1,4 @@
-"""The table of migrations.  All names begin with compute_."""
+"""The table of migrations. All names begin with compute_."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Identity, Index, Integer, Table, Text, text
 
@@ -9,7 +9,7 @@ migrations = Table(
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     uuid("uuid", made=True, nullable=False, unique=True),
-    # Without a foreign key: a migration is shown when its server is gone.
+    # Without a foreign key: a migration is shown after its server is deleted.
     uuid("server_id", nullable=False),
     Column("project_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
@@ -24,7 +24,7 @@ migrations = Table(
     Column("dest_node_id", Integer, ForeignKey("compute_nodes.id", ondelete="SET NULL"), index=True),
     Column("old_flavor", Text, nullable=False),
     Column("new_flavor", Text, nullable=False),
-    # The one of the two nodes that its server is not on, while room is taken there for it.
+    # The one of the two nodes that its server is not on, while capacity is held there for it.
     Column("held_node_id", Integer, ForeignKey("compute_nodes.id", ondelete="SET NULL")),
     taken("vcpus"),
     taken("ram_mb"),
@@ -38,4 +38,4 @@ migrations = Table(
     Index(None, "created_at", "id"),
     Index("ix_compute_migrations_held", "held_node_id", postgresql_where=text("held_node_id IS NOT NULL")),
 )
-"""`vcpus`, `ram_mb` and `disk_mb` are taken of `held_node_id`; `progress` is of live migrations (bytes)."""
+"""`vcpus`, `ram_mb` and `disk_mb` are held on `held_node_id`; `progress` is of live migrations (bytes)."""

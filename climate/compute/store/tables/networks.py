@@ -1,4 +1,4 @@
-"""Tables of networks: their addresses, the interfaces of servers, floating addresses, and who serves what."""
+"""Tables of networks: their addresses, the interfaces of servers, floating addresses, and the hosts that serve them."""
 
 from sqlalchemy import (
     BigInteger,
@@ -70,7 +70,7 @@ addresses = Table(
     Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id", ondelete="CASCADE"), primary_key=True),
     Column("address", INET, primary_key=True),
     Column("reserved", Boolean, nullable=False, server_default=text("false")),
-    # Whose it is: a server that is gone keeps it until its DHCP lease is over.
+    # The owner: a deleted server keeps it until its DHCP lease ends.
     Column("server_id", UUID(as_uuid=False), index=True),
     Column("vif_id", UUID(as_uuid=False), ForeignKey("compute_vifs.id", ondelete="SET NULL"), index=True),
     Column("leased", Boolean, nullable=False, server_default=text("false")),
@@ -81,7 +81,10 @@ addresses = Table(
     CheckConstraint("vif_id IS NULL OR server_id IS NOT NULL", name="whose"),
     CheckConstraint("grant_id IS NULL OR (server_id IS NOT NULL AND vif_id IS NULL)", name="grant_id"),
 )
-"""Fixed addresses.  In the words of cloud.md D.1: associated: server_id is set; allocated: vif_id is set as well."""
+"""Fixed addresses.
+
+In the terms of Nova: associated means that server_id is set, allocated that vif_id is set as well.
+"""
 
 Index(
     "ix_compute_addresses_grant_id",
@@ -112,7 +115,7 @@ network_hosts = Table(
     time("beat_at"),
     time("looked_at", nullable=True),
 )
-"""Network services that there are."""
+"""Network services."""
 
 network_calls = Table(
     "compute_network_calls",
@@ -121,7 +124,7 @@ network_calls = Table(
     Column("host", Text, nullable=False, index=True),
     time("rung_at", nullable=True),
 )
-"""Something has changed for the networks that a host serves: taken away when that host has seen to it."""
+"""Pending calls of network hosts whose networks have changed; deleted when the host has handled them."""
 
 network_messages = Table(
     "compute_network_messages",
@@ -134,7 +137,7 @@ network_messages = Table(
     time("rung_at", nullable=True),
     Index(None, "network_id", "id"),
 )
-"""What the allocators of networks are told: kept until the host that serves the network has done it."""
+"""Messages to the allocators of networks, kept until the host that serves the network has applied them."""
 
 floating_pools = Table(
     "compute_floating_pools",
@@ -148,7 +151,7 @@ floating_pools = Table(
     time("created_at"),
     CheckConstraint("gateway IS NULL OR gateway << cidr", name="inside"),
 )
-"""Networks outside, of which floating addresses are."""
+"""External networks that provide floating addresses."""
 
 floating_addresses = Table(
     "compute_floating_addresses",
@@ -163,10 +166,10 @@ floating_addresses = Table(
     Column("auto_assigned", Boolean, nullable=False, server_default=text("false")),
     Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("description", Text, nullable=False, server_default=""),
-    # The pool of a reservation that it was lent to: such an address is there for as long as that lasts.
+    # The pool of a reservation that it was lent to, and exists as long as.
     Column("reservation", Text, index=True),
     Column("fence", BigInteger, nullable=False, server_default="0"),
-    # Made for its project by an administrator: the pool does not hand it out, and it is gone when it is released.
+    # Created for its project by an administrator: the pool does not allocate it, and a release deletes it.
     Column("single", Boolean, nullable=False, server_default=text("false")),
     time("created_at"),
     time("changed_at"),
@@ -178,7 +181,7 @@ floating_addresses = Table(
     CheckConstraint("project_id IS NOT NULL OR NOT single", name="single"),
     CheckConstraint("(fixed_address IS NULL) = (fixed_network_id IS NULL)", name="fixed"),
 )
-"""Addresses of pools that projects may have, and the fixed ones that they stand for."""
+"""Addresses of pools that projects may have, and their associated fixed ones."""
 
 Index(
     "ix_compute_floating_addresses_free",

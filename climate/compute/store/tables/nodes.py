@@ -1,8 +1,7 @@
-"""Tables of what servers are put on: services, their nodes, and groups of nodes.  All names begin with compute_.
+"""Tables of services, their nodes, and groups of nodes. All names begin with compute_.
 
-The scheduler keeps a snapshot of these rows.  `changed` tells it which are new
-since its last look; what concerns many rows at once is told by
-`compute_structure`.
+The scheduler keeps a snapshot of these rows. `changed` marks the rows that are new since its last reading;
+`compute_structure` marks changes of many rows at once.
 """
 
 from sqlalchemy import (
@@ -75,9 +74,9 @@ nodes = Table(
     Column("disk_least_gb", Integer),
     Column("maintenance", Text),
     Column("present", Boolean, nullable=False, server_default=text("true")),
-    # A node is in one pool at most: a column, so that nothing else can be.
+    # A node is in one pool at most, which a column enforces.
     Column("pool", Text, ForeignKey("compute_aggregates.name"), index=True),
-    # It was put into its pool by the compute API, not by a lease of this deployment.
+    # It was added to its pool by the compute API, not by a lease of this deployment.
     Column("outside", Boolean, nullable=False, server_default=text("false")),
     Column("fence", BigInteger, nullable=False, server_default="0"),
     taken("used_vcpus"),
@@ -101,7 +100,7 @@ aggregate_nodes = Table(
     Column("aggregate_id", Integer, ForeignKey("compute_aggregates.id", ondelete="CASCADE"), primary_key=True),
     Column("node_id", Integer, ForeignKey("compute_nodes.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
-"""Who is in an ordinary aggregate.  Pools have no rows here: a node's pool is a column, so that there is one."""
+"""Members of ordinary aggregates. Pools have no rows here: a node's pool is a column, so that it has only one."""
 
 structure = Table(
     "compute_structure",
@@ -110,7 +109,7 @@ structure = Table(
     changed(),
     CheckConstraint("one_row", name="one_row"),
 )
-"""When nodes have last gone, or an ordinary aggregate, its metadata or its members have changed."""
+"""The last deletion of nodes, or change of an ordinary aggregate, its metadata or its members."""
 
 FUNCTIONS = (
     """CREATE OR REPLACE FUNCTION compute_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -142,7 +141,7 @@ FOR EACH ROW EXECUTE FUNCTION compute_stamp()""",
         """CREATE TRIGGER compute_nodes_gone AFTER DELETE ON compute_nodes
 FOR EACH ROW EXECUTE FUNCTION compute_restructured()""",
     ),
-    # Pools come and go with every lease: whoever moves nodes between them writes the nodes' rows too.
+    # Pools change with every lease: a transaction that moves nodes between them writes the nodes' rows too.
     (
         aggregates,
         """CREATE TRIGGER compute_aggregates_made AFTER INSERT OR UPDATE ON compute_aggregates

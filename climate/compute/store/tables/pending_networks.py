@@ -1,4 +1,4 @@
-"""The table of networks that have a name and no range yet."""
+"""The table of networks with a name and no range yet."""
 
 from sqlalchemy import CheckConstraint, Column, Integer, Table, Text
 
@@ -18,4 +18,4 @@ network_outlines = Table(
     CheckConstraint("vlan IS NULL OR manager = 'vlan' AND vlan BETWEEN 1 AND 4094", name="vlan"),
     CheckConstraint("project_id IS NULL OR manager = 'vlan'", name="whose"),
 )
-"""Clients name a network first and give its range later.  Without a manager: a network outside, a floating pool."""
+"""Clients name a network first and give its range later. Without a manager: an external network, a floating pool."""

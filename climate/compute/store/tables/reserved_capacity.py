@@ -1,4 +1,4 @@
-"""Tables of room that is granted to projects on nodes that they share.  All names begin with compute_."""
+"""Tables of capacity that is granted to projects on shared nodes. All names begin with compute_."""
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
 
@@ -7,12 +7,12 @@ from climate.compute.store.columns import count, metadata, time, uuid
 grants = Table(
     "compute_grants",
     metadata,
-    # The id of the flavor that the room is used by, and of the reservation behind it.
+    # The id of the flavor that uses the capacity, and of its reservation.
     Column("pool", Text, primary_key=True),
     Column("project_id", Text, nullable=False),
     uuid("group_id"),
     Column("closed", Boolean, nullable=False, server_default=text("false")),
-    # It is over; the row stays, as late workers are told so by its token.
+    # It is over; the row stays, so that late workers are refused by its token.
     Column("revoked", Boolean, nullable=False, server_default=text("false")),
     Column("fence", BigInteger, nullable=False),
     time("updated_at"),
@@ -28,4 +28,4 @@ slots = Table(
     count("slots"),
     CheckConstraint("slots > 0", name="slots_make_sense"),
 )
-"""How many servers of a grant may be on a node."""
+"""Maximum number of servers of a grant on a node."""

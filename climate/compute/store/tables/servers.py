@@ -1,4 +1,4 @@
-"""Tables of the bundled cloud beside those of its nodes.  All names begin with compute_, all times are UTC."""
+"""Tables of the bundled cloud beside those of its nodes. All names begin with compute_, all times are UTC."""
 
 from sqlalchemy import (
     BigInteger,
@@ -63,7 +63,7 @@ images = Table(
 )
 
 image_ids = Table("compute_image_ids", metadata, uuid("id", key=True))
-"""The ids of all images that there ever were: none is given to another image."""
+"""The ids of all images that ever existed: an id is never used again."""
 
 # A server has one image of a name and an occasion at most, so that a repeated snapshot finds the first one.
 Index(
@@ -112,9 +112,9 @@ servers = Table(
     Column("fault", JSONB(none_as_null=True)),
     uuid("task_image"),
     Column("tried", ARRAY(Integer), nullable=False, server_default=text("'{}'")),
-    # The grant whose room it uses, by its flavor.
+    # The grant whose capacity it uses, by its flavor.
     Column("granted", Text),
-    # The migration that is under way, until it is confirmed or taken back.
+    # The migration in progress, until it is confirmed or reverted.
     Column("migration_id", BigInteger, ForeignKey("compute_migrations.id")),
     Column("fence", BigInteger, nullable=False, server_default="0"),
     Column("task_at", DateTime(timezone=True)),
@@ -202,4 +202,4 @@ decisions = Table(
     json("body"),
     Index(None, "server_id"),
 )
-"""Why the scheduler chose as it did.  `server_id` NULL: for all servers of the build."""
+"""Decisions of the scheduler with their reasons. `server_id` NULL: for all servers of the build."""

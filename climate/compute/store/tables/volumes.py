@@ -1,4 +1,4 @@
-"""The table of volumes.  All names begin with compute_."""
+"""The table of volumes. All names begin with compute_."""
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
 from sqlalchemy.dialects.postgresql import UUID
@@ -18,10 +18,10 @@ volumes = Table(
     Column("size_gb", BigInteger, nullable=False),
     Column("status", Text, nullable=False),
     Column("kept", Boolean, nullable=False, server_default=text("false")),
-    # A server that is gone has no volumes.
+    # A deleted server has no volumes.
     Column("server_id", UUID(as_uuid=False), ForeignKey("compute_servers.id", ondelete="SET NULL")),
     Column("device", Integer),
-    # What its server is being told of it; null: it is as it should be.
+    # The pending change of its server; null: none.
     Column("wish", Text),
     time("created_at"),
     time("updated_at"),
@@ -32,4 +32,4 @@ volumes = Table(
     Index("ix_compute_volumes_project_id", "project_id"),
     Index("uq_compute_volumes_device", "server_id", "device", unique=True),
 )
-"""`pool` is the reservation that a volume was made for; `device` the place of a disk in its server, from 1."""
+"""`pool` is the reservation that a volume was created for; `device` the index of a disk in its server, from 1."""

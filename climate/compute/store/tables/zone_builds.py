@@ -1,4 +1,4 @@
-"""Tables of builds over zones: what was asked for, where each server went, and offers of this zone that were used."""
+"""Tables of builds over zones: the request, the zone of each server, and offers of this zone that were used."""
 
 from sqlalchemy import (
     BigInteger,
@@ -59,14 +59,14 @@ zone_build_items = Table(
     # NULL: this zone.
     Column("zone_id", Integer),
     Column("state", Text, nullable=False),
-    # Kept while the child may not have heard of it.
+    # Kept while the child may not have received it.
     Column("blob", Text),
     uuid("server_id"),
     Index(None, "server_id"),
     CheckConstraint("state IN ('sent', 'placed', 'lost')", name="state"),
     CheckConstraint("(state = 'placed') = (server_id IS NOT NULL)", name="placed_has_a_server"),
 )
-"""Servers of a build by their number.  `sent`: a child was asked for it, and its answer is not known."""
+"""Servers of a build by their number. `sent`: a child was asked for it, and its answer is not known."""
 
 zone_offers = Table(
     "compute_zone_offers",
@@ -79,11 +79,11 @@ zone_offers = Table(
     Column("owner_user", Text),
     Column("vcpus", Integer, nullable=False),
     Column("ram_mb", BigInteger, nullable=False),
-    # NULL: it is not known yet which server a child has made of it.
+    # NULL: the child has not reported its server yet.
     uuid("server_id"),
     time("expires_at"),
     UniqueConstraint("project_id", "build_id", "launch_index"),
     Index(None, "expires_at"),
     Index(None, "server_id"),
 )
-"""Offers of this zone that parents have used: each for one server, of which this tells the build and the owner."""
+"""Offers of this zone that parents have used: each for one server, with its build and owner."""

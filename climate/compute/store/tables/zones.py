@@ -1,4 +1,4 @@
-"""Tables of zones: children, reports of services, servers placed in children.  All names begin with compute_."""
+"""Tables of zones: children, reports of services, servers placed in children. All names begin with compute_."""
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Identity, Index, Integer, Table, Text, text
 
@@ -10,7 +10,7 @@ zones = Table(
     Column("id", Integer, Identity(), primary_key=True),
     Column("api_url", Text, nullable=False, unique=True),
     Column("username", Text, nullable=False),
-    # Sealed: it is opened only where the child is called.
+    # Sealed: it is opened only for calls of the child.
     Column("password", Text, nullable=False),
     Column("weight_offset", Float, nullable=False, server_default="0.0"),
     Column("weight_scale", Float, nullable=False, server_default="1.0"),
@@ -55,7 +55,7 @@ zone_servers = Table(
     Index(None, "project_id"),
     Index(None, "build_id"),
 )
-"""Servers that this zone placed in a child, and whose they are."""
+"""Servers that this zone placed in a child, and their owners."""
 
 zone_identity = Table(
     "compute_zone_identity",
@@ -63,4 +63,4 @@ zone_identity = Table(
     Column("one_row", Boolean, primary_key=True),
     uuid("id", made=True, nullable=False),
 )
-"""The random id of this deployment, by which it recognises its own requests when they come back."""
+"""The random id of this deployment, by which it recognises its own requests when they return."""

@@ -1,4 +1,4 @@
-"""Builds over zones: what was asked for, who is at work on it, and where each server went."""
+"""Builds over zones: the request, the claim of a worker, and the zone of each server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,19 +50,19 @@ _COLUMNS = [builds.c[name] for name in Build.__dataclass_fields__]
 
 
 def add(conn: Connection, values: Mapping[str, Any]) -> bool:
-    """Write a build down; False when the project has one of that reservation id."""
+    """Insert a build; False if the project has one of that reservation id."""
     made = upsert(builds).values(**values).on_conflict_do_nothing().returning(builds.c.id)
     return conn.execute(made).first() is not None
 
 
 def get(conn: Connection, build_id: str) -> Build | None:
-    """The build; None when there is none."""
+    """Return the build; None if it does not exist."""
     row = conn.execute(select(*_COLUMNS).where(builds.c.id == build_id)).one_or_none()
     return Build(*row) if row else None
 
 
 def of_reservation(conn: Connection, reservation_id: str, project_id: str | None) -> Build | None:
-    """The build with that reservation id; `project_id` None: of any project, the latest."""
+    """Return the build with that reservation id; `project_id` None: of any project, the latest."""
     query = select(*_COLUMNS).where(builds.c.reservation_id == reservation_id)
     if project_id is not None:
         query = query.where(builds.c.project_id == project_id)
@@ -71,7 +71,7 @@ def of_reservation(conn: Connection, reservation_id: str, project_id: str | None
 
 
 def listed(conn: Connection, project_id: str | None, limit: int) -> list[Build]:
-    """The builds of a project, or of all, newest first."""
+    """Return the builds of a project, or of all, newest first."""
     query = select(*_COLUMNS).order_by(builds.c.created_at.desc(), builds.c.id).limit(limit)
     if project_id is not None:
         query = query.where(builds.c.project_id == project_id)
@@ -79,20 +79,20 @@ def listed(conn: Connection, project_id: str | None, limit: int) -> list[Build]:
 
 
 def of(conn: Connection, build_id: str) -> list[Item]:
-    """The servers of a build that a zone was chosen for, by their numbers."""
+    """Return the servers of a build with an assigned zone, by their numbers."""
     columns = [items.c[name] for name in Item.__dataclass_fields__]
     query = select(*columns).where(items.c.build_id == build_id).order_by(items.c.launch_index)
     return [Item(*row) for row in conn.execute(query)]
 
 
 def number_of(conn: Connection, server_id: str) -> int | None:
-    """The number of a server in its build; None: it is of no build."""
+    """Return the number of a server in its build; None: it has no build."""
     number: int | None = conn.execute(select(items.c.launch_index).where(items.c.server_id == server_id)).scalar()
     return number
 
 
 def claim(conn: Connection, build_id: str, worker: str, now: datetime, seconds: float) -> bool:
-    """Take the work on a build for so many seconds; False when it is done or somebody else has it."""
+    """Claim a build for so many seconds; False if it is done or claimed."""
     free = or_(builds.c.worker_until.is_(None), builds.c.worker_until < now)
     due = and_(builds.c.id == build_id, builds.c.state != DONE, free)
     taken = (
@@ -102,13 +102,13 @@ def claim(conn: Connection, build_id: str, worker: str, now: datetime, seconds: 
 
 
 def renew(conn: Connection, build_id: str, worker: str, now: datetime, seconds: float) -> bool:
-    """Keep the work for so many seconds more; the row stays locked.  False when it was taken over."""
+    """Renew the claim for so many seconds; the row stays locked. False if another worker has it."""
     mine = and_(builds.c.id == build_id, builds.c.worker == worker)
     return conn.execute(update(builds).where(mine).values(worker_until=now + timedelta(seconds=seconds))).rowcount == 1
 
 
 def assign(conn: Connection, build_id: str, zone_id: int, blobs: Mapping[int, str]) -> None:
-    """Write down that a child is about to be asked for these servers."""
+    """Record that a child is about to be asked for these servers."""
     rows = [
         {"build_id": build_id, "launch_index": number, "zone_id": zone_id, "state": SENT, "blob": blob}
         for number, blob in blobs.items()
@@ -117,7 +117,7 @@ def assign(conn: Connection, build_id: str, zone_id: int, blobs: Mapping[int, st
 
 
 def placed(conn: Connection, build_id: str, found: Mapping[int, tuple[int | None, str]]) -> None:
-    """Write down the zones and servers of these numbers; their quota is counted with the servers from now on."""
+    """Record the zones and servers of these numbers; their quota is counted with the servers from now on."""
     for number, (zone_id, server_id) in found.items():
         values = {"zone_id": zone_id, "state": PLACED, "server_id": server_id, "blob": None}
         made = upsert(items).values(build_id=build_id, launch_index=number, **values)
@@ -126,29 +126,29 @@ def placed(conn: Connection, build_id: str, found: Mapping[int, tuple[int | None
 
 
 def unassign(conn: Connection, build_id: str, numbers: Sequence[int]) -> None:
-    """These servers were not made: they may be placed elsewhere."""
+    """Record that these servers were not created, so that they may be placed elsewhere."""
     conn.execute(delete(items).where(items.c.build_id == build_id, items.c.launch_index.in_(numbers)))
 
 
 def lose(conn: Connection, build_id: str, numbers: Sequence[int]) -> None:
-    """Give up servers of a child that was removed: nobody can tell whether it has made them."""
+    """Give up servers of a deleted child, whose creation can no longer be checked."""
     mine = and_(items.c.build_id == build_id, items.c.launch_index.in_(numbers))
     conn.execute(update(items).where(mine).values(state=LOST, blob=None))
 
 
 def count_asked(conn: Connection, zone_id: int) -> int:
-    """The number of builds that wait for the answer of a child."""
+    """Return the number of builds that wait for the answer of a child."""
     query = select(func.count(items.c.build_id.distinct())).where(items.c.zone_id == zone_id, items.c.state == SENT)
     return int(conn.execute(query).scalar_one())
 
 
 def report(conn: Connection, build_id: str, values: Mapping[str, Any]) -> None:
-    """Write down what the zones have answered."""
+    """Store the answers of the zones."""
     conn.execute(update(builds).where(builds.c.id == build_id).values(report=dict(values)))
 
 
 def rest(conn: Connection, build_id: str, due_at: datetime, fault: str | None, unknown: int) -> None:
-    """Leave a build until `due_at`: all but the `unknown` servers are settled, and count against no quota."""
+    """Suspend a build until `due_at`: all but the `unknown` servers are settled, and count against no quota."""
     values: dict[str, Any] = {"state": WAITING, "worker": None, "worker_until": None, "due_at": due_at, "rung_at": None}
     conn.execute(update(builds).where(builds.c.id == build_id).values(**values, fault=fault, pending=unknown))
 
@@ -167,7 +167,7 @@ def finish(conn: Connection, build_id: str, now: datetime, fault: str | None) ->
 
 
 def to_ring(conn: Connection, now: datetime, again: float) -> list[str]:
-    """Ids of builds that are due and that nobody is at, each at most every `again` seconds."""
+    """Return ids of due, unclaimed builds, each at most every `again` seconds."""
     free = or_(builds.c.worker_until.is_(None), builds.c.worker_until < now)
     quiet = or_(builds.c.rung_at.is_(None), builds.c.rung_at < now - timedelta(seconds=again))
     due = and_(builds.c.state != DONE, builds.c.due_at <= now, free, quiet)
@@ -185,6 +185,6 @@ def are_open(conn: Connection) -> bool:
 
 
 def forget(conn: Connection, before: datetime) -> int:
-    """Drop builds that ended before then; their servers stay."""
+    """Delete builds that ended before then; their servers stay."""
     old = and_(builds.c.state == DONE, builds.c.finished_at < before)
     return conn.execute(delete(builds).where(old)).rowcount

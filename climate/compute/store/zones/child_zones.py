@@ -1,4 +1,4 @@
-"""Child zones and the state that the polls found.  Passwords are sealed here; who calls a child opens them."""
+"""Child zones and their polled state. Passwords are sealed here; the caller of a child opens them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -34,26 +34,26 @@ COLUMNS = [
 
 
 def listed(conn: Connection) -> list[ChildZone]:
-    """All children, oldest first, with sealed passwords."""
+    """Return all children, oldest first, with sealed passwords."""
     return [_zone(row) for row in conn.execute(select(*COLUMNS).order_by(zones.c.id)).mappings()]
 
 
 def last_poll(conn: Connection) -> tuple[int, datetime | None]:
-    """Return how many children there are, and when one of them was last polled, in vain or not, or added."""
+    """Return the number of children, and the time when one of them was last added or polled, successfully or not."""
     polled = func.max(func.coalesce(zones.c.polled_at, zones.c.created_at))
     count, at = conn.execute(select(func.count(), polled).select_from(zones)).one()
     return count, at
 
 
 def get(conn: Connection, zone_id: int, *, lock: bool = False) -> ChildZone | None:
-    """One child with its password sealed; `lock`: its row stays locked until the transaction ends."""
+    """Return one child with its password sealed; `lock`: its row stays locked until the transaction ends."""
     query = select(*COLUMNS).where(zones.c.id == zone_id)
     row = conn.execute(query.with_for_update() if lock else query).mappings().one_or_none()
     return None if row is None else _zone(row)
 
 
 def add(conn: Connection, values: Mapping[str, Any]) -> ChildZone | None:
-    """Register a child: api_url, username, sealed password, weights.  None: the URL is registered already."""
+    """Insert a child: api_url, username, sealed password, weights. None: the URL is registered already."""
     made = upsert(zones).values(**values).on_conflict_do_nothing(index_elements=["api_url"]).returning(*COLUMNS)
     row = conn.execute(made).mappings().one_or_none()
     return None if row is None else _zone(row)
@@ -71,17 +71,17 @@ def has_url(conn: Connection, api_url: str, other_than: int) -> bool:
 
 
 def change(conn: Connection, zone_id: int, values: Mapping[str, Any]) -> None:
-    """Change some columns of a child."""
+    """Update some columns of a child."""
     conn.execute(update(zones).where(zones.c.id == zone_id).values(**values, updated_at=func.clock_timestamp()))
 
 
 def drop(conn: Connection, zone_id: int) -> None:
-    """Forget a child, and which servers were placed there."""
+    """Delete a child, and the records of servers placed there."""
     conn.execute(delete(zones).where(zones.c.id == zone_id))
 
 
 def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZone]:
-    """Children that nobody has polled for `seconds`; they are this caller's from now on, until as much has passed."""
+    """Claim the children that were not polled for `seconds`, for as many seconds."""
     due = or_(zones.c.polled_at.is_(None), zones.c.polled_at <= now - _interval(seconds))
     free = select(zones.c.id).where(due).with_for_update(skip_locked=True)
     claimed = update(zones).where(zones.c.id.in_(free)).values(polled_at=now).returning(*COLUMNS)
@@ -89,38 +89,38 @@ def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZo
 
 
 def record_success(conn: Connection, polled: ChildZone, found: Mapping[str, Any]) -> ChildZone | None:
-    """Write down a poll that succeeded: `found` has last_seen and what the child reports.
+    """Record a successful poll: `found` has last_seen and the report of the child.
 
-    None when the child was changed or removed since `polled` was read.
+    None if the child was changed or deleted since `polled` was read.
     """
     values = {"is_active": True, "attempts": 0, "last_error": None, "last_error_at": None, "skipped_until": None}
     return _recorded(conn, polled, {**values, **found})
 
 
 def record_failure(conn: Connection, polled: ChildZone, found: Mapping[str, Any], limit: int) -> ChildZone | None:
-    """Write down a poll that failed, as `record_success`; after `limit` in a row the child is inactive."""
+    """Record a failed poll, as `record_success`; after `limit` failures in a row the child is inactive."""
     attempts = zones.c.attempts + 1
     return _recorded(conn, polled, {**found, "attempts": attempts, "is_active": zones.c.is_active & (attempts < limit)})
 
 
 def mark_loops(conn: Connection, now: datetime, *, ids: Sequence[int] = (), deployments: Sequence[str] = ()) -> None:
-    """Write down that requests to these children come back; children are named by row or by their random ids."""
+    """Record that requests to these children return; children are named by row or by their random ids."""
     named = or_(zones.c.id.in_(ids), zones.c.deployment_id.in_(deployments))
     conn.execute(update(zones).where(named).values(loop_at=now))
 
 
 def clear_loops(conn: Connection, ids: Sequence[int]) -> None:
-    """Forget that requests to these children came back."""
+    """Clear the loops of these children."""
     conn.execute(update(zones).where(zones.c.id.in_(ids)).values(loop_at=None))
 
 
 def skip(conn: Connection, ids: Sequence[int], until: datetime) -> None:
-    """Let no request wait for these children before `until`."""
+    """Exclude these children from requests before `until`."""
     conn.execute(update(zones).where(zones.c.id.in_(ids)).values(skipped_until=until))
 
 
 def own_id(conn: Connection) -> str:
-    """The random id of this deployment; the first to ask makes it."""
+    """Return the random id of this deployment, creating it at the first call."""
     known: str | None = conn.execute(select(zone_identity.c.id)).scalar()
     if known is None:
         conn.execute(upsert(zone_identity).values(one_row=True).on_conflict_do_nothing())

@@ -1,4 +1,4 @@
-"""News for pollers, told after the commit: without any, they ask for neither builds nor children."""
+"""Notifications of pollers after the commit: without any, they query neither builds nor children."""
 
 from sqlalchemy import Connection, func, select
 
@@ -9,5 +9,5 @@ BUILDS, CHILDREN = "builds", "children"
 
 
 def tell(conn: Connection, news: str) -> None:
-    """Tell all pollers that listen; those that begin to listen later look by themselves."""
+    """Notify all listening pollers; those that listen later query by themselves."""
     conn.execute(select(func.pg_notify(CHANNEL, news)))

@@ -1,4 +1,4 @@
-"""Offers of this zone that parents have used: each is good for one server."""
+"""Offers of this zone that parents have used: each is valid for one server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from climate.compute.store.tables.zone_builds import zone_offers
 from climate.compute.store.tables.zones import zone_servers
 
 UNKNOWN_KEPT = timedelta(days=1)
-"""Time after its expiry for which an offer is kept whose child has not answered."""
+"""Time after its expiry for which an offer without an answer of its child is kept."""
 
 _ALONE = text(Subject.ZONE_OFFER.lock("name"))
 
 
 @dataclass(frozen=True, slots=True)
 class UsedOffer:
-    """An offer that was used, and what it was used for."""
+    """A used offer and its server."""
 
     item_id: str
     build_id: str
@@ -34,35 +34,35 @@ _COLUMNS = (zone_offers.c.item_id, zone_offers.c.build_id, zone_offers.c.launch_
 
 
 def find(conn: Connection, project_id: str, build_id: str, launch_index: int) -> UsedOffer | None:
-    """The offer that a server of a build was made with; None when there is none."""
+    """Return the offer that a server of a build was created with; None if there is none."""
     mine = (zone_offers.c.project_id == project_id, zone_offers.c.build_id == build_id)
     row = conn.execute(select(*_COLUMNS).where(*mine, zone_offers.c.launch_index == launch_index)).one_or_none()
     return UsedOffer(*row) if row else None
 
 
 def lock(conn: Connection, project_id: str, build_id: str, launch_index: int) -> None:
-    """Wait until nobody else makes this server of a build; it stays so until the end of the transaction."""
+    """Serialize the creation of this server of a build until the end of the transaction."""
     conn.execute(_ALONE, {"name": f"{project_id} {build_id} {launch_index}"})
 
 
 def use(conn: Connection, values: Mapping[str, Any]) -> bool:
-    """Write down that an offer is used; False when it was used before."""
+    """Record that an offer is used; False if it was used before."""
     made = upsert(zone_offers).values(**values).on_conflict_do_nothing().returning(zone_offers.c.item_id)
     return conn.execute(made).first() is not None
 
 
 def settle(conn: Connection, item_id: str, server_id: str) -> None:
-    """Write down the server that a child has made of an offer."""
+    """Record the server that a child has created by an offer."""
     conn.execute(update(zone_offers).where(zone_offers.c.item_id == item_id).values(server_id=server_id))
 
 
 def give_back(conn: Connection, item_id: str) -> None:
-    """Let an offer be used again of which nothing was made."""
+    """Make an offer usable again that created nothing."""
     conn.execute(delete(zone_offers).where(zone_offers.c.item_id == item_id, zone_offers.c.server_id.is_(None)))
 
 
 def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[str, Any]]:
-    """The servers that were made here of a build of a parent: launch_index, server_id, owner_project, owner_user."""
+    """Return the servers created here of a build of a parent: launch_index, server_id, owner_project, owner_user."""
     columns = [zone_offers.c[name] for name in ("launch_index", "server_id", "owner_project", "owner_user")]
     mine = (zone_offers.c.project_id == project_id, zone_offers.c.build_id == build_id)
     query = select(*columns).where(*mine, zone_offers.c.server_id.is_not(None))
@@ -70,7 +70,7 @@ def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[s
 
 
 def sweep(conn: Connection, now: datetime) -> int:
-    """Forget offers that are over and whose servers are gone; the number of them."""
+    """Delete expired offers of deleted servers; return their number."""
     offer = zone_offers.c
     here = exists().where(servers.c.id == offer.server_id)
     below = exists().where(zone_servers.c.server_id == offer.server_id)

@@ -1,4 +1,4 @@
-"""The way to a server: whether it is here, or which children may have it, in one statement."""
+"""The route to a server, found in one statement: it is here, or in one of some children."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from climate.compute.zones.models import ChildZone
 
 @dataclass(frozen=True, slots=True)
 class ZoneRoute:
-    """Place of a server, as far as this zone knows it."""
+    """The location of a server, as far as this zone knows it."""
 
     now: datetime
-    """By the clock of the database."""
+    """Time by the clock of the database."""
     is_here: bool
     placed: PlacedServer | None = None
-    """The server, when this zone placed it in a child."""
+    """The server, if this zone placed it in a child."""
     zones: Sequence[ChildZone] = ()
     """The child that it was placed in, or else all children; oldest first, with sealed passwords."""
 
@@ -49,7 +49,7 @@ _FIND = (
 
 
 def find(conn: Connection, server_id: str, *, search: bool) -> ZoneRoute:
-    """The way to a server; `search`: when this zone has not placed it, all children may have it."""
+    """Return the route to a server; `search`: if this zone has not placed it, include all children."""
     rows = conn.execute(_FIND, {"id": server_id, "search": search}).all()
     now, is_here, *rest = rows[0]
     known = PlacedServer(*rest[:_PLACED]) if rest[0] is not None else None

@@ -1,4 +1,4 @@
-"""Servers that this zone placed in its children, and whose they are."""
+"""Servers that this zone placed in its children, and their owners."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ COLUMNS = [table.c[name] for name in PlacedServer.__slots__]
 
 
 def get(conn: Connection, server_id: str) -> PlacedServer | None:
-    """The child and the owner of a server that was placed in a child."""
+    """Return the child and the owner of a server that was placed in a child."""
     row = conn.execute(select(*COLUMNS).where(table.c.server_id == server_id)).one_or_none()
     return None if row is None else PlacedServer(*row)
 
 
 def listed(conn: Connection, *, project_id: str | None = None, build_id: str | None = None) -> list[PlacedServer]:
-    """Placed servers, newest first; None: of all projects, of all builds."""
+    """Return placed servers, newest first; None: of all projects, of all builds."""
     query = select(*COLUMNS).order_by(table.c.created_at.desc(), table.c.server_id)
     if project_id is not None:
         query = query.where(table.c.project_id == project_id)
@@ -44,10 +44,10 @@ def listed(conn: Connection, *, project_id: str | None = None, build_id: str | N
 
 
 def add(conn: Connection, values: Mapping[str, Any]) -> None:
-    """Write down that a server was placed in a child, and whose it is; nothing when that is known."""
+    """Insert a server placed in a child, and its owner; nothing if it is recorded already."""
     conn.execute(insert(table).values(**values).on_conflict_do_nothing())
 
 
 def forget(conn: Connection, server_ids: Sequence[str]) -> None:
-    """Forget servers that are gone from their zones."""
+    """Delete the records of servers that were deleted in their zones."""
     conn.execute(delete(table).where(table.c.server_id.in_(server_ids)))
