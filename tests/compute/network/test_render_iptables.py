@@ -102,7 +102,7 @@ def test_a_rule_that_is_not_there_can_be_removed(caplog: pytest.LogCaptureFixtur
 
 
 def test_a_name_too_long_for_chains_is_refused() -> None:
-    with pytest.raises(ValueError, match="cannot begin the names of chains"):
+    with pytest.raises(ValueError, match="is not a valid prefix of chain names"):
         Table("a" * 17)
 
 
