@@ -17,7 +17,7 @@ SAID = [
     "cheap n2 n1",
     "awake n1 n2",
     "Scheduler Host Filter JsonFilter could not be found. Known are AwakeHostFilter, AllHostsFilter.",
-    "CLIMATE_SCHEDULER='no_scheduler': Scheduler no_scheduler is installed, but it is no scheduler",
+    "CLIMATE_SCHEDULER='no_scheduler': Scheduler no_scheduler is installed, but is not a scheduler",
     "CLIMATE_SCHEDULER='no_module': Scheduler no_module is installed, but it cannot be loaded: "
     "ModuleNotFoundError: No module named 'climate_quieter'",
     "CLIMATE_SCHEDULER_HOST_FILTERS='NotAHostFilter': "

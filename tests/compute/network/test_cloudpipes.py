@@ -175,7 +175,7 @@ def test_where_a_cloudpipe_is_reached_may_be_configured_and_is_one_networks_alon
     (row,) = cloudpipes.listed(there.compute)
     assert (row["public_ip"], row["public_port"]) == ("198.51.100.7", 1194)
     assert "remote 198.51.100.7 1194\n" in cloudpipes.issue(there.compute, "demo", "ada", "u1").config
-    with pytest.raises(Conflict, match="belongs to another network's cloudpipe"):
+    with pytest.raises(Conflict, match="leads to another network's cloudpipe"):
         cloudpipes.configure(there.compute, "other", "198.51.100.7", 1194)
 
 
