@@ -199,9 +199,9 @@ def test_what_is_no_id_is_refused(real: Subject, server_id: str, tmp_path: Path)
     guest = real.guest()
     real.driver.prepare(guest)
     wrong = server_id.format(id=uuid4())
-    with pytest.raises(VirtError, match="not the id"):
+    with pytest.raises(VirtError, match="not a server's id"):
         real.driver.delete(wrong)
-    with pytest.raises(VirtError, match="not the id"):
+    with pytest.raises(VirtError, match="not a server's id"):
         real.driver.run(replace(guest, id=wrong))
     assert real.driver.states() == {guest.id: State.PREPARED}
 

@@ -212,11 +212,11 @@ def test_what_qemu_refuses_is_told_at_the_preparation(make_subject: Callable[[st
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        ({"bin/text": "no program"}, "no /bin/sh"),
-        ({"bin/sh": "cannot be run"}, "no /bin/sh"),
-        ({"bin/sh": Path("/bin/sh")}, "no /bin/sh"),
-        ({"bin/sh": Path("../../../../../../../../bin/dash"), "etc/x": ""}, "no /bin/sh"),
-        ({"proc": "a file"}, "a file where the folder /proc belongs"),
+        ({"bin/text": "no program"}, "no executable /bin/sh"),
+        ({"bin/sh": "cannot be run"}, "no executable /bin/sh"),
+        ({"bin/sh": Path("/bin/sh")}, "no executable /bin/sh"),
+        ({"bin/sh": Path("../../../../../../../../bin/dash"), "etc/x": ""}, "no executable /bin/sh"),
+        ({"proc": "a file"}, "a file instead of the folder /proc"),
         ({"tmp": Path("/etc")}, "a link where /tmp belongs"),
     ],
 )
