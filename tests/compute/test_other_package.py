@@ -21,7 +21,7 @@ SAID = [
     "CLIMATE_SCHEDULER='no_module': Scheduler no_module is installed, but it cannot be loaded: "
     "ModuleNotFoundError: No module named 'climate_quieter'",
     "CLIMATE_SCHEDULER_HOST_FILTERS='NotAHostFilter': "
-    "Scheduler Host Filter NotAHostFilter is installed, but it is no Filter",
+    "Scheduler Host Filter NotAHostFilter is installed, but is not a Filter",
 ]
 """n2 is the coolest node; the project demo has servers on n3 and n2, and the project other comes to n1."""
 
