@@ -379,7 +379,7 @@ def test_a_member_that_cannot_be_fenced_is_not_named_to_owners(pair: Pair) -> No
     member = RemoteMember(cluster.members[1], pair.driver, "another machine", up=False)
     with pytest.raises(VirtError) as caught:
         member.fence(Guest(server_id, "s", "far"))
-    assert str(caught.value) == "its member failed, and the entry of the member names no command that fences it"
+    assert str(caught.value) == "its member has failed, and the entry of the member names no command that fences it"
     assert processes(server_id) == 1
 
 

@@ -181,7 +181,7 @@ def _name(body: Mapping[str, Any], key: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
-        raise BadRequest(f"{key} must be a string of 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"{key} must be a text of 1 to {LONGEST_NAME} characters")
     return value
 
 
