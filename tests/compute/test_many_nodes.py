@@ -63,7 +63,7 @@ def test_nodes_that_cannot_work_are_warned_of_and_the_others_are_there(here: Pla
 
     with capture_logs() as said:
         assert seen(node("A"), node("B", driver="vcenter")) == ["A"]
-    left_out = [line for line in said if line["event"] == "a node is left out"]
+    left_out = [line for line in said if line["event"] == "node skipped"]
     assert [(line["node"], line["log_level"]) for line in left_out] == [("B", "warning")]
     assert seen(node("B", driver="vcenter")) == []
 

@@ -17,11 +17,11 @@ SAID = [
     "cheap n2 n1",
     "awake n1 n2",
     "Scheduler Host Filter JsonFilter could not be found. Known are AwakeHostFilter, AllHostsFilter.",
-    "CLIMATE_SCHEDULER='no_scheduler': Scheduler no_scheduler is installed, but it is no scheduler",
+    "CLIMATE_SCHEDULER='no_scheduler': Scheduler no_scheduler is installed, but is not a scheduler",
     "CLIMATE_SCHEDULER='no_module': Scheduler no_module is installed, but it cannot be loaded: "
     "ModuleNotFoundError: No module named 'climate_quieter'",
     "CLIMATE_SCHEDULER_HOST_FILTERS='NotAHostFilter': "
-    "Scheduler Host Filter NotAHostFilter is installed, but it is no Filter",
+    "Scheduler Host Filter NotAHostFilter is installed, but is not a Filter",
 ]
 """n2 is the coolest node; the project demo has servers on n3 and n2, and the project other comes to n1."""
 

@@ -81,7 +81,7 @@ def test_a_bridge_of_somebody_else_is_refused_and_left(on: On) -> None:
     said("c1", "ip", "address", "add", "10.9.9.9/24", "dev", "br100")
     before = everything("c1")
     try:
-        with pytest.raises(NetworkError, match="br100 is there already, and climate has not made it"):
+        with pytest.raises(NetworkError, match="br100 exists already and was not created by climate"):
             on("c1").ensure(GATEWAY)
         on("c1").remove("alone")
         assert on("c1").standing().networks == set()
@@ -96,12 +96,12 @@ def test_a_bridge_of_somebody_else_is_refused_and_left(on: On) -> None:
 
 def test_the_bridge_or_vlan_of_another_network_is_refused(on: On) -> None:
     on("c1").ensure(BLUE)
-    with pytest.raises(NetworkError, match="br100 is the bridge of network blue, not of alone"):
+    with pytest.raises(NetworkError, match="br100 belongs to network blue, not to alone"):
         on("c1").ensure(ALONE)
-    with pytest.raises(NetworkError, match="VLAN 100 is that of network blue"):
+    with pytest.raises(NetworkError, match="VLAN 100 belongs to network blue"):
         on("c1").ensure(Link("red", "br200", interface="eth1", vlan=100))
     said("c1", "ip", "link", "add", "vlan300", "type", "bridge")
-    with pytest.raises(NetworkError, match="vlan300 is there already, and climate has not made it"):
+    with pytest.raises(NetworkError, match="vlan300 exists already and was not created by climate"):
         on("c1").ensure(Link("red", "br300", interface="eth1", vlan=300))
     said("c1", "ip", "link", "delete", "vlan300")
     on("c1").remove("red")

@@ -300,7 +300,7 @@ def test_what_cannot_be_served_is_said(servers: DhcpServers, link: Link, tmp_pat
         servers.start(replace(link, bridge="br999"), dhcp(entry(1)))
     with pytest.raises(NetworkError, match=r"dnsmasq: .*bad dhcp-range"):
         servers.start(link, replace(dhcp(entry(1)), lease_seconds=-1))
-    with pytest.raises(NetworkError, match="could not be given back on br999"):
+    with pytest.raises(NetworkError, match="could not be released on br999"):
         servers.release(replace(link, bridge="br999"), entry(1))
     assert servers.running() == frozenset()
     servers.stop(link.network_id)

@@ -46,7 +46,7 @@ def test_an_interface_that_has_its_address_by_dhcp_keeps_it_and_its_host_its_net
     host = LinuxNetwork(lab.network, tmp_path)
     lent = ("203.0.113.1/24", "dev", "eth0")
     said(lab.network, "ip", "address", "change", *lent, "valid_lft", "3600", "preferred_lft", "3600")
-    with pytest.raises(NetworkError, match=r"eth0 has 203.0.113.1/24 for a time only, as from DHCP"):
+    with pytest.raises(NetworkError, match=r"eth0 has the temporary address 203.0.113.1/24, as from DHCP"):
         host.ensure(Link("outward", "br-ex", interface="eth0"))
     assert reaches(lab.network, "203.0.113.254")
     said(lab.network, "ip", "address", "change", *lent, "valid_lft", "forever", "preferred_lft", "forever")

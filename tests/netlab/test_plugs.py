@@ -98,9 +98,9 @@ def test_an_interface_is_not_made_for_a_network_that_is_not_there(on: On) -> Non
         on("c1").plug(made.plug)
     assert on("c1").standing().plugs == set()
     assert not netns.exists(made.plug.netns)
-    with pytest.raises(NetworkError, match="eth1 is not an interface of a guest"):
+    with pytest.raises(NetworkError, match="eth1 is not a guest's interface"):
         on("c1").unplug("eth1")
-    with pytest.raises(NetworkError, match="c1 is the host itself"):
+    with pytest.raises(NetworkError, match="c1 is the network of the host"):
         on("c1").drop_netns("c1")
 
 
@@ -182,11 +182,11 @@ def test_what_an_operator_has_called_alike_is_left_alone(on: On, other: Guest) -
     said("c1", "ip", "link", "add", "clp-uplink", "type", "veth", "peer", "name", made.plug.name)
     said("c1", "nft", "add", "table", "netdev", "clp-uplink")
     assert on("c1").standing().plugs == {other.plug.name}
-    with pytest.raises(NetworkError, match=f"{made.plug.name} is there already, and climate has not made it"):
+    with pytest.raises(NetworkError, match=f"{made.plug.name} exists already and was not created by climate"):
         on("c1").plug(made.plug)
     on("c1").unplug(made.plug.name)
     assert made.plug.name in said("c1", "ip", "link")
-    with pytest.raises(NetworkError, match="clp-uplink is not an interface of a guest"):
+    with pytest.raises(NetworkError, match="clp-uplink is not a guest's interface"):
         on("c1").unplug("clp-uplink")
     said("c1", "ip", "link", "delete", "clp-uplink")
     said("c1", "nft", "delete", "table", "netdev", "clp-uplink")

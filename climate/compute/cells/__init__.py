@@ -1,1 +1,1 @@
-"""Cells: deployments in a tree that talk over each other's message brokers."""
+"""Cells: deployments in a tree that exchange messages over their brokers."""

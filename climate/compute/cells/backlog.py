@@ -15,18 +15,18 @@ class Backlog:
 
     now: datetime
     waiting: Mapping[str, tuple[int, datetime]]
-    """Name of a neighbour -> (number of messages, when the oldest was sent)."""
+    """Name of a neighbour -> (number of messages, time of the oldest)."""
 
     def count(self, cell: str) -> int:
-        """Return how many messages wait for a neighbour."""
+        """Return the number of messages that wait for a neighbour."""
         return self.waiting.get(cell, (0, self.now))[0]
 
     def oldest_age(self, cell: str) -> float:
-        """Return the age of the oldest message to a neighbour, in seconds; 0 when there is none."""
+        """Return the age of the oldest message to a neighbour in seconds; 0 if there is none."""
         return (self.now - self.waiting.get(cell, (0, self.now))[1]).total_seconds()
 
 
 def read(compute: Compute) -> Backlog:
-    """Return the backlog of now."""
+    """Return the current backlog."""
     with reading(compute.engine) as conn:
         return Backlog(compute.now(conn), messages.counts(conn))

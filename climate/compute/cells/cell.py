@@ -1,4 +1,4 @@
-"""A neighbour in the tree of cells: how to reach it, and the last it said of itself."""
+"""Neighbour in the tree of cells: its broker, and its last report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """The message broker of a neighbour, and the secret that both ends of the link sign with."""
+    """Message broker of a neighbour, and the shared secret that signs the link's messages."""
 
     host: str | None = None
     port: int | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     virtual_host: str | None = None
-    """The number of the database in Redis."""
+    """Number of the database in Redis."""
     transport_url: str | None = field(default=None, repr=False)
-    """Stands for all of the above: redis://, rediss:// or unix://."""
+    """URL that replaces all of the above: redis://, rediss:// or unix://."""
     secret: str | None = field(default=None, repr=False)
 
     def server_params(self) -> dict[str, Any]:
-        """Return the parameters of a connection to the broker; what is not known is left out."""
+        """Return the parameters of a connection to the broker, without unknown ones."""
         named = {
             "hostname": self.host,
             "port": self.port,
@@ -34,7 +34,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A parent or child of this cell."""
+    """Parent or child of this cell."""
 
     name: str
     is_parent: bool = False
@@ -44,13 +44,13 @@ class Cell:
     capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Capabilities of the cell and all below it."""
     capacities: Mapping[str, Any] = field(default_factory=dict)
-    """Capacities of the cell and all below it, as `capacities.own` writes them."""
+    """Capacities of the cell and all below it, in the form of `capacities.own`."""
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the flavors, images and reservations in the cell and all below it."""
     children: tuple[Mapping[str, Any], ...] = ()
-    """The cells below it, as it told of them."""
+    """Cells below it, from its report."""
     last_seen: datetime | None = None
-    """Time of the last message from it; None: it has never sent one."""
+    """Time of its last message; None: it has never sent one."""
     failures: int = 0
-    """Attempts in a row at which its broker could not be reached."""
+    """Number of consecutive failed connections to its broker."""
     last_error: str | None = None

@@ -1,4 +1,4 @@
-"""Errors of cells, and the errors that may cross from one cell to another."""
+"""Errors of cells, and the errors that may be sent from one cell to another."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from climate.compute.errors import ComputeError
 log = structlog.get_logger(__name__)
 
 LONGEST_TEXT = 2000
-"""Characters of an error's text that cross to another cell."""
+"""Maximum length of an error's text sent to another cell."""
 
 
 class CellError(ComputeError):
@@ -59,7 +59,7 @@ class BadMessage(CellError):
 
 
 class Postpone(Exception):
-    """Raised by a handler: the message is handed to it again after `seconds`."""
+    """Raised by a handler to get the message again after `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"again in {seconds} s")
@@ -93,19 +93,19 @@ ALLOWED: Mapping[str, type[ComputeError]] = {
 
 
 def encode(error: Exception, path: str) -> dict[str, str]:
-    """Return the error as it is sent; an unexpected one is logged here and loses its text.
+    """Return the error in the form that is sent; an unexpected one is logged here and its text is not sent.
 
-    A subclass of an allowed class crosses as that class.
+    A subclass of an allowed class is sent as that class.
     """
     name = next((kind.__name__ for kind in type(error).__mro__ if ALLOWED.get(kind.__name__) is kind), None)
     if name is None:
-        log.error("a cell method failed", cell=path, exc_info=error)
+        log.error("cell method failed", cell=path, exc_info=error)
         return {"type": CellError.__name__, "message": f"The request failed in cell {path}."}
     return {"type": name, "message": str(error)[:LONGEST_TEXT]}
 
 
 def decode(failure: Mapping[str, Any], path: str) -> ComputeError:
-    """Return the error that a response tells of; an unknown class becomes a CellError."""
+    """Return the error of a response; an unknown class becomes a CellError."""
     kind = ALLOWED.get(str(failure.get("type")))
     text = str(failure.get("message") or "")[:LONGEST_TEXT]
     if kind is None:

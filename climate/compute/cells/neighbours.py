@@ -1,4 +1,4 @@
-"""Neighbours: the parents and children of this cell, kept in its database."""
+"""Neighbours: the parents and children of this cell, stored in its database."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from climate.sealed_secrets import Unreadable
 log = structlog.get_logger(__name__)
 
 SHORTEST_SECRET = 16
-"""Characters of the secret of a link."""
+"""Minimum length of a link's secret in characters."""
 
 _DATABASE = re.compile(r"(/\d{0,5})?")
 
@@ -34,7 +34,7 @@ SEALED = ("password", "transport_url", "secret")
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The neighbours of a cell, by name."""
+    """Neighbours of a cell, by name."""
 
     parents: Mapping[str, Cell]
     children: Mapping[str, Cell]
@@ -47,7 +47,7 @@ def around(conn: Connection) -> Around:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The neighbours of a cell without what they said of themselves; secrets are opened when they are asked for."""
+    """Neighbours of a cell without their reports; secrets are decrypted on demand."""
 
     compute: Compute
     rows: Mapping[str, Row]
@@ -55,14 +55,14 @@ class Links:
     found: dict[str, Cell] = field(default_factory=dict, repr=False)
 
     def opened(self, name: str) -> Cell | None:
-        """Return the neighbour of a name with the secrets of its link; None when there is none."""
+        """Return the neighbour of a name with the secrets of its link, or None."""
         if name not in self.found and name in self.rows:
             self.found[name] = _opened(self.compute, self.rows[name])
         return self.found.get(name)
 
 
 def links(compute: Compute, conn: Connection) -> Links:
-    """Return all neighbours, ready to be sent to."""
+    """Return all neighbours, ready for sending."""
     found = rows.links(conn)
     return Links(compute, {row.cell.name: row for row in found}, _sides(row.cell for row in found))
 
@@ -74,18 +74,18 @@ def listed(compute: Compute) -> list[Cell]:
 
 
 def get(compute: Compute, name: str) -> Cell:
-    """Return a neighbour without its secrets; CellNotFound."""
+    """Return a neighbour without its secrets. Raise CellNotFound."""
     with reading(compute.engine) as conn:
         return _found(rows.named(conn, [name]), name).cell
 
 
 def with_secrets(compute: Compute, conn: Connection, *names: str) -> dict[str, Cell]:
-    """Return the neighbours of these names with the secrets of their links."""
+    """Return the neighbours with the secrets of their links, by name."""
     return {row.cell.name: _opened(compute, row) for row in rows.named(conn, names)}
 
 
 def create(compute: Compute, cell: Cell) -> Cell:
-    """Store a new neighbour.  Raises BadRequest, CellExists."""
+    """Store a new neighbour. Raise BadRequest, CellExists."""
     paths.check_name(cell.name)
     if cell.name == compute.cells.name:
         raise BadRequest(f"Cell {cell.name} cannot be its own neighbour.")
@@ -100,9 +100,9 @@ def create(compute: Compute, cell: Cell) -> Cell:
 
 
 def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping[str, Any]) -> Cell:
-    """Change fields of a neighbour and of its broker; those that are not given stay.
+    """Update given fields of a neighbour and of its broker.
 
-    Raises CellNotFound, BadRequest.
+    Raise CellNotFound, BadRequest.
     """
     with compute.engine.begin() as conn:
         row = rows.lock(conn, name)
@@ -119,7 +119,7 @@ def change(compute: Compute, name: str, cell: Mapping[str, Any], broker: Mapping
 
 
 def fields_of(cell: Cell) -> dict[str, Any]:
-    """Return what is told of a neighbour in the audit trail: what administrators set, without secrets."""
+    """Return the fields of a neighbour for the audit trail: those that administrators set, without secrets."""
     broker = {key: value for key, value in asdict(cell.broker).items() if key not in SEALED}
     weights = {"weight_offset": cell.weight_offset, "weight_scale": cell.weight_scale}
     return {"is_parent": cell.is_parent, **weights, **broker}
@@ -153,7 +153,7 @@ def _check_broker(broker: Broker) -> None:
 
 
 def _check_url(url: str) -> None:
-    """BadRequest for what is no address of a broker; its text may hold a password, and is not repeated."""
+    """Raise BadRequest for an invalid broker URL; the message omits the URL, which may contain a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -171,7 +171,7 @@ def _check_url(url: str) -> None:
 
 
 def _check_side(conn: Connection, cell: Cell) -> None:
-    """BadRequest for a parent that is known to be below a child of this cell."""
+    """Raise BadRequest for a parent that is known to be below a child of this cell."""
     if cell.is_parent:
         for child in around(conn).children.values():
             if cell.name in _below(child.children):
@@ -188,17 +188,17 @@ def _below(children: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def _sealed(compute: Compute, cell: Cell) -> Row:
     if compute.cells.vault is None:
-        raise CellError("The credentials of a cell cannot be stored: there is no key to encrypt them with.")
+        raise CellError("The credentials of a cell cannot be stored: there is no encryption key.")
     secrets = {key: getattr(cell.broker, key) for key in SEALED}
     return Row(cell, compute.cells.vault.seal(secrets))
 
 
 def _opened(compute: Compute, row: Row) -> Cell:
-    """A neighbour whose key is gone has no secrets, and is neither sent to nor believed until they are set anew."""
+    """Return a neighbour with decrypted secrets; without a usable key it has none, and its link is closed."""
     try:
         secrets = compute.cells.vault.open(row.sealed) if compute.cells.vault is not None else {}
     except Unreadable as error:
-        log.error("the credentials of a cell cannot be read", cell=row.cell.name, reason=str(error))
+        log.error("credentials of a cell cannot be decrypted", cell=row.cell.name, reason=str(error))
         secrets = {}
     known = {key: value for key, value in secrets.items() if key in SEALED}
     return replace(row.cell, broker=replace(row.cell.broker, **known))

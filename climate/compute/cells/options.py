@@ -1,4 +1,4 @@
-"""Options of cells, read from the settings once."""
+"""Options of cells from settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ CellType = Literal["api", "compute"]
 
 @dataclass(frozen=True, slots=True)
 class CellOptions:
-    """This cell, as its settings describe it.  Times: seconds."""
+    """Settings of this cell. Times are in seconds."""
 
     enabled: bool = False
     name: str = "nova"
@@ -22,19 +22,19 @@ class CellOptions:
     call_timeout: float = 60.0
     max_hop_count: int = 10
     scheduler_retries: int = 10
-    """Further attempts of a build for which no cell was available."""
+    """Number of retries of a build without an available cell."""
     scheduler_retry_delay: float = 2.0
     reserve_percent: float = 10.0
-    """Part of a node that is not counted as free when its capacity is reported."""
+    """Percentage of a node that is excluded from reported free capacity."""
     mute_seconds: float = 300.0
-    """A child that has not reported for so long is mute."""
+    """Seconds without a report after which a child is mute."""
     ram_multiplier: float = 10.0
-    """Above zero prefers cells with more room, below zero fuller ones."""
+    """Positive prefers cells with more capacity, negative fuller ones."""
     offset_multiplier: float = 1.0
     mute_multiplier: float = -10.0
     mute_value: float = 1000.0
     vault: Vault | None = field(default=None, repr=False)
-    """Seals the credentials of neighbours."""
+    """Function that encrypts the credentials of neighbours."""
 
     @property
     def is_api(self) -> bool:
@@ -43,7 +43,7 @@ class CellOptions:
 
 
 def read_capabilities(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the capabilities of `key=value;value, key=value`; ValueError names the part that cannot be used."""
+    """Return the capabilities of `key=value;value, key=value`. Raise ValueError with the invalid part."""
     found: dict[str, tuple[str, ...]] = {}
     for part in filter(None, (word.strip() for word in text.split(","))):
         key, separator, values = part.partition("=")

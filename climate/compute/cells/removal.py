@@ -1,4 +1,4 @@
-"""Removal of a neighbour: refused while it has servers or builds wait for it, unless it is forced."""
+"""Removal of a neighbour, refused while it has servers or pending builds, unless forced."""
 
 import structlog
 from sqlalchemy import Connection
@@ -17,18 +17,18 @@ from climate.compute.store.cells import servers as cell_servers
 log = structlog.get_logger(__name__)
 
 PART = 1000
-"""Servers in one message at most."""
+"""Maximum number of servers in one message."""
 
 
 def remove(compute: Compute, name: str, *, force: bool = False) -> None:
     """Delete a neighbour and the messages that wait for it.
 
-    With `force`, servers of builds that it has not reported go into ERROR, and those that
-    it has reported stay listed as they were last; deleting them then needs no cell.
-    Raises CellNotFound, and CellInUse without `force`.
+    With `force`, unreported servers of builds go into ERROR, and reported ones stay listed with their last state;
+    deleting
+    them then needs no cell. Raise CellNotFound, and CellInUse without `force`.
     """
     with compute.engine.begin() as conn:
-        # The lock holds up builds that are being sent to the cell: they go to another one.
+        # The lock blocks builds that are being sent to the cell; they go to another one.
         row = rows.lock(conn, name)
         if row is None:
             raise CellNotFound(f"Cell {name} could not be found.")
@@ -40,7 +40,7 @@ def remove(compute: Compute, name: str, *, force: bool = False) -> None:
         _fail(compute, conn, failed, f"The cell {name} was removed before it had reported the server.")
         rows.delete(conn, name)
         compute.tell_change(conn, Change(CELL, name, name, neighbours.fields_of(row.cell), None))
-    log.info("a cell was removed", cell=name, builds=builds, failed=len(failed), servers=servers)
+    log.info("cell removed", cell=name, builds=builds, failed=len(failed), servers=servers)
 
 
 def _refusal(name: str, builds: int, servers: int) -> str:

@@ -1,7 +1,7 @@
-"""What network services and compute services ask of a host's network: the NetworkDriver protocol and its values.
+"""NetworkDriver protocol and its values: the operations that network and compute services need on a host.
 
-A driver stands on one host, keeps nothing that it could not read from that
-host, and never looks into the database.  All its verbs are "make it so".
+A driver manages one host, reads all of its state from that host, and never uses the database. All operations are
+idempotent.
 """
 
 import re
@@ -14,61 +14,63 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A network as a host needs it: a bridge, and what the bridge is attached to."""
+    """Network as a host needs it: a bridge, and the interface it is attached to."""
 
     network_id: str
     bridge: str
     interface: str | None = None
-    """That the bridge is attached to; with `vlan`, the one on which the VLAN is.  None: the bridge stands alone."""
+    """Interface that the bridge is attached to, or that carries the VLAN if `vlan` is set. None: the bridge is
+    isolated.
+    """
     vlan: int | None = None
     mtu: int = 1500
     ours: bool = True
-    """Whether the driver makes the bridge; otherwise the operator has made it, and it is only used."""
+    """True if the driver creates the bridge; False if the operator created it and the driver only uses it."""
     gateway: IPv4Interface | None = None
-    """The bridge's own address, on the host that serves the network; None on others, where it is left as it is."""
+    """Address of the bridge on the host that serves the network; None on other hosts, where addresses are unchanged."""
     gateway_v6: IPv6Interface | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An address that DHCP hands out to one interface."""
+    """Address that DHCP assigns to one interface."""
 
     mac: str
     address: IPv4Address
     hostname: str
     vif_id: str
     routes: bool = True
-    """Whether it is told of the gateway: only a server's first interface is."""
+    """True if the client gets a default gateway; only a server's first interface does."""
     since: int = 0
-    """When that was last changed, in seconds since 1970 UTC."""
+    """Time of the last change, in seconds since 1970 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dhcp:
-    """What a DHCP server needs to know beside its link."""
+    """Settings of a DHCP server beside its link."""
 
     network: IPv4Network
     start: IPv4Address
-    """The first address that may be handed out."""
+    """First address of the DHCP range."""
     domain: str
     lease_seconds: int
     entries: tuple[Entry, ...] = ()
     servers: tuple[IPv4Address, ...] = ()
-    """Name servers that are asked about other names; none: nobody is."""
+    """Upstream name servers; if empty, other names are not resolved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the host that a network belongs to does for it."""
+    """Services of a network on the host that owns it."""
 
     link: Link
     dhcp: Dhcp | None = None
     prefix_v6: IPv6Network | None = None
-    """Announced by router advertisements, for addresses that guests make themselves; None: no IPv6."""
+    """Prefix in router advertisements, for addresses by SLAAC; None: no IPv6."""
 
     @property
     def timeless(self) -> "Served":
-        """The same without when entries have changed, which only a server that starts asks for."""
+        """Return a copy without change times of entries, which matter only when a DHCP server starts."""
         if self.dhcp is None:
             return self
         entries = tuple(replace(entry, since=0) for entry in self.dhcp.entries)
@@ -77,17 +79,17 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """A floating address and the fixed one it stands for."""
+    """Floating address and the fixed address it translates to."""
 
     floating: IPv4Address
     fixed: IPv4Address
     interface: str
-    """That the floating address is on."""
+    """Interface that has the floating address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vpn:
-    """A cloudpipe server, and where it is reached from outside (UDP)."""
+    """Cloudpipe server, and its public UDP endpoint."""
 
     private: IPv4Address
     public: IPv4Address
@@ -96,64 +98,64 @@ class Vpn:
 
 @dataclass(frozen=True, slots=True)
 class Nat:
-    """All address translation on a host: what is not in it is taken away."""
+    """Complete address translation of a host; rules that are not in it are removed."""
 
     fixed_range: IPv4Network
     source: IPv4Address | None = None
-    """What servers without floating addresses look like from outside; None: the outgoing interface's address."""
+    """Source address of servers without floating addresses; None: the address of the outgoing interface."""
     interface: str | None = None
-    """The one that leads outside; None: there is none, and nothing is translated on the way out."""
+    """Outgoing interface; None: no source translation on the way out."""
     kept: IPv4Network | None = None
-    """Where servers are seen with their own addresses (dmz_cidr)."""
+    """Destinations to which servers keep their own addresses (dmz_cidr)."""
     metadata: tuple[str, int] | None = None
-    """Host and port to which 169.254.169.254:80 leads."""
+    """Host and port to which 169.254.169.254:80 is translated."""
     forwards: tuple[Forward, ...] = ()
     vpns: tuple[Vpn, ...] = ()
     bridges: tuple[str, ...] = ()
-    """Of the networks served here."""
+    """Bridges of the networks served here."""
     between: tuple[frozenset[str], ...] = ()
-    """Groups of bridges between which this host routes; between all others of `bridges` it does not."""
+    """Groups of bridges between which this host routes; traffic between any other two of `bridges` is dropped."""
 
 
 class Kind(Enum):
-    """How an interface reaches its guest."""
+    """Kind of a guest's interface."""
 
     VETH = "veth"
-    """A pair: one end in the bridge, the other in a network namespace of the guest's own."""
+    """A veth pair: one end in the bridge, the other in the guest's network namespace."""
     TAP = "tap"
-    """A tap device in the bridge, whose file the guest's machine holds."""
+    """A tap device in the bridge, whose file descriptor the virtual machine holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """One interface of a guest on its host."""
+    """Interface of a guest on its host."""
 
     vif_id: str
     mac: str
     kind: Kind
     link: Link
     addresses: tuple[IPv4Address | IPv6Address, ...] = ()
-    """All that may be its source."""
+    """All allowed source addresses."""
     netns: str = ""
-    """Name of the guest's network namespace (VETH): made when it is not there."""
+    """Name of the guest's network namespace (VETH); created if missing."""
     device: str = "eth0"
-    """What the interface is called there."""
+    """Name of the interface inside the namespace."""
     static: tuple[IPv4Interface, ...] = ()
-    """Addresses that are put on it there, where no DHCP server does; its gateway is `router`."""
+    """Addresses to configure inside the namespace if there is no DHCP server; the gateway is `router`."""
     router: IPv4Address | None = None
     up: bool = True
-    """Whether the guest is connected; one that waits to be woken is plugged, and hears and says nothing."""
+    """True if the link is connected. The interface of a RESERVED server is plugged but down."""
     ranges: tuple[IPv4Network, ...] = ()
-    """What may be its source besides, because the guest routes for it: the clients of a cloudpipe."""
+    """Further allowed source ranges, which the guest routes: the clients of a cloudpipe."""
 
     @property
     def name(self) -> str:
-        """Of the interface on the host."""
+        """Return the name of the interface on the host."""
         return interface_name(self.vif_id)
 
 
 class What(Enum):
-    """What a DHCP client did (cloud.md D.8, dhcp-script)."""
+    """Action of a DHCP client, as reported by dnsmasq's dhcp-script."""
 
     LEASED = "add"
     RENEWED = "old"
@@ -162,7 +164,7 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that a DHCP server has told, kept until it is forgotten."""
+    """Event reported by a DHCP server, kept until it is acknowledged."""
 
     key: str
     network_id: str
@@ -173,77 +175,81 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What of ours is on a host, as it is."""
+    """Resources of climate that exist on a host."""
 
     networks: frozenset[str] = field(default_factory=frozenset)
-    """Ids of networks whose bridge is ours, or which are served here."""
+    """Ids of networks whose bridge climate created, or which are served here."""
     served: frozenset[str] = field(default_factory=frozenset)
     plugs: frozenset[str] = field(default_factory=frozenset)
-    """Names of the interfaces of guests."""
+    """Names of the guests' interfaces."""
 
 
 PREFIX = "clp-"
 
 
 def interface_name(vif_id: str) -> str:
-    """The name, of 12 characters, of an interface on its host."""
+    """Return the 12-character name of an interface on its host."""
     return f"{PREFIX}{vif_id.replace('-', '')[:8]}"
 
 
 def is_interface_name(name: str) -> bool:
-    """Whether an interface of a guest could have this name: what else begins like it is somebody else's."""
+    """Return whether a name has the form of a guest's interface; others with the same prefix are foreign."""
     return re.fullmatch(rf"{PREFIX}[0-9a-f]{{8}}", name) is not None
 
 
 class NetworkDriver(Protocol):
-    """The network of one host.  Its verbs raise NetworkError."""
+    """Network of one host. Its methods raise NetworkError."""
 
     @property
     def real(self) -> bool:
-        """Whether guests find their interfaces there; otherwise all of it is only written down."""
+        """Return whether guests get real interfaces; False if the driver only records calls."""
 
     def trouble(self) -> str | None:
-        """Why nothing can be done on this host; None: it can."""
+        """Return why the driver cannot work on this host, or None if it can."""
 
     def standing(self) -> Standing:
-        """What of ours there is: found on the host, not remembered."""
+        """Return the resources of climate that exist on the host, read from the host."""
 
     def ensure(self, link: Link) -> None:
-        """Make the bridge of a network, and attach it."""
+        """Create the bridge of a network, and attach it."""
 
     def remove(self, network_id: str) -> None:
-        """Take down what was made for a network, and its services; interfaces of guests are left without a bridge."""
+        """Remove the bridge and the services of a network; guests' interfaces are left without a bridge."""
 
     def spare(self, network_id: str) -> None:
-        """Take down the bridge of a network that no guest here is in, unless this host serves it."""
+        """Remove the bridge of a network that no guest on this host uses, unless this host serves the network."""
 
     def serve(self, served: Served) -> IPv6Address | None:
-        """Ensure its link, hand out its addresses, announce its prefix.  The bridge's link-local address, with IPv6."""
+        """Ensure the link, start DHCP and router advertisements. Return the bridge's link-local
+        address if IPv6 is on.
+        """
 
     def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
-        """Ids of the networks that are served like this, as far as one look at the host tells: each by itself may
-        still lack what only `serve` finds."""
+        """Return the ids of the networks that are already served like this, by one cheap check of the host. Only
+        `serve`
+        checks a network completely.
+        """
 
     def unserve(self, network_id: str) -> None:
-        """Stop handing out and announcing, and take the gateway's address off the bridge."""
+        """Stop DHCP and router advertisements, and remove the gateway's address from the bridge."""
 
     def translate(self, nat: Nat) -> None:
-        """Have exactly this translation on the host."""
+        """Replace all address translation on the host."""
 
     def plug(self, plug: Plug) -> None:
-        """Connect a guest's interface to its network, let nothing false pass from it."""
+        """Connect a guest's interface to its network, with anti-spoofing rules."""
 
     def unplug(self, name: str) -> None:
-        """Leave nothing of a guest's interface; `name` as in `Standing.plugs`."""
+        """Remove a guest's interface; `name` as in `Standing.plugs`."""
 
     def drop_netns(self, netns: str) -> None:
-        """Leave nothing of a guest's network namespace."""
+        """Remove a guest's network namespace."""
 
     def release(self, link: Link, entry: Entry) -> None:
-        """Tell the DHCP server of a network that this address is not used any more; it tells of that in `happened`."""
+        """Release a DHCP lease on behalf of its client; the server reports the release in `happened`."""
 
     def happened(self) -> Sequence[Happened]:
-        """What DHCP clients did, oldest first, as far as it is not forgotten."""
+        """Return the unacknowledged events of DHCP clients, oldest first."""
 
     def forget(self, keys: Sequence[str]) -> None:
-        """Do not tell of these any more: they are written down."""
+        """Acknowledge events that were recorded, so that they are not reported again."""

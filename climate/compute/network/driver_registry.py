@@ -1,4 +1,4 @@
-"""The network drivers of the hosts that a process works on: one for each network namespace."""
+"""Registry of network drivers: one for each network namespace that a process works in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from climate.compute.network.recording_driver import RecordingNetwork
 
 @dataclass(frozen=True)
 class Wires:
-    """Makes each driver when it is first asked for."""
+    """Creates each driver on first use."""
 
     make: Callable[[str | None], NetworkDriver] = lambda _: RecordingNetwork()
     made: dict[str | None, NetworkDriver] = field(default_factory=dict)
 
     def on(self, netns: str | None) -> NetworkDriver:
-        """The driver of a host: of the namespace of that name, or with None of this one."""
+        """Return the driver of a network namespace; None: the machine's own."""
         if netns not in self.made:
             self.made[netns] = self.make(netns)
         return self.made[netns]

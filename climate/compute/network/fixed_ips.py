@@ -1,4 +1,4 @@
-"""Fixed addresses of servers: one interface in each network, one address of its pool, and their life (D.5, D.6)."""
+"""Life cycle of servers' fixed addresses: one interface per network, with addresses of its pool."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,17 +38,17 @@ class Asked:
     server_ids: tuple[str, ...]
     networks: tuple[Network, ...]
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Network -> the very address that the only server is to have there."""
+    """Network -> requested address of the only server."""
     vpn: bool = False
-    """Whether they are cloudpipes, which have an address of their own."""
+    """True for cloudpipes, which have a fixed address of their own."""
 
 
 def chosen(
     conn: Connection, options: NetworkOptions, project_id: str, wanted: Sequence[str] | None
 ) -> tuple[Network, ...]:
-    """The networks of a new server: those asked for, or with None those that its project's servers are in.
+    """Return the networks of a new server: the requested ones, or by default those of its project.
 
-    Raises BadRequest for one that is not the project's to use or is not served yet, NoMoreNetworks.
+    Raise BadRequest for a network that the project may not use or that is not served yet, and NoMoreNetworks.
     """
     if wanted is None:
         return tuple(managers.MANAGERS[options.manager].attached(conn, project_id))
@@ -69,7 +69,7 @@ def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[N
 
 
 def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], count: int) -> None:
-    """BadRequest when several servers would have the same address, or a network has none such."""
+    """Raise BadRequest if several servers request one address, or a network does not contain the address."""
     if addresses and count > 1:
         raise BadRequest("Failed to launch instances: max_count cannot be greater than 1 if a fixed_ip is specified.")
     for network in networks:
@@ -78,9 +78,9 @@ def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], coun
 
 
 def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: datetime) -> None:
-    """Give each server the interfaces and addresses that the hosts of the networks have granted.
+    """Record the interfaces and addresses that network hosts granted to each server.
 
-    Raises Conflict when an address is not free any more, or its grant is over; QuotaExceeded, MacsCollide.
+    Raise Conflict if an address is no longer free or its grant has expired; QuotaExceeded, MacsCollide.
     """
     check_quota(conn, asked.project_id, len(granted) * len(asked.server_ids))
     vifs = [
@@ -90,7 +90,7 @@ def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: date
         if one.server_id in asked.server_ids
     ]
     if vifs and len(rows.make_vifs(conn, vifs)) < len(vifs):
-        raise MacsCollide("A MAC that was chosen is another interface's by now: try again")
+        raise MacsCollide("A chosen MAC was taken by another interface: try again")
     for grant in sorted(granted, key=lambda one: one.network.id):
         _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in asked.server_ids}, now)
     _call(conn, [grant.network for grant in granted])
@@ -101,7 +101,7 @@ def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], 
     recorded = held_ips.record(conn, asked.id, asked.network_id, addresses, now, reserved=asked.vpn)
     lost = sorted(address for server_id, address in addresses.items() if server_id not in recorded)
     if lost:
-        log.warning("a grant is not to be had", network=asked.network_id, host=grant.network.host, addresses=lost)
+        log.warning("granted addresses are not free", network=asked.network_id, host=grant.network.host, addresses=lost)
         raise Conflict(
             f"The network host of network {asked.network_id} granted {', '.join(lost)}, which is not free "
             "in that network by now: try again"
@@ -109,10 +109,10 @@ def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], 
 
 
 def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = mac_addresses.choose) -> None:
-    """Give each server an interface and an address in each network.
+    """Allocate an interface and an address in each network for each server.
 
-    Raises NoMoreAddresses when a pool has too few, BadRequest when the very
-    address that is asked for is not free, QuotaExceeded, MacsCollide.
+    Raise NoMoreAddresses if a pool has too few, BadRequest if a requested address is not free, QuotaExceeded,
+    MacsCollide.
     """
     if not asked.networks or not asked.server_ids:
         return
@@ -121,7 +121,7 @@ def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = 
         (server_id, network.id, place) for place, network in enumerate(asked.networks) for server_id in asked.server_ids
     ]
     _make_vifs(conn, pairs, choose)
-    # Who wants very addresses waits for others that do: all of them in the same order.
+    # Requests for given addresses wait for each other: lock all of them in the same order.
     for network in sorted(asked.networks, key=lambda one: one.id):
         _take(conn, network, asked, now)
     _call(conn, asked.networks)
@@ -155,7 +155,7 @@ def _make_vifs(conn: Connection, pairs: Sequence[tuple[str, str, int]], choose: 
 
 
 def check_quota(conn: Connection, project_id: str, more: int) -> None:
-    """QuotaExceeded when the project may not have so many more addresses."""
+    """Raise QuotaExceeded if the project may not have `more` further addresses."""
     limit = quotas.limits(conn, project_id)["fixed_ips"]
     if limit >= 0 and rows.used(conn, project_id) + more > limit:
         raise QuotaExceeded(f"Maximum number of fixed ips exceeded: the project may have {limit}.")
@@ -166,16 +166,16 @@ def _call(conn: Connection, networks: Collection[Network]) -> None:
 
 
 def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwork = silent_network) -> None:
-    """Take all interfaces from a server, and its floating addresses; the addresses are free when nobody leases them."""
+    """Delete all interfaces of a server and release its addresses; leased ones become free when the lease ends."""
     given = rows.give_up(conn, server_id, now)
     tell(conn, _released(DEALLOCATE, server_id, given))
-    # After that: an address that was associated in this moment is seen now that its fixed one is locked.
+    # Read floating addresses after the lock on the fixed ones, to see those associated in the meantime.
     hosts = floating_rows.let_go(conn, server_id, now)
     network_hosts.call(conn, hosts | {one.host for one in given if one.host and one.manager != "flat"})
 
 
 def _released(method: str, server_id: str, given: Collection[GivenUp]) -> list[Change]:
-    """What the allocator of each network is told when a server gives addresses up."""
+    """Return the notifications for each network's allocator when a server releases addresses."""
     by_network: dict[str, list[str]] = {}
     for one in given:
         by_network.setdefault(one.network_id, []).append(one.address)
@@ -188,11 +188,10 @@ def _released(method: str, server_id: str, given: Collection[GivenUp]) -> list[C
 def add(
     conn: Connection, server_id: str, project_id: str, network_id: str, now: datetime, *, address: str | None = None
 ) -> None:
-    """Give a server one more address of a network, any or this one, with an interface in it if it has none.
+    """Add an address of a network to a server, any free one or the given one, with an interface if there is none.
 
-    Raises NotFound for a server there is not, BadRequest for a network that
-    is not the project's to use, NoMoreAddresses, QuotaExceeded, Conflict for
-    an address that is not free.
+    Raise NotFound for an unknown server, BadRequest for a network that the project may not use, NoMoreAddresses,
+    QuotaExceeded, Conflict for an address that is not free.
     """
     network = _joined(conn, (server_id, project_id, network_id), mac_addresses.choose)
     if address is not None and not rows.take_this(conn, network.id, server_id, address, now):
@@ -203,7 +202,7 @@ def add(
 
 
 def add_granted(conn: Connection, server_id: str, project_id: str, granted: Granted, now: datetime) -> None:
-    """Give a server the further address that the host of a network has granted; raises as `add`."""
+    """Add the address that a network host granted to a server. Raises as `add` does."""
     mac = granted.asked.interfaces[0].mac
     network = _joined(conn, (server_id, project_id, granted.asked.network_id), lambda: mac)
     _record_one(conn, granted, granted.addresses, now)
@@ -211,7 +210,7 @@ def add_granted(conn: Connection, server_id: str, project_id: str, granted: Gran
 
 
 def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) -> Network:
-    """The network, in which a server has an interface then; `whose`: the server, its project, the network."""
+    """Return the network after ensuring that the server has an interface in it; `whose`: server, project, network."""
     server_id, project_id, network_id = whose
     quotas.lock_limits(conn, project_id)
     if servers.get(conn, server_id, lock=True) is None:
@@ -226,7 +225,9 @@ def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) ->
 
 
 def remove(conn: Connection, server_id: str, address: str, now: datetime, tell: TellNetwork = silent_network) -> None:
-    """Take one address from a server.  NotFound when it has none such; Conflict while a floating one stands for it."""
+    """Remove one address from a server. Raise NotFound if the server lacks it, Conflict if a floating
+    address uses it.
+    """
     given = rows.give_up(conn, server_id, now, address)
     if not given:
         raise NotFound(f"Instance {server_id} doesn't have fixed ip '{address}'.")
@@ -237,7 +238,7 @@ def remove(conn: Connection, server_id: str, address: str, now: datetime, tell: 
 
 
 def note(conn: Connection, happened: Happened, now: datetime) -> None:
-    """Write down what a DHCP client did (cloud.md D.6)."""
+    """Record an event of a DHCP client."""
     address, network_id = str(happened.address), happened.network_id
     if happened.what is What.RELEASED:
         held = rows.released(conn, network_id, address, happened.mac, now)

@@ -1,6 +1,6 @@
-"""The flat manager: bridge, routing, DHCP and DNS are somebody else's; it keeps the books of addresses (cloud.md D.7).
+"""Flat manager: the operator provides bridge, routing, DHCP and DNS; climate only allocates addresses.
 
-A guest gets its address injected, asks an agent for it, or has an interface and no more.
+A guest's address is injected, fetched by an agent, or not configured at all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from climate.compute.store.networks import networks as rows
 NAME = FLAT
 
 FLOATING = False
-"""Whether its fixed addresses can have floating ones."""
+"""True if fixed addresses can have floating ones."""
 
 DHCP = False
-"""Whether addresses are leased, and wait for their leases' end when they are given up."""
+"""True if addresses are leased by DHCP, and become free only when their lease ends."""
 
 
 def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
-    """The networks to be made of these subnets."""
+    """Return the networks to create for these subnets."""
     bridge = wanted.bridge or options.flat_bridge
     interface = wanted.bridge_interface or options.flat_interface
     made = [wanted.draft(options, NAME, place, subnet) for place, subnet in enumerate(cut)]
@@ -34,30 +34,30 @@ def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) 
 
 
 def attached(conn: Connection, project_id: str) -> list[Network]:
-    """The networks that a new server of a project gets an interface in, when it asks for none: all shared ones."""
+    """Return the default networks of a project's new server: all shared ones."""
     return rows.shared(conn)
 
 
 def claimed(network: Network, options: NetworkOptions) -> Mapping[str, Any]:
-    """What changes of a network when a host begins to serve it."""
+    """Return the columns to change when a host claims a network."""
     return {"injected": options.flat_injected}
 
 
 def address(network: Network, vpn: bool) -> IPv4Address | None:
-    """The very address that a server gets; None: any one of the pool."""
+    """Return the fixed address of a server; None: any address of the pool."""
     return None
 
 
 def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
-    """What a host needs of it; `own`: the one that serves it.  The operator has made the bridge."""
+    """Return the link of a network on a host; `own`: this host serves it. The operator created the bridge."""
     return Link(network.id, network.bridge or options.flat_bridge, mtu=options.mtu, ours=False)
 
 
 def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
-    """What the host that it belongs to does for it: nothing."""
+    """Return the services of the network on its host: none."""
     return None
 
 
 def translated(network: Network, options: NetworkOptions, nat: Nat) -> Nat:
-    """A host's translation, with what this network needs of it: nothing."""
+    """Return the host's translation with the rules of this network: none."""
     return nat

@@ -1,4 +1,4 @@
-"""Floating addresses: their pools, the projects that have some, the fixed addresses they stand for (cloud.md D.10)."""
+"""Floating addresses: pools, owners, and associations with fixed addresses."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -30,7 +30,7 @@ from climate.compute.store.networks.floating_ips import Fixed, Floating
 from climate.compute.store.projects import quotas
 
 MOST_AT_ONCE = 65536
-"""Addresses that can be put into a pool at once."""
+"""Maximum number of addresses added to a pool at once."""
 
 
 def make_pool(
@@ -42,15 +42,15 @@ def make_pool(
     interface: str | None = None,
     pool_id: str | None = None,
 ) -> str:
-    """Make a pool, a network outside, with no addresses yet; its id.
+    """Create an empty pool, which is an external network; return its id.
 
-    Raises Conflict when it is there, or networks of servers have addresses of it; BadRequest.
+    Raise Conflict if it exists or overlaps a network of servers; BadRequest.
     """
     subnets.check_usable(cidr)
     _check_interface(interface)
     if gateway is not None and gateway not in cidr:
         raise BadRequest(f"gateway {gateway} is not in {cidr}")
-    # Nobody makes a network of servers meanwhile, who would look for pools in its way.
+    # Lock out the creation of networks of servers, which checks for overlapping pools.
     inside = next((one for one in network_rows.taken(conn) if IPv4Network(one).overlaps(cidr)), None)
     if inside is not None:
         raise Conflict(f"{cidr} overlaps {inside}, the range of a network of servers")
@@ -60,12 +60,12 @@ def make_pool(
     where = {"id": pool_id, "gateway": None if gateway is None else str(gateway), "interface": interface}
     made = pool_rows.make_pool(conn, name, str(cidr), where)
     if made is None:
-        raise Conflict(f"There is a pool {name} already")
+        raise Conflict(f"Floating pool {name} exists already")
     return made
 
 
 def _check_interface(name: str | None) -> None:
-    """BadRequest for a name that no interface of a host can have."""
+    """Raise BadRequest for a name that no interface of a host can have."""
     try:
         validation.interface(name or "lo")
     except NetworkError as error:
@@ -75,9 +75,9 @@ def _check_interface(name: str | None) -> None:
 def add(
     conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address, own: Collection[IPv4Address] = ()
 ) -> list[str]:
-    """Put a range of addresses into a pool, but for hosts' `own`; those that were not in it.
+    """Add a range of addresses to a pool, except hosts' `own`; return those that were missing.
 
-    Raises NotFound, BadRequest for what is outside of its network.
+    Raise NotFound, BadRequest for addresses outside the pool's network.
     """
     pool_rows.keep(conn, pool_id)
     found = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
@@ -94,7 +94,7 @@ def add(
 
 
 def counted(first: IPv4Address, last: IPv4Address) -> int:
-    """How many addresses these are; BadRequest when they cannot be put into a pool at once."""
+    """Return the number of addresses of a range. Raise BadRequest if it is too large for one call."""
     count = int(last) - int(first) + 1
     if not 0 < count <= MOST_AT_ONCE:
         raise BadRequest(f"{first} to {last} must be 1 to {MOST_AT_ONCE} addresses")
@@ -102,21 +102,21 @@ def counted(first: IPv4Address, last: IPv4Address) -> int:
 
 
 def remove(conn: Connection, pool_id: str, first: IPv4Address, last: IPv4Address) -> None:
-    """Take a range of addresses out of a pool, wherever it has some.  Conflict when a project has one of them."""
+    """Remove a range of addresses from all pools. Raise Conflict if a project has one of them."""
     held = pool_rows.remove(conn, pool_id, str(first), str(last))
     if held is not None:
-        raise Conflict(f"Floating address {held} is allocated to a project, which must release it first")
+        raise Conflict(f"Floating address {held} is allocated to a project: release it first")
 
 
 def drop_pool(conn: Connection, pool_id: str) -> None:
-    """Drop a pool with all of its addresses.  Conflict when a project has one of them."""
+    """Delete a pool with all of its addresses. Raise Conflict if a project has one of them."""
     pool_rows.lock(conn, pool_id)
     remove(conn, pool_id, IPv4Address(0), IPv4Address(2**32 - 1))
     pool_rows.drop_pool(conn, pool_id)
 
 
 def pool(conn: Connection, wanted: str | None, default: str) -> str:
-    """The id of the pool of that id or name; None: the default one.  NotFound."""
+    """Return the id of a pool by id or name; None: the default pool. Raise NotFound."""
     found = pool_rows.pools(conn)
     name = default if wanted is None else wanted
     for one in found:
@@ -130,9 +130,9 @@ def pool(conn: Connection, wanted: str | None, default: str) -> str:
 def allocate(
     conn: Connection, project_id: str, pool_id: str, now: datetime, *, address: str | None = None, description: str = ""
 ) -> Floating:
-    """Give a project a free address of a pool, or this one.
+    """Allocate a free address of a pool to a project, any or the given one.
 
-    Raises QuotaExceeded, NoMoreFloatingAddresses; Conflict when the one asked for is not free.
+    Raise QuotaExceeded, NoMoreFloatingAddresses; Conflict if the given address is not free.
     """
     _check_quota(conn, project_id)
     wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
@@ -147,9 +147,9 @@ def allocate(
 def allocate_this(
     conn: Connection, project_id: str, pool_id: str, now: datetime, *, address: str, description: str = ""
 ) -> Floating:
-    """Give a project this address of a pool's network, be it one that the pool hands out or not.
+    """Allocate the given address of a pool's network to a project, even one outside the pool's ranges.
 
-    Raises QuotaExceeded; Conflict when it is somebody's, or no address that anybody may have.
+    Raise QuotaExceeded; Conflict if the address is taken or not usable.
     """
     _check_quota(conn, project_id)
     wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
@@ -160,7 +160,7 @@ def allocate_this(
 
 
 def check_not_own(options: NetworkOptions, address: IPv4Address) -> None:
-    """Conflict for what a network host has itself."""
+    """Raise Conflict for an address of a network host itself."""
     if address in options.own:
         raise Conflict(f"Floating address {address} is a network host's own")
 
@@ -172,7 +172,7 @@ def _check_quota(conn: Connection, project_id: str) -> None:
 
 
 def get(conn: Connection, floating_id: str, project_id: str | None = None) -> Floating:
-    """The address, locked; NotFound when there is none or it is another project's.  None: any project's."""
+    """Return the address, locked. Raise NotFound if it is unknown or another project's; project None: any project."""
     found = rows.get(conn, floating_id)
     if found is None or found.project_id is None or project_id not in (None, found.project_id):
         raise NotFound(f"Floating IP {floating_id} could not be found.")
@@ -180,7 +180,7 @@ def get(conn: Connection, floating_id: str, project_id: str | None = None) -> Fl
 
 
 def by_address(conn: Connection, address: str, project_id: str | None = None) -> Floating:
-    """The address as it is written, locked.  NotFound when nobody has it; Forbidden when another project does."""
+    """Return an address by its text, locked. Raise NotFound if nobody has it, Forbidden if another project does."""
     found = rows.by_address(conn, address)
     if found is None or found.project_id is None:
         raise NotFound(f"Address ({address}) is not allocated")
@@ -190,7 +190,7 @@ def by_address(conn: Connection, address: str, project_id: str | None = None) ->
 
 
 def fixed(conn: Connection, project_id: str | None, **wanted: str | None) -> Fixed:
-    """The fixed address of a server: by `port_id`, `server_id` and `address`, else the first one.  NotFound."""
+    """Return a server's fixed address by `port_id`, `server_id` and `address`, else its first one. Raise NotFound."""
     found = rows.fixed(conn, {**wanted, "project_id": project_id})
     if not found:
         named = " ".join(str(value) for value in wanted.values() if value is not None)
@@ -201,11 +201,10 @@ def fixed(conn: Connection, project_id: str | None, **wanted: str | None) -> Fix
 def associate(
     conn: Connection, floating: Floating, fixed: Fixed, now: datetime, tell: TellNetwork = silent_network
 ) -> None:
-    """Let an address of a project stand for a fixed one of its servers.
+    """Associate a project's floating address with a fixed one of its servers.
 
-    Raises FloatingAddressInUse when it stands for one, Forbidden for another
-    project's server, Conflict when another address stands for it or the manager
-    of its network has no floating addresses.
+    Raise FloatingAddressInUse if it is associated, Forbidden for another project's server, Conflict if the fixed
+    address has another one or the manager of its network has no floating addresses.
     """
     if floating.fixed_address is not None:
         raise FloatingAddressInUse(
@@ -217,18 +216,18 @@ def associate(
         raise Conflict(f"The network of {fixed.address} has no floating addresses: its manager is {fixed.manager}")
     taken = rows.standing_for(conn, fixed)
     if taken is not None:
-        raise Conflict(f"Floating address {taken} stands for {fixed.address} already")
+        raise Conflict(f"Floating address {taken} is already associated with {fixed.address}")
     rows.associate(conn, floating.id, fixed, now)
     network_hosts.call(conn, [fixed.host] if fixed.host else [])
     tell(conn, [(fixed.network_id, ASSOCIATE, {"floating": floating.address, "fixed": fixed.address})])
 
 
 def disassociate(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
-    """Let an address stand for none.  Conflict when it does not, or came with its server: nobody else may have it."""
+    """Disassociate a floating address. Raise Conflict if it is not associated, or was assigned with its server."""
     if floating.fixed_address is None or floating.fixed_network_id is None:
         raise Conflict("Address is not associated.")
     if floating.auto_assigned:
-        raise Conflict(f"Address ({floating.address}) was assigned with its server, and goes with it")
+        raise Conflict(f"Address ({floating.address}) was assigned with its server: delete the server to release it")
     host = rows.disassociate(conn, floating.id, now)
     network_hosts.call(conn, [host] if host else [])
     change = {"floating": floating.address, "fixed": floating.fixed_address}
@@ -236,11 +235,11 @@ def disassociate(conn: Connection, floating: Floating, now: datetime, tell: Tell
 
 
 def release(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
-    """Give an address back to its pool, disassociated.  Conflict for one that came by itself or with a reservation."""
+    """Release a floating address. Raise Conflict if it was assigned with a server or belongs to a reservation."""
     if floating.auto_assigned:
-        raise Conflict(f"Address ({floating.address}) was assigned with its server, and goes with it")
+        raise Conflict(f"Address ({floating.address}) was assigned with its server: delete the server to release it")
     if floating.reservation is not None:
-        raise Conflict(f"Address ({floating.address}) is lent by a reservation until its end")
+        raise Conflict(f"Address ({floating.address}) belongs to a reservation until its end")
     if floating.fixed_address is not None:
         disassociate(conn, floating, now, tell)
     rows.release(conn, floating.id, now)
@@ -253,9 +252,9 @@ def auto_assign(
     source: tuple[str, datetime],
     tell: TellNetwork = silent_network,
 ) -> None:
-    """Give each new server a floating address for its first fixed one (auto_assign_floating_ip).
+    """Associate a floating address with the first fixed one of each new server (auto_assign_floating_ip).
 
-    `source`: the pool, and now.  NoMoreFloatingAddresses when there are too few.
+    `source`: the pool, and the time. Raise NoMoreFloatingAddresses if there are too few.
     """
     pool_id, now = source
     for server_id in server_ids:

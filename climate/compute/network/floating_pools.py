@@ -1,4 +1,4 @@
-"""Which addresses a pool of floating addresses hands out, said anew."""
+"""Change of the address ranges of a floating pool."""
 
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Address
@@ -9,14 +9,13 @@ from climate.compute.network import floating_ips
 from climate.compute.store.networks import floating_pools as rows
 
 Stretch = tuple[IPv4Address, IPv4Address]
-"""First and last of addresses that stand in a row."""
+"""First and last address of a contiguous range."""
 
 
 def reshape(conn: Connection, pool_id: str, stretches: Sequence[Stretch], own: Collection[IPv4Address] = ()) -> None:
-    """Let a pool hand out these addresses, but for hosts' `own`, and no others.
+    """Replace the ranges of a pool, except hosts' `own`.
 
-    Raises BadRequest for addresses that are not of its network, Conflict when a
-    project has one that it would lose.
+    Raise BadRequest for addresses outside its network, Conflict if a project has a removed one.
     """
     for first, last in stretches:
         floating_ips.add(conn, pool_id, first, last, own)
@@ -26,7 +25,7 @@ def reshape(conn: Connection, pool_id: str, stretches: Sequence[Stretch], own: C
 
 
 def without(whole: Stretch, kept: Sequence[Stretch]) -> Iterator[Stretch]:
-    """The parts of a stretch that are in none of the others."""
+    """Return the parts of a range that are in none of the others."""
     at, end = whole
     for first, last in sorted(kept):
         if first > end:

@@ -1,4 +1,4 @@
-"""IPv6 addresses that follow from MACs (cloud.md D.8, vectors NW-13 and NW-14)."""
+"""IPv6 addresses derived from MACs, as Nova's ipv6 backends rfc2462 and account_identifier do."""
 
 import hashlib
 from ipaddress import IPv6Address, IPv6Network
@@ -9,32 +9,32 @@ _UNIVERSAL = 0x0200_0000_0000_0000
 
 
 def address(backend: str, prefix: IPv6Network, mac: str, project_id: str) -> IPv6Address:
-    """The address of an interface in a /64, by the way that the operator has chosen."""
+    """Return the address of an interface in a /64, by the backend that the operator configured."""
     return of_account(prefix, mac, project_id) if backend == ACCOUNT else of_mac(prefix, mac)
 
 
 def of_mac(prefix: IPv6Network, mac: str) -> IPv6Address:
-    """As the guest makes it itself by SLAAC: EUI-64 with the universal bit flipped (RFC 4291, Appendix A)."""
+    """Return the SLAAC address of a MAC: EUI-64 with the universal bit flipped (RFC 4291, Appendix A)."""
     number = _number(mac)
     eui = (number >> 24) << 40 | 0xFFFE << 24 | number & 0xFFFFFF
     return IPv6Address(int(prefix.network_address) | eui ^ _UNIVERSAL)
 
 
 def of_account(prefix: IPv6Network, mac: str, project_id: str) -> IPv6Address:
-    """32 bits of the project's name and 24 of the MAC."""
+    """Return the address made of 32 bits of a hash of the project's name and 24 bits of the MAC."""
     digest = hashlib.sha1(project_id.encode(), usedforsecurity=False).digest()
     account = int.from_bytes(digest[:4], "big") << 32
     return IPv6Address(int(prefix.network_address) | account ^ 0xFF << 24 ^ _number(mac) & 0xFFFFFF)
 
 
 def mac_of(address: IPv6Address) -> str:
-    """The MAC that an address by EUI-64 was made of."""
+    """Return the MAC of an EUI-64 address."""
     eui = int(address) & 0xFFFF_FFFF_FFFF_FFFF ^ _UNIVERSAL
     return _text((eui >> 40) << 24 | eui & 0xFFFFFF)
 
 
 def mac_of_account(address: IPv6Address) -> str:
-    """The MAC that an address by `of_account` was made of: its last 24 bits, behind our prefix."""
+    """Return the MAC of an address by `of_account`: climate's MAC prefix and the last 24 bits."""
     return _text(0x02163E << 24 | int(address) & 0xFFFFFF)
 
 

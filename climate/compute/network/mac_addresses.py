@@ -1,14 +1,14 @@
-"""MAC addresses of servers' interfaces (cloud.md D.5, vector NW-25)."""
+"""MAC addresses of servers' interfaces."""
 
 import secrets
 from collections.abc import Callable
 
 Choose = Callable[[], str]
-"""Chooses a MAC."""
+"""Function that chooses a MAC."""
 
 PREFIX = "02:16:3e"
 
 
 def choose() -> str:
-    """A MAC of our prefix, by chance: the next byte is below 80, so that all of them are unicast of our own."""
+    """Return a random MAC with climate's prefix; the next byte is below 0x80, so it is locally administered unicast."""
     return f"{PREFIX}:{secrets.randbelow(0x80):02x}:{secrets.randbelow(256):02x}:{secrets.randbelow(256):02x}"

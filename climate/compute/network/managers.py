@@ -1,4 +1,4 @@
-"""The three network managers: modules with the same functions, by the name that networks and settings have of them."""
+"""Registry of the three network managers: modules with the same functions."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
@@ -14,7 +14,7 @@ from climate.compute.network.network_request import Wanted
 
 
 class Manager(Protocol):
-    """What each of the modules is."""
+    """Functions of a network manager."""
 
     @property
     def NAME(self) -> str: ...  # noqa: N802  (a module's constant)
@@ -35,5 +35,5 @@ MANAGERS: Mapping[str, Manager] = {module.NAME: cast(Manager, module) for module
 
 
 def of(network: Network) -> Manager:
-    """The manager of a network."""
+    """Return the manager of a network."""
     return MANAGERS[network.manager]

@@ -1,4 +1,4 @@
-"""Networks and interfaces: the nouns."""
+"""Values of networks and interfaces."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ FLAT, FLAT_DHCP, VLAN = "flat", "flat_dhcp", "vlan"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A network to be made (cloud.md D.4)."""
+    """Network to create."""
 
     label: str
     manager: str
@@ -27,14 +27,14 @@ class Draft:
     vpn_public_port: int | None = None
     project_id: str | None = None
     reserved: tuple[IPv4Address, ...] = ()
-    """Addresses that the pool never hands out."""
+    """Addresses that the pool never assigns."""
     network_id: str | None = None
-    """The id that it is to have; None: any."""
+    """Requested id; None: a new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network as it is."""
+    """Network as recorded."""
 
     id: str
     subnet_id: str
@@ -46,7 +46,7 @@ class Network:
     created_at: datetime
     cidr_v6: IPv6Network | None = None
     gateway_v6: IPv6Address | None = None
-    """Where its IPv6 leads: the link-local address of the bridge, once it is served."""
+    """IPv6 gateway: the link-local address of the bridge, known once the network is served."""
     dns: tuple[IPv4Address, ...] = ()
     bridge: str | None = None
     bridge_interface: str | None = None
@@ -56,9 +56,9 @@ class Network:
     vpn_public_port: int | None = None
     injected: bool = False
     project_id: str | None = None
-    """Whose it is alone; None: everybody's, or with a VLAN nobody's yet."""
+    """Owning project; None: shared, or with a VLAN not owned yet."""
     host: str | None = None
-    """The network service that serves it; None: it is not claimed, and no server gets an address of it."""
+    """Network service that serves it; None: unclaimed, so no server gets an address of it."""
 
     @property
     def gateway_interface(self) -> IPv4Interface:
@@ -66,18 +66,18 @@ class Network:
 
     @property
     def router_v6(self) -> IPv6Interface | None:
-        """The first address of its prefix: its bridge's, on the host that serves it."""
+        """Return the first address of the prefix: the bridge's address on the serving host."""
         return None if self.cidr_v6 is None else IPv6Interface(f"{self.cidr_v6[1]}/{self.cidr_v6.prefixlen}")
 
 
 @dataclass(frozen=True, slots=True)
 class Vif:
-    """An interface of a server, with its addresses."""
+    """Interface of a server, with its addresses."""
 
     id: str
     mac: str
     place: int
-    """0 for the first interface of the server, which has the default route."""
+    """0 for the server's first interface, which has the default route."""
     server_id: str
     project_id: str
     network: Network

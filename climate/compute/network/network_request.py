@@ -1,4 +1,4 @@
-"""What is asked for when networks are made (cloud.md D.4)."""
+"""Request to create networks."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -10,7 +10,7 @@ from climate.compute.network.network_options import NetworkOptions
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`count` networks of `size` addresses out of `cidr`; what is None is as the options say."""
+    """Request for `count` networks of `size` addresses out of `cidr`; None takes the option's value."""
 
     label: str
     cidr: IPv4Network
@@ -19,7 +19,7 @@ class Wanted:
     """None: the whole range for one network, else the options' size."""
     cidr_v6: IPv6Network | None = None
     place_v6: int = 0
-    """Which /64 of the range of IPv6 the first network gets; the others get the next ones."""
+    """Index of the first network's /64 in the IPv6 range; the others follow."""
     gateway_v6: IPv6Address | None = None
     bridge: str | None = None
     bridge_interface: str | None = None
@@ -28,19 +28,21 @@ class Wanted:
     vpn_start: int | None = None
     project_id: str | None = None
     network_id: str | None = None
-    """The id of a single one; None: any."""
+    """Requested id of a single network; None: a new one."""
 
     def label_of(self, place: int) -> str:
         return self.label if self.count == 1 else f"{self.label}_{place}"
 
     def size_of(self, options: NetworkOptions) -> int:
-        """Addresses of each network."""
+        """Return the number of addresses of each network."""
         if self.size is not None:
             return self.size
         return self.cidr.num_addresses if self.count == 1 else options.network_size
 
     def draft(self, options: NetworkOptions, manager: str, place: int, cidr: IPv4Network) -> Draft:
-        """What all managers have in common: the first address is the gateway's, the next one a guest's."""
+        """Return the fields common to all managers: the first address is the gateway, the next one the
+        first guest's.
+        """
         range_v6 = self.cidr_v6 or (options.range_v6 if options.use_ipv6 else None)
         prefix = None if range_v6 is None else subnets.prefix_v6(range_v6, self.place_v6 + place)
         return Draft(

@@ -1,4 +1,4 @@
-"""Making networks, dropping them, and saying whose they are (cloud.md D.4)."""
+"""Creation, deletion and ownership of networks."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -19,16 +19,16 @@ from climate.compute.store.networks import networks as rows
 from climate.compute.store.projects import vpn
 
 MOST_AT_ONCE = 1024
-"""Networks that one request can be answered with."""
+"""Maximum number of networks per request."""
 
 MOST_ADDRESSES = 1 << 20
-"""Addresses in all networks of one request: each of them is a row."""
+"""Maximum number of addresses in all networks of one request; each is a row."""
 
 
 def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: str | None = None) -> list[Network]:
-    """Make networks, all of them or none; `manager` None: the deployment's.
+    """Create networks, all or none; `manager` None: the deployment's.
 
-    Raises BadRequest for ranges that make no sense, Conflict for what is in use.
+    Raise BadRequest for invalid ranges, Conflict for ranges in use.
     """
     name = manager or options.manager
     if name not in MANAGERS:
@@ -36,7 +36,7 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
     if not 1 <= wanted.count <= MOST_AT_ONCE:
         raise BadRequest(f"num_networks must be between 1 and {MOST_AT_ONCE}")
     if wanted.project_id is not None and name != VLAN:
-        raise BadRequest(f"Networks of the manager {name} are everybody's: only those with a VLAN have a project")
+        raise BadRequest(f"Networks of the manager {name} are shared: only networks with a VLAN have a project")
     _check_size(wanted, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
@@ -51,7 +51,7 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
     drafts = MANAGERS[name].drafts(wanted, options, cut)
     for draft in drafts:
         if draft.vlan in outlined:
-            raise Conflict(f"VLAN {draft.vlan} is that of network {outlined[draft.vlan]}: give another vlan_start")
+            raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
     found = rows.found(conn, made)
@@ -67,7 +67,7 @@ def _check_size(wanted: Wanted, options: NetworkOptions) -> None:
 
 
 def _check_outside(conn: Connection, cut: Sequence[IPv4Network]) -> None:
-    """Conflict where addresses would be both a network's and floating ones."""
+    """Raise Conflict if addresses would be both a network's and floating ones."""
     pools = [IPv4Network(pool["cidr"]) for pool in floating_pools.pools(conn)]
     found = next(((one, pool) for one in cut for pool in pools if one.overlaps(pool)), None)
     if found is not None:
@@ -75,16 +75,16 @@ def _check_outside(conn: Connection, cut: Sequence[IPv4Network]) -> None:
 
 
 def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
-    """The first of `count` prefixes in a row that no network has, counted from the beginning of the range."""
+    """Return the first of `count` consecutive unused prefixes, as an index from the beginning of the range."""
     prefixes = (network.cidr_v6 for network in there if network.cidr_v6 is not None)
     first = int(cidr.network_address)
     return _free(0, count, {(int(one.network_address) - first) >> 64 for one in prefixes if one.subnet_of(cidr)})
 
 
 def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]) -> Wanted:
-    """With the first VLANs and ports of cloudpipes in a row that no network has, where no others are asked for.
+    """Fill in the first unused consecutive VLANs and cloudpipe ports where the request names none.
 
-    A VLAN's bridge is called by its number: one is not free whose bridge is another network's.
+    A VLAN's bridge is named by its number, so a VLAN is used if another network has that bridge.
     """
     vlan, port = wanted.vlan_start, wanted.vpn_start
     if vlan is None:
@@ -96,7 +96,7 @@ def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network],
 
 
 def _free(start: int, count: int, taken: Collection[int | None]) -> int:
-    """The first number from which on `count` are not taken."""
+    """Return the first number from which `count` numbers are unused."""
     blocked = sorted(number for number in taken if number is not None and number >= start)
     for number in blocked:
         if start + count <= number:
@@ -106,7 +106,7 @@ def _free(start: int, count: int, taken: Collection[int | None]) -> int:
 
 
 def _check(drafts: Sequence[Draft], there: Sequence[Network]) -> None:
-    """Conflict where a draft has what only one network can have; BadRequest for names that no interface can have."""
+    """Raise Conflict if a draft duplicates a unique value, BadRequest for an invalid interface name."""
     labels, vlans = {network.label for network in there}, {network.vlan for network in there}
     prefixes, ports = {network.cidr_v6 for network in there}, {network.vpn_public_port for network in there}
     for draft in drafts:
@@ -114,9 +114,11 @@ def _check(drafts: Sequence[Draft], there: Sequence[Network]) -> None:
         if draft.label in labels:
             raise Conflict(f"Network with label {draft.label} already exists")
         if draft.vlan is not None and draft.vlan in vlans:
-            raise Conflict(f"VLAN {draft.vlan} is another network's: give another vlan_start")
+            raise Conflict(f"VLAN {draft.vlan} belongs to another network: choose another vlan_start")
         if draft.vpn_public_port is not None and draft.vpn_public_port in ports:
-            raise Conflict(f"Port {draft.vpn_public_port} leads to another network's cloudpipe: give another vpn_start")
+            raise Conflict(
+                f"Port {draft.vpn_public_port} belongs to another network's cloudpipe: choose another vpn_start"
+            )
         if draft.cidr_v6 is not None and draft.cidr_v6 in prefixes:
             raise Conflict(f"Network with cidr_v6 {draft.cidr_v6} already exists")
         if draft.manager != FLAT:
@@ -135,14 +137,14 @@ def _check_names(draft: Draft) -> None:
 def _check_bridge(draft: Draft, there: Sequence[Network]) -> None:
     for network in there:
         if network.bridge == draft.bridge:
-            raise Conflict(f"Bridge {draft.bridge} is that of network {network.label}: name another one")
+            raise Conflict(f"Bridge {draft.bridge} belongs to network {network.label}: choose another one")
         alone = draft.vlan is None and draft.bridge_interface is not None
         if alone and network.bridge_interface == draft.bridge_interface:
             raise Conflict(f"Interface {draft.bridge_interface} is in the bridge of network {network.label}")
 
 
 def delete(conn: Connection, network_id: str) -> None:
-    """Drop a network.  NotFound; Conflict while it is a project's or its addresses are in use."""
+    """Delete a network. Raise NotFound; Conflict while a project owns it or its addresses are in use."""
     network = get(conn, network_id, lock=True)
     if network.project_id is not None:
         raise Conflict(f"Network must be disassociated from project {network.project_id} before delete")
@@ -152,17 +154,17 @@ def delete(conn: Connection, network_id: str) -> None:
 
 
 def associate(conn: Connection, network_id: str, project_id: str) -> None:
-    """Give a project this network.  NotFound; Conflict when it is another's, BadRequest when it has no VLAN."""
+    """Associate a network with a project. Raise NotFound; Conflict if another owns it, BadRequest if it has no VLAN."""
     network = get(conn, network_id, lock=True)
     if network.manager != VLAN:
-        raise BadRequest(f"Network {network_id} is everybody's: only those with a VLAN have a project")
+        raise BadRequest(f"Network {network_id} is shared: only networks with a VLAN have a project")
     if network.project_id not in (None, project_id):
         raise Conflict(f"Network {network_id} is associated with another project")
     rows.associate(conn, network_id, project_id)
 
 
 def disassociate(conn: Connection, network_id: str) -> None:
-    """Let a network be nobody's, and be claimed anew.  NotFound; Conflict while its addresses are in use."""
+    """Disassociate a network from its project and its host. Raise NotFound; Conflict while its addresses are in use."""
     network = get(conn, network_id, lock=True)
     _check_unused(conn, network_id)
     rows.associate(conn, network_id, None, unhost=True)
@@ -170,7 +172,7 @@ def disassociate(conn: Connection, network_id: str) -> None:
 
 
 def add_to_project(conn: Connection, project_id: str) -> Network:
-    """Give a project one more network, the lowest that nobody has.  NoMoreNetworks."""
+    """Associate the lowest unowned network with a project. Raise NoMoreNetworks."""
     found = rows.give(conn, project_id, more=True)
     if found is None:
         raise NoMoreNetworks
@@ -178,7 +180,7 @@ def add_to_project(conn: Connection, project_id: str) -> Network:
 
 
 def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
-    """The network; NotFound.  `lock`: no server gets an interface in it until the end of the transaction."""
+    """Return the network. Raise NotFound. `lock`: no server gets an interface in it until the transaction ends."""
     if lock:
         rows.lock(conn, network_id)
     found = rows.found(conn, [network_id]).get(network_id)
@@ -192,7 +194,7 @@ def _check_unused(conn: Connection, network_id: str) -> None:
     if not used:
         return
     own = [one for one in vpn.cloudpipes(conn) if one["network_id"] == network_id]
-    hint = f", one of them by its cloudpipe: climate cloudpipe delete {own[0]['project_id']}" if own else ""
+    hint = f", one of them by its cloudpipe: run climate cloudpipe delete {own[0]['project_id']}" if own else ""
     raise Conflict(f"Network {network_id} has {used} addresses in use{hint}")
 
 

@@ -1,4 +1,4 @@
-"""What a server's network looks like to whoever sets its guest up (nw_info of cloud.md D.9, vector NW-13)."""
+"""Network info of a server for metadata, config drives and guest setup (Nova's legacy nw_info)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Info = list[list[dict[str, Any]]]
 
 
 def described(vifs: Sequence[Vif], options: NetworkOptions, rxtx_cap: int = 0) -> Info:
-    """[network, info] for each interface.  `rxtx_cap`: of the flavor."""
+    """Return [network, info] for each interface; `rxtx_cap` is that of the flavor."""
     return [[_network(vif), _info(vif, options, rxtx_cap)] for vif in vifs]
 
 

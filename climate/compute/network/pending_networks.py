@@ -1,6 +1,6 @@
-"""Networks that get a name first and their range later, as clients of OpenStack's Network API make them.
+"""Networks created before their range is known, as clients of OpenStack's Network API do.
 
-Nothing but the outline is there before the range is: no half-made network is in the way of the engine.
+Only an outline is stored until the subnet is created, so the engine never sees an incomplete network.
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,16 @@ from climate.compute.store.networks import pending_networks as rows
 from climate.compute.store.networks.pending_networks import Outline
 
 Stretch = tuple[IPv4Address, IPv4Address]
-"""First and last of addresses that stand in a row."""
+"""First and last address of a contiguous range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is said of a network before its range is."""
+    """Fields of a network without a range."""
 
     label: str
     manager: str | None
-    """None: it is outside, and becomes a pool of floating addresses."""
+    """None: an external network, which becomes a pool of floating addresses."""
     interface: str | None = None
     vlan: int | None = None
     project_id: str | None = None
@@ -38,25 +38,25 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What makes a network of an outline."""
+    """Range that completes an outline."""
 
     cidr: IPv4Network
     gateway: IPv4Address | None = None
-    """Outside: where the pool's own network leads; None: nowhere that is known."""
+    """Gateway of an external network; None: unknown."""
     dns: tuple[IPv4Address, ...] | None = None
     stretches: Sequence[Stretch] = ()
-    """Outside: what the pool hands out; none: all of the range."""
+    """Allocation ranges of an external network; empty: the whole range."""
 
 
 def draw(conn: Connection, drawn: Drawn) -> Outline:
-    """Write down a network that has no range yet.
+    """Create the outline of a network without a range.
 
-    Raises BadRequest for what its manager does not have, Conflict for a name or VLAN in use.
+    Raise BadRequest for fields that its manager does not support, Conflict for a used name or VLAN.
     """
     if drawn.manager != VLAN and drawn.vlan is not None:
         raise BadRequest(f"Only networks of the manager {VLAN} have a VLAN")
     if drawn.manager != VLAN and drawn.project_id is not None:
-        raise BadRequest(f"Only networks of the manager {VLAN} have a project: all others are everybody's")
+        raise BadRequest(f"Only networks of the manager {VLAN} have a project: all others are shared")
     if drawn.manager is not None and drawn.manager not in MANAGERS:
         raise BadRequest(f"There is no network manager {drawn.manager!r}, only {', '.join(MANAGERS)}")
     network_rows.taken(conn)
@@ -70,13 +70,13 @@ def _check(conn: Connection, drawn: Drawn) -> None:
     labels |= {str(pool["name"]) for pool in floating_pools.pools(conn)}
     vlans = {one.vlan for one in there} | {one.vlan for one in outlined}
     if drawn.label in labels:
-        raise Conflict(f"There is a network {drawn.label} already")
+        raise Conflict(f"Network {drawn.label} exists already")
     if drawn.vlan is not None and drawn.vlan in vlans:
-        raise Conflict(f"VLAN {drawn.vlan} is another network's")
+        raise Conflict(f"VLAN {drawn.vlan} belongs to another network")
 
 
 def complete(conn: Connection, options: NetworkOptions, outline: Outline, given: Range) -> None:
-    """Make the network, or the pool, that an outline is of; it keeps its id.  Raises BadRequest, Conflict."""
+    """Create the network or the pool of an outline, with the same id. Raise BadRequest, Conflict."""
     rows.drop(conn, outline.id)
     if outline.manager is None:
         _complete_pool(conn, options, outline, given)
@@ -104,7 +104,7 @@ def _complete_pool(conn: Connection, options: NetworkOptions, outline: Outline, 
 
 
 def _free_bridge(name: str, there: Sequence[Network]) -> str:
-    """The name, or that of the first bridge counted on from it that no network has."""
+    """Return the name, or the first unused one that counts on from it."""
     taken = {network.bridge for network in there}
     stem = name.rstrip("0123456789")
     first = int(name.removeprefix(stem) or 0)

@@ -1,6 +1,6 @@
-"""A host's network that is only written down: what should be, and the texts that would make it so.
+"""Network driver that only records calls, and renders the files that the Linux driver would write.
 
-Source: cloud.md D.2 (fake_network).  It keeps to the protocol of the real one, and asks nothing of the machine.
+It is the equivalent of Nova's fake_network option, implements the same protocol, and never touches the machine.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +12,18 @@ from climate.compute.network.driver import Entry, Happened, Link, Nat, Plug, Ser
 from climate.compute.network.render import dnsmasq, iptables, nat_iptables, nat_nft, radvd
 
 _LINK_LOCAL = IPv6Address("fe80::1")
-"""What a bridge that does not exist answers for its own."""
+"""Link-local address returned for every bridge."""
 
 
 def _nothing(verb: str) -> None:
-    """The hook of a host on which nothing goes wrong."""
+    """Do nothing: the default hook, which never fails."""
 
 
 @dataclass
 class RecordingNetwork:
-    """One host; `folder` is where its files would be, `fails` is told each verb first and may raise."""
+    """Network of one host. `folder` is the path used in rendered files; `fails` is called before each method and may
+    raise.
+    """
 
     folder: Path = Path("/var/lib/climate/networks")
     fails: Callable[[str], None] = _nothing
@@ -50,7 +52,7 @@ class RecordingNetwork:
     def ensure(self, link: Link) -> None:
         self.fails("ensure")
         before = self.links.get(link.network_id)
-        # An address that is not named stays as it is, as on a real bridge.
+        # A link without an address leaves the bridge's address unchanged, as on a real bridge.
         kept = replace(link, gateway=before.gateway, gateway_v6=before.gateway_v6) if before else link
         self.links[link.network_id] = link if link.gateway or link.gateway_v6 else kept
 
@@ -67,7 +69,7 @@ class RecordingNetwork:
 
     def serve(self, served: Served) -> IPv6Address | None:
         self.fails("serve")
-        self._served_files(served)  # what cannot be rendered is refused, as on a real host
+        self._served_files(served)  # Render now: invalid values are refused as on a real host.
         self.links[served.link.network_id] = served.link
         self.serving[served.link.network_id] = served
         return _LINK_LOCAL if served.prefix_v6 is not None else None
@@ -107,7 +109,7 @@ class RecordingNetwork:
             self.tell(link.network_id, What.RELEASED, entry)
 
     def tell(self, network_id: str, what: What, entry: Entry) -> None:
-        """Have a DHCP client do something."""
+        """Simulate an event of a DHCP client."""
         self._told += 1
         key = f"{self._told:012d}"
         self.events[key] = Happened(key, network_id, what, entry.mac, entry.address)
@@ -122,12 +124,12 @@ class RecordingNetwork:
             self.events.pop(key, None)
 
     def files(self) -> dict[str, str]:
-        """The files of all networks that are served, and of the translation, by name."""
+        """Return the files of all served networks and of the translation, by name."""
         served = {name: text for one in self.serving.values() for name, text in self._served_files(one).items()}
         return served | ({} if self.nat is None else _translation(self.nat))
 
     def text(self) -> str:
-        """All of it in one piece."""
+        """Return all files as one text."""
         return "\n".join(f"== {name}\n{text}" for name, text in sorted(self.files().items()))
 
     def _served_files(self, served: Served) -> dict[str, str]:

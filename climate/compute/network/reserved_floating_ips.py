@@ -1,4 +1,4 @@
-"""Floating addresses lent to a project for a time: made at its beginning, dropped at its end."""
+"""Floating addresses of reservations: created at the start of a lease, deleted at its end."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address
@@ -13,11 +13,11 @@ from climate.compute.store.networks.lent_floating_ips import Outside
 from climate.connections import reading
 
 MARK = "blazar"
-"""A tag of all addresses that are lent, in the peer's words (reservation.md 1.5 P3)."""
+"""Tag of all reserved addresses, in Blazar's form."""
 
 
 def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, str]]] | None:
-    """The network outside of that id or name, and the ranges of addresses there that are for the cloud itself."""
+    """Return the external network by id or name, and its address ranges that the cloud itself uses."""
     own = [(str(address), str(address)) for address in sorted(compute.network.own)]
     with reading(compute.engine) as conn:
         found = rows.outside(conn, network)
@@ -25,10 +25,10 @@ def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, s
 
 
 def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
-    """Make an address for a project; `at` is the network outside, by its id, and the address.
+    """Create a reserved address for a project; `at`: id of the external network, and the address.
 
-    Raises StaleToken, NotFound for a network there is not, Busy while the
-    address is lent to another pool, Conflict where it is somebody's own.
+    Raise StaleToken, NotFound for an unknown network, Busy while another pool has the address, Conflict if a project
+    has it.
     """
     network_id, address = at
     floating_ips.check_not_own(compute.network, IPv4Address(address))
@@ -37,7 +37,7 @@ def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], toke
             raise StaleToken
         found = rows.outside(conn, network_id)
         if found is None:
-            raise NotFound(f"there is no network {network_id}")
+            raise NotFound(f"network {network_id} does not exist")
         loan = {
             "address": address,
             "pool_id": found.id,
@@ -50,12 +50,14 @@ def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], toke
             return
         other = rows.holder(conn, address)
     if other is not None:
-        raise Busy(f"the address {address} is lent to {other}")
+        raise Busy(f"the address {address} belongs to the reservation {other}")
     raise Conflict(f"the address {address} is in use, or not one of {found.cidr}")
 
 
 def take_back(compute: Compute, pool: str, token: int) -> None:
-    """Drop the addresses of a pool, whatever they stand for; lower tokens cannot lend it any more.  StaleToken."""
+    """Delete the addresses of a pool even if they are associated, and reject lower tokens from now on. Raise
+    StaleToken.
+    """
     with compute.engine.begin() as conn:
         if not rows.fence(conn, pool, token):
             raise StaleToken

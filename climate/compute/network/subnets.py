@@ -1,4 +1,4 @@
-"""Cutting subnets out of a range, around those that are in use (cloud.md D.4, vectors NW-1 to NW-5)."""
+"""Subnets cut out of a range, around those in use."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from climate.compute.errors import BadRequest, Conflict
 
 LEAST, LARGEST = 8, 1 << 16
-"""Addresses in the smallest and in the largest network: each of them is a row."""
+"""Minimum and maximum number of addresses of a network; each is a row."""
 
 NOBODYS = {
     IPv4Network("0.0.0.0/8"): "this network",
@@ -15,28 +15,27 @@ NOBODYS = {
     IPv4Network("224.0.0.0/4"): "multicast",
     IPv4Network("240.0.0.0/4"): "reserved",
 }
-"""Ranges that no interface can have addresses of, and the purpose that each has instead (RFC 6890)."""
+"""Ranges unusable for interfaces, and their special purpose (RFC 6890)."""
 
 
 def check_usable(cidr: IPv4Network) -> None:
-    """BadRequest for a range with addresses that no interface can have."""
+    """Raise BadRequest for a range with addresses that no interface can have."""
     found = next(((one, purpose) for one, purpose in NOBODYS.items() if one.overlaps(cidr)), None)
     if found is not None:
-        raise BadRequest(f"{cidr} cannot be the range of a network: {found[0]} is {found[1]}")
+        raise BadRequest(f"{cidr} cannot be the range of a network: {found[0]} is reserved ({found[1]})")
 
 
 def prefix_length(size: int) -> int:
-    """Of a network with at least so many addresses."""
+    """Return the prefix length of the smallest network with so many addresses."""
     if not LEAST <= size <= LARGEST:
         raise BadRequest(f"network_size must be between {LEAST} and {LARGEST} addresses, not {size}")
     return 32 - (size - 1).bit_length()
 
 
 def cut(cidr: IPv4Network, count: int, size: int, taken: Sequence[IPv4Network]) -> list[IPv4Network]:
-    """The first `count` subnets of `size` addresses in the range that overlap nothing in use.
+    """Return the first `count` subnets of `size` addresses in the range that overlap nothing in use.
 
-    Raises BadRequest when the range is too small for them at all, Conflict
-    when it is not because of what is in use.
+    Raise BadRequest if the range is too small, Conflict if subnets in use leave no room.
     """
     length = prefix_length(size)
     if length < cidr.prefixlen or count > 1 << (length - cidr.prefixlen):
@@ -71,13 +70,13 @@ def _why(cidr: IPv4Network, count: int, near: Sequence[IPv4Network]) -> str:
 
 
 def prefix_v6(cidr: IPv6Network, place: int) -> IPv6Network:
-    """The /64 of that place in a range; BadRequest beyond its end."""
+    """Return the /64 with that index in a range. Raise BadRequest beyond its end."""
     if cidr.prefixlen > 64 or place >= 1 << (64 - cidr.prefixlen):
-        raise BadRequest(f"{cidr} has no {place + 1} prefixes of 64 bits")
+        raise BadRequest(f"{cidr} has fewer than {place + 1} prefixes of 64 bits")
     return IPv6Network((int(cidr.network_address) + (place << 64), 64))
 
 
 def reserved(cidr: IPv4Network, bottom: int, top: int) -> tuple[IPv4Address, ...]:
-    """The first `bottom` and the last `top` addresses, which no pool hands out."""
+    """Return the first `bottom` and the last `top` addresses, which no pool assigns."""
     size = cidr.num_addresses
     return tuple(cidr[place] for place in (*range(bottom), *range(size - top, size)))

@@ -1,4 +1,4 @@
-"""The VLAN manager: a network with a VLAN, a bridge and a DHCP server for each project (cloud.md D.7)."""
+"""VLAN manager: a network with its own VLAN, bridge and DHCP server for each project."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,16 +23,16 @@ DHCP = True
 LAST_VLAN, LAST_PORT = 4094, 65535
 
 BOTTOM = 3
-"""Addresses at the beginning that no pool hands out: the network's, the gateway's, the cloudpipe's."""
+"""Reserved addresses at the beginning of a network: network, gateway and cloudpipe."""
 
 
 def kept(options: NetworkOptions) -> int:
-    """How many addresses of a network no pool hands out."""
+    """Return the number of addresses of a network that no pool assigns."""
     return BOTTOM + 1 + options.vpn_clients
 
 
 def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
-    """The networks to be made of these subnets; the address after the gateway's is the cloudpipe's."""
+    """Return the networks to create for these subnets; the address after the gateway's is the cloudpipe's."""
     vlan = options.vlan_start if wanted.vlan_start is None else wanted.vlan_start
     port = options.vpn_start if wanted.vpn_start is None else wanted.vpn_start
     if vlan < 1 or len(cut) + vlan - 1 > LAST_VLAN:
@@ -40,7 +40,7 @@ def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) 
     if port < 1 or len(cut) + port - 1 > LAST_PORT:
         raise BadRequest(f"{len(cut)} ports from {port} on are not all between 1 and {LAST_PORT}")
     if kept(options) >= min(subnet.num_addresses for subnet in cut):
-        raise BadRequest(f"{kept(options)} addresses are kept in each network, and none would be left for servers")
+        raise BadRequest(f"{kept(options)} addresses of each network are reserved, so none would be left for servers")
     return [
         replace(
             wanted.draft(options, NAME, place, subnet),
@@ -58,9 +58,9 @@ def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) 
 
 
 def attached(conn: Connection, project_id: str) -> list[Network]:
-    """The project's networks that are served; one that has none at all gets the lowest that nobody has.
+    """Return the served networks of the project; one without any gets the lowest unowned network.
 
-    Raises NoMoreNetworks, BadRequest while no network host serves any of its own.
+    Raise NoMoreNetworks, BadRequest while no network host serves any of its own.
     """
     own = rows.of_project(conn, project_id)
     if own:
@@ -69,36 +69,36 @@ def attached(conn: Connection, project_id: str) -> list[Network]:
         raise BadRequest("The project's network is not served by any network host yet: try again soon.")
     found = rows.give(conn, project_id)
     if found is None:
-        raise NoMoreNetworks("No more networks: all are other projects', or no network host serves them yet.")
+        raise NoMoreNetworks("No more networks: all belong to other projects, or no network host serves them yet.")
     return [found]
 
 
 def claimed(network: Network, options: NetworkOptions) -> Mapping[str, Any]:
-    """What changes of a network when a host begins to serve it: its cloudpipe is reached there."""
+    """Return the columns to change when a host claims a network: its cloudpipe's public address."""
     if network.vpn_public_address is not None or options.vpn_address is None:
         return {}
     return {"vpn_public_address": str(options.vpn_address)}
 
 
 def address(network: Network, vpn: bool) -> IPv4Address | None:
-    """The very address that a server gets: a cloudpipe has its own; None: any one of the pool."""
+    """Return the fixed address of a server: a cloudpipe has its own. None: any address of the pool."""
     return network.vpn_private_address if vpn else None
 
 
 def link(network: Network, options: NetworkOptions, *, own: bool) -> Link:
-    """What a host needs of it; `own`: the one that serves it."""
+    """Return the link of a network on a host; `own`: this host serves it."""
     interface = network.bridge_interface or options.vlan_interface
     made = Link(network.id, network.bridge or f"br{network.vlan}", interface, network.vlan, options.mtu)
     return dhcp_link.with_gateway(made, network) if own else made
 
 
 def served(network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served | None:
-    """What the host that it belongs to does for it: DHCP, DNS, and router advertisements with IPv6."""
+    """Return the services of the network on its host: DHCP, DNS, and router advertisements with IPv6."""
     return dhcp_link.served(link(network, options, own=True), network, options, entries)
 
 
 def translated(network: Network, options: NetworkOptions, nat: Nat) -> Nat:
-    """A host's translation, with what this network needs of it: the way to its cloudpipe, if that is reached here."""
+    """Return the host's translation with the rules of this network: the port of its cloudpipe, if it is public here."""
     made = replace(nat, bridges=(*nat.bridges, network.bridge or f"br{network.vlan}"))
     here = network.vpn_public_address is not None and network.vpn_public_address == options.vpn_address
     if not here or network.vpn_private_address is None or network.vpn_public_port is None:

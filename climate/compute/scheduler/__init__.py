@@ -1,1 +1,1 @@
-"""The filter scheduler: hosts as columns, filters as masks, weighers as numbers."""
+"""Filter scheduler: hosts as columns, filters as masks, weighers as numbers."""

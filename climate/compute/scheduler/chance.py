@@ -1,7 +1,6 @@
-"""Schedulers that look at nothing but whether a node is there: any node, or any of a zone (cloud.md B.1, C.3).
+"""Schedulers `chance` and `availability_zone`: any live node, or any live node of a zone, at random.
 
-They are the filter scheduler with few filters and no weigher, which chooses
-among all that stay.
+Both are the filter scheduler with few filters and no weigher, which chooses at random among the remaining nodes.
 """
 
 from collections.abc import Sequence
@@ -24,12 +23,12 @@ ALL_IGNORED = "No valid host was found. Could not find another compute."
 
 
 def chance(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """Any node for each server, each as likely as the others; NoValidHost when there is none."""
+    """Return a random node for each server. Raise NoValidHost if there is none."""
     return _any_of(hosts, spec, count, rules, ())
 
 
 def availability_zone(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """Any node of the zone that was asked for, of all nodes when none was; NoValidHost when there is none."""
+    """Return a random node of the requested zone for each server; without a zone, of all nodes. Raise NoValidHost."""
     return _any_of(hosts, spec, count, rules, (AVAILABILITY_ZONE,))
 
 

@@ -1,9 +1,8 @@
-"""Schedulers, filters and weighers by name: every installed entry point of three groups can be named by the settings.
+"""Schedulers, filters and weighers by name: settings can name each installed entry point of three groups.
 
-The bundled ones are found in the same way.  An entry point of
-`climate.schedulers` is a Schedule or a Scheduler (climate.compute.scheduler.placement_plan),
-one of `climate.scheduler_filters` a Filter, one of `climate.scheduler_weighers`
-a Weigher (climate.compute.scheduler.scheduler_parts).
+The bundled ones are loaded the same way. An entry point of `climate.schedulers` is a Schedule or a Scheduler
+(climate.compute.scheduler.placement_plan), one of `climate.scheduler_filters` a Filter, and one of
+`climate.scheduler_weighers` a Weigher (climate.compute.scheduler.scheduler_parts).
 """
 
 import logging
@@ -33,14 +32,13 @@ log = logging.getLogger(__name__)
 
 
 def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, cores: bool = False) -> Rules:
-    """A filter scheduler of these filters and weighers, in this order; with none named, of the default ones.
+    """Return the rules of a filter scheduler with these filters and weighers in order, or the default ones.
 
     `cores`: CoreFilter is one of the default filters.
 
-    ReservationFilter is always there, in front where it is not named: without
-    it lent nodes were anybody's.  Raises SchedulerHostFilterNotFound and
-    SchedulerWeigherNotFound, which list all bad names and the known ones, and
-    ComputeError for options that cannot be (cloud.md C.1).
+    ReservationFilter is always added in front if it is missing, because it protects reserved nodes. Raise
+    SchedulerHostFilterNotFound and SchedulerWeigherNotFound with all unknown names and the known ones, and ComputeError
+    for invalid options.
     """
     if options.max_attempts < 1:
         raise ComputeError("Invalid value for 'scheduler_max_attempts', must be >= 1")
@@ -53,31 +51,31 @@ def rules(filters: Sequence[str], weighers: Sequence[str], options: Options, *, 
 
 
 def scheduler(name: str) -> Scheduler:
-    """Return the installed scheduler of that name; one of another package is watched (see Foreign).
+    """Return the installed scheduler of that name; a third-party one is wrapped (see Foreign).
 
-    Raises SchedulerNotFound when it is not installed or can schedule nothing.
+    Raise SchedulerNotFound if it is not installed or not a scheduler.
     """
     part = parts.named(SCHEDULER_GROUP, "Scheduler", [name], SchedulerNotFound)[name]
     found = part if isinstance(part, Scheduler) else Scheduler(part)
     if not callable(found.schedule):
-        raise SchedulerNotFound(f"Scheduler {name} is installed, but it is no scheduler")
+        raise SchedulerNotFound(f"Scheduler {name} is installed, but is not a scheduler")
     if (getattr(found.schedule, "__module__", None) or "").startswith("climate."):
         return found
     return replace(found, schedule=Foreign(name, found.schedule))
 
 
 def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
-    """The parts of these names, each once."""
+    """Return the parts of these names, without duplicates."""
     what = f"Scheduler {kind.__name__}"
     found = parts.named(group, what, names, refusal)
     wrong = [name for name, part in found.items() if not isinstance(part, kind)]
     if wrong:
-        raise refusal(f"{what} {', '.join(wrong)} is installed, but it is no {kind.__name__}")
+        raise refusal(f"{what} {', '.join(wrong)} is installed, but is not a {kind.__name__}")
     return tuple(found.values())
 
 
 def ratios(text: str) -> tuple[tuple[str, float], ...]:
-    """(metric, ratio) pairs from `idle=1, user=-0.5`; entries that are none are passed over with a warning."""
+    """Return (metric, ratio) pairs of `idle=1, user=-0.5`; log a warning for malformed entries and skip them."""
     found = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = entry.partition("=")

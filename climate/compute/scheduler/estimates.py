@@ -1,12 +1,10 @@
-"""Estimates: what each server of a request would cost on the node that the scheduler would choose for it.
+"""Estimates: cost of each server of a request on the node that the scheduler would choose.
 
-Zones compare them, so they are absolute and the lower is the better.  The
-scheduler `least_cost` has costs of its own, which are 1 for all nodes under
-`host_filter`, `chance` and `availability_zone`.  Under `simple` a node costs the
-cores that are in use on it.  Under `filter` it costs the part of its memory that
-is promised with the new server, from 0 to 1, or what is left of it where the
-RAM weigher stacks servers; so it does under a scheduler of another package.
-Under `multi` it costs what it does under the scheduler for new servers.
+Zones compare estimates, so costs are absolute, and lower is better. The scheduler `least_cost` has its own costs,
+which are 1 for all nodes under `host_filter`, `chance` and `availability_zone`. Under `simple` the cost is the number
+of used cores. Under `filter` and third-party schedulers it is the allocated share of the node's memory with the new
+server, from 0 to 1, or the remaining share if the RAM weigher stacks servers. Under `multi` it is that of the
+scheduler for new servers.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,15 +30,14 @@ Costs = NDArray[np.float64]
 Asked = tuple[Spec, Options]
 
 CostOf = Callable[[Hosts, Rows, Rows, Asked], Costs]
-"""The costs of servers on the nodes in these rows, and of how many others on the same nodes before."""
+"""Function that returns the costs of servers on the nodes in these rows, given the earlier picks of each node."""
 
 
 def estimate(schedule: Schedule, hosts: Hosts, spec: Spec, count: int, rules: Rules, tell: Tell = silent) -> Plan:
-    """The picks for `count` servers or for as many as there is room for, cheapest first; `weight` is the cost.
+    """Return the picks for `count` servers, or as many as fit, cheapest first; `weight` is the cost.
 
-    Each server is counted on its node before the next one is placed.  `hosts`
-    stays as it is.  Raises BadRequest for a request that the scheduler does not
-    understand.
+    Each server is counted on its node before the next is placed. `hosts` is unchanged. Raise BadRequest for an invalid
+    request.
     """
     if schedule is least_cost.least_cost:
         return _placed(least_cost.select, hosts, spec, (count, rules), tell)
@@ -71,7 +68,7 @@ def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> P
 
 
 def _before(places: Rows) -> Rows:
-    """For each pick, the number of earlier picks of the same node."""
+    """Return the number of earlier picks of the same node, for each pick."""
     order = np.argsort(places, kind="stable")
     begins = np.flatnonzero(np.diff(places[order], prepend=-1))
     counts = np.diff(np.append(begins, len(places)))
@@ -81,7 +78,7 @@ def _before(places: Rows) -> Rows:
 
 
 def memory(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
-    """The part of a node's memory that is promised with this server, or what is left of it."""
+    """Return the share of a node's memory that is allocated with this server, or the remaining share."""
     spec, options = asked
     most = hosts.ram_mb[places] * hosts.ram_ratio[places]
     used = hosts.used_ram_mb[places] + spec.ram_mb * (before + 1)

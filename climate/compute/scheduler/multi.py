@@ -1,4 +1,4 @@
-"""One scheduler for each kind of request."""
+"""Scheduler `multi`: one scheduler for each kind of request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,26 +10,25 @@ from climate.compute.scheduler.scheduler_parts import Rules
 
 BOOT, RESERVE, RESIZE, UNSHELVE, MIGRATE = "boot", "reserve", "resize", "unshelve", "migrate"
 KINDS = (BOOT, RESERVE, RESIZE, UNSHELVE, MIGRATE)
-"""New servers; servers of leases; servers that need more room on their node; shelved servers that come back; servers
-that leave their node."""
+"""New servers; servers of leases; resized servers; unshelved servers; migrated servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """The scheduler `multi`: for each kind of request a scheduler with the rules that it goes by."""
+    """Scheduler `multi`: a scheduler and its rules for each kind of request."""
 
     of: Mapping[str, tuple[Schedule, Rules]] = field(default_factory=dict)
 
     def __call__(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-        """Return the plan of the scheduler for new servers; the others are found by `scheduler_of`."""
+        """Return the plan of the scheduler for new servers; `scheduler_of` returns the others."""
         schedule, own = self.of[BOOT]
         return schedule(hosts, spec, count, own)
 
 
 def scheduler_of(kind: str, schedule: Schedule, rules: Rules) -> tuple[Schedule, Rules]:
-    """Return the scheduler for one kind of request, with its rules; all but `multi` serve every kind."""
+    """Return the scheduler and its rules for one kind of request; any scheduler but `multi` serves all kinds."""
     return schedule.of[kind] if isinstance(schedule, Multi) else (schedule, rules)
 
 
 MULTI = Scheduler(Multi())
-"""The scheduler as it is installed; the settings say what it is made of."""
+"""Scheduler `multi` as an entry point; its parts come from settings."""

@@ -1,4 +1,4 @@
-"""Installed parts of schedulers by name: each is an entry point of a group, the bundled ones too."""
+"""Installed parts of schedulers by name, loaded from entry points."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +8,9 @@ from climate.entry_points import installed
 
 
 def named(group: str, what: str, names: Sequence[str], refusal: type[ComputeError]) -> dict[str, Any]:
-    """Return the parts of these names, each once, in their order.
+    """Return the parts of these names, without duplicates, in order.
 
-    Raises `refusal`, which lists all names that are not installed and those
-    that are, or tells why an installed part cannot be imported.
+    Raise `refusal` with all missing names and the installed ones, or with the reason why a part cannot be imported.
     """
     known_parts = {entry.name: entry for entry in installed(group)}
     missing = [name for name in names if name not in known_parts]

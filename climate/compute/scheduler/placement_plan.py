@@ -1,4 +1,4 @@
-"""What a scheduler answers: a node for each server of a request, and how it came to it."""
+"""Result of a scheduler: a node for each server of a request, and the record of the decision."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,40 +11,42 @@ from climate.compute.scheduler.scheduler_parts import Rules, Sees
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The node chosen for one server."""
+    """Node chosen for one server."""
 
     node_id: int
     node: str
     service_host: str
     limits: Mapping[str, float] = field(default_factory=dict)
-    """What a claim on the node must keep: `memory_mb`, `disk_gb`, `vcpu`, `servers`; one that is not there does not
-    bind."""
+    """Limits that a claim on the node must respect: `memory_mb`, `disk_gb`, `vcpu`, `servers`; a missing one is
+    unlimited.
+    """
     weight: float = 0.0
 
 
 Trail = Mapping[str, Any]
-"""How a decision was reached, in plain values that JSON can carry; see `climate.compute.scheduler.decisions.record`."""
+"""Record of the decision as plain JSON values; see `climate.compute.scheduler.decisions.record`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A pick for each server asked for, in order."""
+    """Pick for each requested server, in order."""
 
     picks: tuple[Pick, ...]
     trail: Trail = field(default_factory=dict)
 
 
 Schedule = Callable[[Hosts, Spec, int, Rules], Plan]
-"""(hosts, spec, how many, rules) -> plan.  Consumes `hosts`: hand in a copy.  Raises NoValidHost with its trail."""
+"""(hosts, spec, count, rules) -> plan. Consumes `hosts`, so pass a copy. Raises NoValidHost with its trail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A scheduler as packages offer it, in the group `climate.schedulers`."""
+    """Scheduler of a package, in the entry point group `climate.schedulers`."""
 
     schedule: Schedule
     filters: bool = False
-    """It asks the filters and weighers of the settings, so that server groups are kept; else `rules` has those alone
-    that hold under every scheduler."""
+    """True if it applies the configured filters and weighers, and so respects server groups; otherwise `rules` has only
+    the mandatory ones.
+    """
     sees: Sees = Sees.NOTHING
-    """The servers whose owners it reads."""
+    """Servers whose owners it reads."""

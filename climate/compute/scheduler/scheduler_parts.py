@@ -1,4 +1,4 @@
-"""What a scheduler is made of: filters, weighers and options, chosen and ordered by settings."""
+"""Filters, weighers and options of a scheduler, chosen and ordered by settings."""
 
 import math
 import secrets
@@ -12,45 +12,45 @@ from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 
 
 class Again(Enum):
-    """What of an answer must be asked for anew when a server of a build has found its node."""
+    """Part of a filter's result that must be recomputed after a server of a build was placed."""
 
     NEVER = "never"
-    """It does not depend on what is taken."""
+    """Nothing: the result does not depend on placements."""
     ROW = "row"
-    """The answer for that node."""
+    """The result for the chosen node."""
     ALL = "all"
-    """Every answer: it depends on the nodes that were chosen already."""
+    """The whole result, which depends on all placements."""
 
 
 class Sees(IntEnum):
-    """The servers of which a rule reads the owners in `spec.occupants`; what no rule sees is not looked up."""
+    """Servers whose owners a rule reads in `spec.occupants`; others are not loaded."""
 
     NOTHING = 0
     OWN = 1
-    """Those of the request's project, and those of its user in other projects."""
+    """Servers of the request's project, and of its user in other projects."""
     ALL = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The numbers and names that filters and weighers go by (cloud.md C.1)."""
+    """Options of filters and weighers, with the meaning of Nova's scheduler options."""
 
     host_subset_size: int = 1
-    """A server goes to one of so many best nodes, by chance."""
+    """Number of best nodes from which one is chosen at random."""
     max_attempts: int = 3
-    """Nodes on which making a server is tried."""
+    """Maximum number of nodes on which creation of a server is attempted."""
     max_io_ops_per_host: int = 8
     max_instances_per_host: int = 50
     isolated_images: frozenset[str] = frozenset()
     isolated_hosts: frozenset[str] = frozenset()
     restrict_isolated: bool = True
-    """Isolated hosts are for isolated images only."""
+    """True: isolated hosts accept isolated images only."""
     ram_multiplier: float = 1.0
-    """Above zero spreads servers over the nodes, below it stacks them."""
+    """Positive spreads servers over the nodes, negative stacks them."""
     io_ops_multiplier: float = -1.0
     metrics_multiplier: float = 1.0
     soft_affinity_multiplier: float = 10.0
-    """More than the other weighers together: who asks for neighbours does not lose them to a node that is idle."""
+    """Greater than all other multipliers, so that affinity outweighs idle nodes."""
     soft_anti_affinity_multiplier: float = 10.0
     metrics: tuple[tuple[str, float], ...] = ()
     """(metric, ratio)"""
@@ -58,67 +58,68 @@ class Options:
     weight_of_unavailable: float = -10000.0
     default_zone: str = DEFAULT_ZONE
     schedule_zone: str | None = None
-    """Availability zone of servers that are asked for without one; None: any."""
+    """Availability zone of requests without one; None: any."""
     image_namespace: str = ""
-    """Only aggregate keys with this prefix isolate images; empty: all."""
+    """Prefix of aggregate keys that isolate images; empty: all keys."""
     image_separator: str = "."
     host_filter: str = "AllHostsFilter"
-    """Of the distributed scheduler, for requests that name none (cloud.md B.10)."""
+    """Default host filter of the distributed scheduler."""
     pci_aliases: tuple[tuple[str, tuple[str, str]], ...] = ()
-    """(alias, (vendor id, product id)) of the PCI devices that flavors can ask for."""
+    """(alias, (vendor id, product id)) of PCI devices that flavors can request."""
     max_cores: int = 16
-    """Cores that the simple scheduler puts on a node."""
+    """Maximum number of cores per node under the simple scheduler."""
 
 
 Keep = Callable[[Hosts, Spec, Options], Mask]
 Weigh = Callable[[Hosts, Spec, Options], Numbers]
-"""A number for each node.  NaN or infinite: it cannot be weighed, and if it is a candidate the request is refused."""
+"""Function that returns a number for each node. NaN or infinite on a candidate refuses the request."""
 Why = Callable[[Hosts, Spec, Options, int], str]
-"""Why the node in a row was removed, for the log and the trail: the rest of a sentence that begins with the node."""
+"""Function that returns why the node in a row was removed, as the rest of a sentence that begins with the node."""
 Check = Callable[[Hosts, Spec], object]
-"""Raises BadRequest for what in a request cannot be understood; asked before anything is chosen."""
+"""Function that validates the request before scheduling. Raises BadRequest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which nodes stay.  A row's answer depends on that row and the request only."""
+    """Filter of nodes. The result for a row depends only on that row and the request."""
 
     name: str
     keep: Keep
     again: Again = Again.NEVER
     why: Why | None = None
     limit: tuple[str, Weigh] | None = None
-    """A limit that a claim must keep: `memory_mb`, `disk_gb`, `vcpu` or `servers`, and its value for each node;
-    infinite: none."""
+    """Limit that a claim must respect: `memory_mb`, `disk_gb`, `vcpu` or `servers`, and its value for each node;
+    infinite: none.
+    """
     check: Check | None = None
     when: Callable[[Spec], bool] | None = None
-    """The requests that `again` holds for; None: all."""
+    """Function that returns whether `again` applies to a request; None: always."""
     sees: Sees = Sees.NOTHING
 
     def changes(self, spec: Spec) -> bool:
-        """Whether anything of its answer must be asked for anew when a server of a build has found its node."""
+        """Return whether any part of the result must be recomputed after a server of a build was placed."""
         return self.again is not Again.NEVER and (self.when is None or self.when(spec))
 
 
 @dataclass(frozen=True, slots=True)
 class Weigher:
-    """How good a node is: higher is better (cloud.md C.5)."""
+    """Weigher of nodes: higher is better."""
 
     name: str
     weigh: Weigh
     multiplier: Callable[[Options], float]
     floor: float | None = None
-    """The lowest value that is brought to 0, when none is lower; None: the lowest there is."""
+    """Minimum of the normalisation range, unless a value is lower; None: the lowest value."""
     ceiling: float | None = None
-    """The highest value that is brought to 1, when none is higher; None: the highest there is."""
+    """Maximum of the normalisation range, unless a value is higher; None: the highest value."""
     again: Again = Again.ROW
     when: Callable[[Spec], bool] | None = None
-    """The requests that it has a say in; None: all."""
+    """Function that returns whether the weigher applies to a request; None: always."""
     sees: Sees = Sees.NOTHING
 
 
 def limits(filters: Sequence[Filter], row: Hosts, spec: Spec, options: Options) -> Mapping[str, float]:
-    """What a claim on the node in this row must keep; of several limits of one name, the least."""
+    """Return the limits that a claim on the node in this row must respect; of equal names, the minimum."""
     found: dict[str, float] = {}
     for name, of in [rule.limit for rule in filters if rule.limit]:
         found[name] = min(float(of(row, spec, options)[0]), found.get(name, math.inf))
@@ -130,7 +131,7 @@ CostOf = Callable[[Hosts, Spec], Numbers]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """How dear a node is: lower is better (cloud.md B.11).  A row's cost depends on that row and the request only."""
+    """Cost of nodes: lower is better. The cost of a row depends only on that row and the request."""
 
     name: str
     of: CostOf
@@ -140,19 +141,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A scheduler, as the settings want it."""
+    """Configuration of a scheduler."""
 
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
     options: Options = Options()
     costs: tuple[Cost, ...] = ()
-    """Of the scheduler `least_cost`, which has costs where the filter scheduler has weighers."""
+    """Costs of the scheduler `least_cost`, in place of weighers."""
     chance: Callable[[int], int] = secrets.randbelow
-    """One of the numbers from 0 up to the one given, without it; each as likely as the others."""
+    """Function that returns a random integer from 0 up to its argument, exclusive."""
     host_filters: Mapping[str, Filter] = field(default_factory=dict)
-    """The host filters of the schedulers that have one, by name; empty: the bundled ones."""
+    """Host filters by name, for schedulers with host filters; empty: the bundled ones."""
     sees: Sees = Sees.NOTHING
-    """The servers whose owners the scheduler itself reads."""
+    """Servers whose owners the scheduler itself reads."""
 
     def seen(self) -> Sees:
         """Return the servers whose owners the scheduler or one of its rules reads."""
@@ -160,10 +161,12 @@ class Rules:
         return max([self.kept(), *weighing])
 
     def kept(self) -> Sees:
-        """Return the servers by whose owners a filter removes nodes; others coming there make a choice void."""
+        """Return the servers by whose owners a filter removes nodes; a new one of them on a node
+        invalidates a choice.
+        """
         return max((rule.sees for rule in (*self.filters, *self.host_filters.values())), default=Sees.NOTHING)
 
     def applied(self, spec: Spec) -> "Rules":
-        """The same without the weighers that have no say in this request."""
+        """Return the rules without the weighers that do not apply to this request."""
         weighers = tuple(rule for rule in self.weighers if rule.when is None or rule.when(spec))
         return self if len(weighers) == len(self.weighers) else replace(self, weighers=weighers)

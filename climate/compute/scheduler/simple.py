@@ -1,6 +1,6 @@
-"""The node with the fewest cores in use, and none beyond so many of them (cloud.md B.12).
+"""Scheduler `simple`: the node with the fewest used cores, below a maximum.
 
-It is the filter scheduler with one filter and one weigher of its own.
+It is the filter scheduler with one filter and one weigher.
 """
 
 from dataclasses import replace
@@ -21,10 +21,10 @@ TOO_MANY = "No valid host was found. All hosts have too many cores."
 
 
 def simple(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """The least loaded node for each server; a host that an administrator names is taken whatever it carries.
+    """Return the least loaded node for each server; a host that an administrator forces is used whatever its load.
 
-    Raises NoValidHost; BadRequest where the host that was named is not alive.
-    A disabled host that is alive may be named.  Consumes `hosts`.
+    Raise NoValidHost; BadRequest if the forced host is not alive. A disabled host that is alive may be forced. Consumes
+    `hosts`.
     """
     there = _alive(hosts, spec) if spec.forced else hosts
     asked = replace(rules, filters=(*STANDING, FEW_CORES), weighers=(CORES,))
@@ -36,7 +36,7 @@ def simple(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
 
 
 def _alive(hosts: Hosts, spec: Spec) -> Hosts:
-    """The nodes, of which those that are not alive are as if they were not there."""
+    """Return the nodes; those that are not alive count as absent."""
     named = forced(hosts, spec)
     if named.any() and not (named & hosts.up).any():
         raise BadRequest(f"Host {', '.join((*spec.force_hosts, *spec.force_nodes))} is not alive.")
@@ -44,7 +44,7 @@ def _alive(hosts: Hosts, spec: Spec) -> Hosts:
 
 
 def has_few_cores(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """With this server it has no more cores in use than it may have."""
+    """Return the nodes where used cores with this server stay within the maximum."""
     return np.asarray(hosts.used_vcpus + spec.vcpus <= options.max_cores, dtype=np.bool_)
 
 
@@ -53,7 +53,7 @@ def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
 
 
 def cores(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
-    """Cores in use."""
+    """Return the number of used cores."""
     return hosts.used_vcpus
 
 

@@ -1,4 +1,4 @@
-"""Schedulers of other packages: they see the nodes that a request may use, and their answers are checked."""
+"""Third-party schedulers: they get the nodes that a request may use, and their results are validated."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A scheduler of another package, under the name of its entry point."""
+    """Scheduler of another package, under the name of its entry point."""
 
     name: str
     schedule: Schedule
@@ -34,9 +34,9 @@ class Foreign:
     def __call__(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
         """Return its plan for `count` servers.
 
-        It is given the nodes alone that pass what holds under every scheduler.
-        Raises NoValidHost when it finds too few nodes, fails, or answers with
-        nodes that it was not given; BadRequest as it raises it.
+        It gets only the nodes that pass the mandatory filters. Raise NoValidHost if it finds too few nodes, fails, or
+        returns
+        nodes outside of them; BadRequest if the scheduler raises it.
         """
         record = decision_record.begun(hosts, spec, count, replace(rules, weighers=()))
         there = _open(hosts, spec, rules, record)
@@ -66,7 +66,7 @@ class Foreign:
             ) from reason
 
     def _trail(self, record: Record, told: Trail) -> Trail:
-        """Return the record, with what the scheduler told itself where that is a trail too."""
+        """Return the record with the scheduler's own trail, if that is JSON."""
         own: dict[str, Any] = {**record.trail(), "scheduler": self.name}
         if not told or not isinstance(told, Mapping):
             return own
@@ -76,13 +76,13 @@ class Foreign:
         try:
             json.dumps(merged, allow_nan=False)
         except (TypeError, ValueError):
-            log.warning("the trail of scheduler %s is not JSON and is dropped", self.name)
+            log.warning("trail of scheduler %s dropped: not JSON", self.name)
             return own
         return merged
 
 
 def _open(hosts: Hosts, spec: Spec, rules: Rules, record: Record) -> Hosts:
-    """Return the nodes that the request may use under every scheduler."""
+    """Return the nodes that pass the mandatory filters."""
     mask = forced(hosts, spec) & in_question(hosts, spec)
     record.considered = int(np.count_nonzero(mask))
     record.refused = None if record.considered else Search.NO_HOSTS
@@ -98,9 +98,9 @@ def _open(hosts: Hosts, spec: Spec, rules: Rules, record: Record) -> Hosts:
 
 
 def _checked(name: str, hosts: Hosts, plan: Plan, count: int) -> tuple[Pick, ...]:
-    """Return the picks, with the names of their nodes as they are in the table.
+    """Return the picks with the node names of the table.
 
-    Raises NoValidHost for another number of picks, nodes that are not in the table and weights that are no numbers.
+    Raise NoValidHost for a wrong number of picks, unknown nodes or invalid weights.
     """
     if len(plan.picks) != count:
         raise NoValidHost(f"No valid host was found. The scheduler '{name}' chose {len(plan.picks)} nodes for {count}.")

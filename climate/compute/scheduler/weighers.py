@@ -1,4 +1,4 @@
-"""Weighers: higher is better (cloud.md C.5)."""
+"""Weighers: higher is better."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,17 +11,17 @@ from climate.compute.scheduler.scheduler_parts import Again, Options, Weigher
 
 
 def free_ram(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
-    """MB of memory that are not promised."""
+    """Return the unallocated memory in MB."""
     return hosts.free_ram_mb
 
 
 def io_ops(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
-    """Servers that are being built, imaged, resized and the like."""
+    """Return the number of servers that are being built, imaged, resized and the like."""
     return hosts.io_ops
 
 
 def metrics(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
-    """The sum of the configured metrics by their ratios; a node that lacks one cannot be weighed, or weighs little."""
+    """Return the weighted sum of the configured metrics; a node without one cannot be weighed, or gets a low value."""
     if not options.metrics:
         return np.zeros(len(hosts))
     lacking = np.nan if options.metrics_required else options.weight_of_unavailable
@@ -35,12 +35,12 @@ def metrics(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
 
 
 def near(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
-    """Servers of the group that are there."""
+    """Return the number of the group's servers on each node."""
     return members(hosts, spec.group) if spec.group else np.zeros(len(hosts))
 
 
 def _kept(policy: str) -> Callable[[Spec], bool]:
-    """Whether the servers asked for are of a group with this policy."""
+    """Return a function that tells whether the request belongs to a group with this policy."""
     return lambda spec: spec.group is not None and spec.group.policy == policy
 
 

@@ -1,4 +1,4 @@
-"""What a compute service asks of a virtualization driver."""
+"""Interface of virtualization drivers: the VirtDriver protocol and its values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,52 +15,52 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """What a driver finds a guest to be."""
+    """State of a guest as a driver finds it."""
 
     PREPARED = "prepared"
-    """It has all that its first start needs, and neither a process nor memory."""
+    """Prepared for its first start, without process and memory."""
     RUNNING = "running"
     PAUSED = "paused"
-    """Stopped in its tracks, in memory."""
+    """Paused, in memory."""
     SUSPENDED = "suspended"
-    """Its memory is kept on disk."""
+    """Suspended; its memory is saved on disk."""
     DEAD = "dead"
     """Built once, and not running."""
 
 
 class Wiring(Enum):
-    """How the guests of a node are connected to networks."""
+    """Way in which a node's guests are connected to networks."""
 
     NONE = "none"
-    """Not at all: they have addresses on paper."""
+    """Not connected: addresses are only recorded."""
     NETNS = "netns"
-    """Each has a network namespace of its own, with its interfaces in it."""
+    """Each guest has its own network namespace with its interfaces."""
     TAP = "tap"
-    """Each holds the files of tap devices."""
+    """Each guest holds file descriptors of tap devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A network interface of a guest."""
+    """Network interface of a guest."""
 
     mac: str
     addresses: tuple[str, ...] = ()
     device: str = "eth0"
     host_netns: str | None = None
-    """The network namespace of the node; None: this one."""
+    """Network namespace of the node; None: the machine's own."""
     netns: str | None = None
-    """The guest's own network namespace, in which the interface is; None: it has no such."""
+    """Network namespace of the guest that contains the interface; None: it has none."""
     tap: str | None = None
-    """The tap device, in `host_netns`, that the guest holds; None: it has no such."""
+    """Tap device in `host_netns` that the guest holds; None: it has none."""
     dhcp: bool = False
-    """Whether the guest asks DHCP for its address; otherwise it has it, or need not know it."""
+    """True if the guest gets its address by DHCP."""
     interfaces_file: str | None = None
-    """The text of /etc/network/interfaces that is to be injected into the guest; it is at its first interface."""
+    """Content of /etc/network/interfaces to inject into the guest; set on its first interface."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A server as a driver needs to know it.  `id` is a UUID; `name` is a user's text, for show only."""
+    """Server as a driver needs it. `id` is a UUID; `name` is user text, for display only."""
 
     id: str
     name: str
@@ -69,94 +69,94 @@ class Guest:
     ram_mb: int = 128
     disk_gb: int = 1
     image: Path | None = None
-    """The content to begin with; None: there is none."""
+    """Initial content; None: empty."""
     carried: bool = False
-    """`image` holds the guest's own disk, and is deleted once the guest is made."""
+    """True if `image` is the guest's own disk, which is deleted after the guest was built."""
     again: Path | None = None
-    """Of one that is carried: the image to make it of where its disk is lost; None: there is none."""
+    """Image to rebuild a migrated guest from if its disk is lost; None: there is none."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Of the image."""
+    """Properties of the image."""
     interfaces: tuple[Interface, ...] = ()
     """In the order of eth0, eth1, …"""
     volumes: tuple[Attached, ...] = ()
     """In the order of their devices."""
     config: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """The files of its config drive, by their paths; empty: it has none."""
+    """Path -> content of the config drive's files; empty: no config drive."""
 
     @property
     def netns(self) -> str | None:
-        """The network namespace that it is in; None: it has none of its own."""
+        """Return the guest's network namespace, or None if it has none of its own."""
         return next((one.netns for one in self.interfaces if one.netns is not None), None)
 
 
 class VirtDriver(Protocol):
-    """Every verb is "make it so": asked twice, it ends in the same place.  They raise VirtError."""
+    """Virtualization driver. Every method is idempotent and raises VirtError."""
 
     def nodes(self) -> Sequence[NodeSpec]:
-        """The nodes there are now; they may come and go."""
+        """Return the current nodes, which may change between calls."""
 
     def trouble(self) -> str | None:
-        """Why no guest can be made on this machine; None: they can."""
+        """Return why guests cannot be built on this machine, or None if they can."""
 
     def kinds(self) -> tuple[Kind, ...]:
-        """What servers it runs on this machine: images may ask for one of them."""
+        """Return the kinds of servers that it runs on this machine, which images may require."""
 
     def wiring(self, node: str) -> Wiring:
-        """How guests of this node are connected to networks."""
+        """Return how guests of this node are connected to networks."""
 
     def host_netns(self, node: str) -> str | None:
-        """The network namespace of a node; None: this one."""
+        """Return the network namespace of a node; None: the machine's own."""
 
     def remembers(self, node: str) -> bool:
-        """Whether `states` can tell what became of the guests of this node."""
+        """Return whether `states` covers the guests of this node."""
 
     def prepare(self, guest: Guest) -> None:
-        """Make all that the first start of a guest needs, so that `run` needs its image no more.
+        """Build all that the first start of a guest needs, so that `run` does not need its image.
 
-        The guest is PREPARED afterwards: its disk is safe from a crash of the host, and no process is left.
+        The guest is PREPARED afterwards: its disk survives a crash of the host, and it has no process.
         """
 
     def run(self, guest: Guest) -> None:
-        """See to it that a guest runs: start it, with the sizes it has now, or build it anew."""
+        """Ensure that a guest runs, building it if needed, with its current sizes."""
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
-        """Shut a guest down; kindly: it is asked first."""
+        """Stop a guest; `kindly` asks it to shut down first."""
 
     def pause(self, guest: Guest) -> None:
-        """Stop a running guest in its tracks, in memory."""
+        """Pause a running guest in memory."""
 
     def unpause(self, guest: Guest) -> None:
-        """Let a paused guest go on."""
+        """Continue a paused guest."""
 
     def suspend(self, guest: Guest) -> None:
-        """Put a running guest to sleep, its memory to disk where the driver can."""
+        """Suspend a running guest, with its memory on disk if the driver can do that."""
 
     def resume(self, guest: Guest) -> None:
-        """Let a suspended guest go on."""
+        """Continue a suspended guest."""
 
     def rewire(self, guest: Guest) -> None:
-        """Let a guest know that its interfaces or volumes have changed, as far as it can be told without a new start.
+        """Apply changed interfaces or volumes to a guest, as far as possible without a restart.
 
-        What is left beside one that has ended goes.
+        Helper processes of a stopped guest are ended.
         """
 
     def snapshot(self, guest: Guest, target: Path) -> None:
-        """Put what the guest consists of into the file `target`."""
+        """Write the content of a guest to the file `target`."""
 
     def delete(self, server_id: str) -> None:
-        """Leave nothing of a guest."""
+        """Delete a guest and all of its resources."""
 
     def states(self) -> Mapping[str, State]:
-        """All guests that there is anything of, on nodes which are remembered."""
+        """Return the states of all existing guests on nodes that `remembers` returns True for."""
 
     def live(self, node: str) -> "LiveMigrator | None":
-        """The driver's part in live migrations from and to this node; None: it cannot move running guests."""
+        """Return the driver's live migration methods for this node, or None if it cannot migrate running guests."""
 
     def tidy(self) -> None:
-        """Keep house: what guests print stays within bounds, and a cluster looks after its members.
+        """Trim console logs, and run the maintenance of clusters.
 
-        It is asked for now and then, and before `states`.
+        It is called periodically, and before `states`.
         """
 
     def console(self, guest: Guest, lines: int | None) -> str:
-        """The last lines of what the guest printed; None: all of it, up to 100 KiB."""
+        """Return the last lines of a guest's console; None: all, up to 100 KiB."""

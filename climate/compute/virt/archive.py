@@ -1,4 +1,4 @@
-"""Contents of guests as tar archives, packed and unpacked without trusting what is in them."""
+"""Guest contents as tar archives, unpacked without trusting the archive."""
 
 import lzma
 import os
@@ -12,14 +12,14 @@ from climate.compute.errors import VirtError
 
 GB = 1 << 30
 ROOM_GB = 10
-"""Room for the content of a guest that was given no size."""
+"""Size limit in GB of a guest without a disk size."""
 
 _ENTRY_BYTES = 512
 _DAMAGED = (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError)
 
 
 def pack(paths: Iterable[tuple[Path, str]], target: Path) -> None:
-    """Put files and folders, each under its name, into `target`, in one step."""
+    """Pack files and folders under the given names into `target`, atomically."""
     draft = target.with_name(f"{target.name}.new")
     try:
         with tarfile.open(draft, "w:gz") as archive:
@@ -31,7 +31,7 @@ def pack(paths: Iterable[tuple[Path, str]], target: Path) -> None:
 
 
 def is_archive(source: Path) -> bool:
-    """Whether a file is a tar archive, compressed or not."""
+    """Return whether a file is a tar archive, compressed or not."""
     try:
         return tarfile.is_tarfile(source)
     except _DAMAGED:
@@ -39,7 +39,7 @@ def is_archive(source: Path) -> bool:
 
 
 def unpack(source: Path, folder: Path, size_gb: int) -> None:
-    """Put what an archive holds into `folder`, and never anywhere else; VirtError when it is damaged or too large."""
+    """Unpack an archive strictly inside `folder`. Raise VirtError if it is damaged or too large."""
     try:
         with tarfile.open(source) as archive:
             _put_all(archive, folder, size_gb or ROOM_GB)
@@ -82,21 +82,21 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> N
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """The place of a name below `folder`, whose parents are there and are no links."""
+    """Return the path of a name below `folder`, with parents created and free of links."""
     parts = [part for part in PurePosixPath(name).parts if part != "/"]
     if ".." in parts:
-        raise VirtError(f"the image holds a name that leads out of it: {name!r}")
+        raise VirtError(f"the image has a path outside its root: {name!r}")
     place = folder
     for part in parts[:-1]:
         place /= part
         if place.is_symlink():
-            raise VirtError(f"the image holds a name that goes through a link: {name!r}")
+            raise VirtError(f"the image has a path through a link: {name!r}")
         place.mkdir(exist_ok=True)
     return folder.joinpath(*parts)
 
 
 def _ours(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files, folders and links, owned by nobody in particular; no devices, no pipes."""
+    """Return files, folders and links with a neutral owner; None for devices and pipes."""
     if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
         return None
     member.uid = member.gid = 0

@@ -1,4 +1,4 @@
-"""The config drive in a guest's folder: files with its metadata and user data, as cloud-init reads them."""
+"""Config drive in a guest's folder: metadata and user data, in the format of cloud-init."""
 
 import os
 import shutil
@@ -7,29 +7,29 @@ from pathlib import Path
 from climate.compute.virt import Guest, iso9660
 
 LABEL = "config-2"
-"""Source: cloud-init and Nova know the drive by this label."""
+"""Volume label by which cloud-init and Nova find the drive."""
 
 DISK = "config.iso"
-"""The drive of a virtual machine."""
+"""Image file of a virtual machine's config drive."""
 FOLDER = "config"
-"""The files of a guest that has no disks of its own."""
+"""Folder with the files, for a guest without disks."""
 
 
 def write_disk(home: Path, guest: Guest) -> None:
-    """Have the drive as a disk in the guest's folder, or none where there is nothing to tell."""
+    """Write the drive as a disk in the guest's folder; delete it if there are no files."""
     disk = home / DISK
     if not guest.config:
         disk.unlink(missing_ok=True)
         return
     draft = disk.with_name(f"{DISK}.new")
-    # Only its owner reads it: user data may hold keys.
+    # User data may contain keys, so only the owner may read it.
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(iso9660.image(guest.config, LABEL))
     draft.replace(disk)
 
 
 def write_folder(home: Path, guest: Guest) -> None:
-    """Have the files in a folder in the guest's folder, or no such folder where there is nothing to tell."""
+    """Write the files to a folder in the guest's folder; delete it if there are no files."""
     folder = home / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     if guest.config:

@@ -1,10 +1,8 @@
-"""DHCP clients of guests that have no machine of their own: one for each interface, in the guest's network namespace.
+"""DHCP clients of guests that are not virtual machines: one per interface, in the guest's network namespace.
 
-A client is a companion of its guest's process: it is started when the guest
-runs, ended with it, goes on while the guest is paused (or its lease would run
-out) and while the service is restarted.  In the guest's folder are `dhcp.sh`,
-`dhcp.log`, `dhcp-eth0.pid` and so on, and `resolv.conf`, which names the servers
-that the client was told of.
+A client starts and ends with its guest's process. It continues while the guest is paused, because its lease would
+expire, and while the service restarts. The guest's folder has `dhcp.sh`, `dhcp.log`, `dhcp-eth0.pid` and so on, and
+`resolv.conf` with the name servers from DHCP.
 """
 
 import os
@@ -24,13 +22,13 @@ LOG, RESOLV = "dhcp.log", "resolv.conf"
 
 _SCRIPT, _FILES = "dhcp.sh", "dhcp-*.pid"
 _MARK, _RESOLV = "CLIMATE_DHCP_OF", "CLIMATE_RESOLV"
-"""In a client's environment: its guest's id, so that it is found when its pid file was never written."""
+"""Environment variable of a client with its guest's id, by which it is found without its pid file."""
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-# A question a second, for ever: the server may learn of the guest a moment after it is started.
+# Retry every second without end: the server may learn of the guest after its start.
 _ASKS = ("-f", "-t", "10", "-T", "1", "-A", "1", "-O", "mtu")
 
-# What is told about names goes into the guest's own folder: /etc/resolv.conf is the host's.
+# Name servers are written to the guest's folder, because /etc/resolv.conf belongs to the host.
 _TEXT = """#!/bin/sh
 case "$1" in
 deconfig)
@@ -51,13 +49,13 @@ esac
 
 
 def trouble() -> str | None:
-    """Why no client can work here; None: they can."""
+    """Return why no client can run here, or None if they can."""
     missing = next((name for name in PACKAGES if _found(name) is None), None)
     return f"{missing} is not installed (Debian: {PACKAGES[missing]})" if missing else None
 
 
 def ensure(home: Path, guest: Guest) -> None:
-    """Have a client for each of the guest's interfaces that need one; when all are there they go on."""
+    """Ensure that a client runs for each of the guest's interfaces that use DHCP; keep them if all do."""
     wanted = [one for one in guest.interfaces if one.dhcp and one.netns is not None]
     files = [_pid_file(home, one) for one in wanted]
     if all(processes.state(processes.read(file)) is not None for file in files) and set(files) == set(
@@ -86,7 +84,7 @@ def end(home: Path) -> None:
 
 
 def resolv(home: Path) -> Path:
-    """The file that names the servers which a guest's client was told of; there from now on."""
+    """Return the file with the name servers of a guest's client, created if missing."""
     file = home / RESOLV
     file.touch(mode=0o644)
     return file
@@ -102,7 +100,7 @@ def _start(home: Path, server_id: str, one: Interface) -> None:
         started = netns.inside(one.netns, lambda: processes.spawn(argv, environment, nothing.fileno(), log.fileno()))
     pid = processes.of(started)
     if pid is None:
-        raise VirtError(f"{PROGRAM} on {one.device} of server {server_id} ended at once")
+        raise VirtError(f"{PROGRAM} on {one.device} of server {server_id} exited immediately")
     processes.write(_pid_file(home, one), pid)
 
 
@@ -111,5 +109,5 @@ def _pid_file(home: Path, one: Interface) -> Path:
 
 
 def _found(program: str) -> str | None:
-    """Where a program is; ordinary users do not look everywhere."""
+    """Return the path of a program, also outside an ordinary user's PATH."""
     return shutil.which(program) or shutil.which(program, path=_PATH)

@@ -1,4 +1,4 @@
-"""Where guests live: a folder for each, with the process that it is and what it has printed."""
+"""Guests' folders, each with the guest's pid file and console log."""
 
 import contextlib
 import ctypes
@@ -22,25 +22,25 @@ _R = TypeVar("_R")
 
 CONSOLE_BYTES = 100 * 1024
 LOG_BYTES = 1 << 20
-"""A log that has grown beyond this is cut: a guest prints what it likes, and the disk is for all of them."""
+"""Size in bytes above which a console log is cut."""
 
 MARK = "CLIMATE_SERVER"
-"""In a guest's environment: its id, so that it is found when its pid file was never written."""
+"""Environment variable with the guest's id, by which its process is found without a pid file."""
 
 KILL_SECONDS = 10.0
-"""Longest time that the system may take to end a process."""
+"""Seconds for the kernel to end a killed process."""
 
 KEPT_IN = "CLIMATE_SERVER_KEPT"
-"""In a guest's environment: a digest of the folder of its driver, which does not tell where that is."""
+"""Environment variable with a digest of the path of the driver's folder."""
 
 PID, CONSOLE = "pid", "console.log"
 
 PREPARED = "prepared"
-"""There from the end of a guest's preparation until its first start."""
+"""Marker file between the end of a guest's preparation and its first start."""
 
 
 def as_virt_error(verb: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The verb, with the operating system's complaints in the words of the driver's port."""
+    """Convert OSError of a driver's method to VirtError."""
 
     def asked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
@@ -52,42 +52,42 @@ def as_virt_error(verb: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def image_of(guest: Guest) -> Path | None:
-    """What a guest begins with; None: nothing.  VirtError when its image is not there any more."""
+    """Return the image of a guest; None: none. Raise VirtError if the file is missing."""
     if guest.image is not None and not guest.image.exists():
-        raise VirtError(f"the image {guest.image.name} that it is made from is gone")
+        raise VirtError(f"the image file {guest.image.name} does not exist")
     return guest.image
 
 
 def marks(home: Path) -> dict[str, str]:
-    """What the environment of a guest's process says, so that it is found: `home` is the guest's folder."""
+    """Return the environment variables that identify a guest's process; `home` is the guest's folder."""
     return {MARK: home.name, KEPT_IN: hashlib.sha256(bytes(home.parent)).hexdigest()[:16]}
 
 
 @dataclass(frozen=True)
 class Homes:
-    """The folders of one driver's guests, below `folder`."""
+    """Folders of one driver's guests, below `folder`."""
 
     folder: Path
 
     def of(self, server_id: str) -> Path:
-        """The folder of a guest, there or not; VirtError for what is no id."""
+        """Return the folder of a guest, which may not exist. Raise VirtError for an invalid id."""
         if not is_id(server_id):
-            raise VirtError(f"{server_id!r} is not the id of a server")
+            raise VirtError(f"{server_id!r} is not a server's id")
         return self.folder / server_id
 
     def ids(self) -> list[str]:
-        """The guests that there is anything of."""
+        """Return the ids of the guests with a folder."""
         if not self.folder.is_dir():
             return []
         return [home.name for home in self.folder.iterdir() if is_id(home.name) and home.is_dir()]
 
     def pid(self, server_id: str) -> pids.Pid | None:
-        """The live process of a guest."""
+        """Return the live process of a guest."""
         pid = pids.read(self.of(server_id) / PID)
         return pid if pids.state(pid) else None
 
     def make(self, server_id: str) -> Path:
-        """The folder of a guest about to be prepared or started; whatever is left of an earlier start is ended."""
+        """Return the folder of a guest before its preparation or start; processes of an earlier start are ended."""
         home = self.of(server_id)
         known = home.is_dir()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ class Homes:
         return home
 
     def prepared(self, server_id: str) -> None:
-        """Record that a guest has all that its first start needs, once a crash of the host cannot take it away."""
+        """Record that a guest is prepared, synced to disk."""
         home = self.of(server_id)
         handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -107,27 +107,27 @@ class Homes:
         (home / PREPARED).touch()
 
     def at_rest(self, server_id: str, disk: str) -> State:
-        """What a guest without a process is, PREPARED or DEAD; `disk` is the name of its disk in its folder."""
+        """Return the state of a guest without a process, PREPARED or DEAD; `disk` is the name of its disk file."""
         home = self.of(server_id)
         return State.PREPARED if (home / PREPARED).exists() and (home / disk).exists() else State.DEAD
 
     def started(self, server_id: str, number: int) -> pids.Pid:
-        """Record the process that a guest is from now on."""
+        """Record the process of a guest."""
         pid = pids.of(number)
         if pid is None:
-            raise VirtError(f"the process of server {server_id} ended at once{self.last_words(server_id)}")
+            raise VirtError(f"the process of server {server_id} exited immediately{self.last_words(server_id)}")
         try:
             pids.write(self.of(server_id) / PID, pid)
         except OSError:
-            # Its folder is gone: somebody else has deleted it meanwhile, and nobody would find the process.
+            # Another worker deleted the guest meanwhile; its process would never be found again.
             kill([pid])
             raise
         return pid
 
     def end(self, server_id: str) -> None:
-        """End the process of a guest by force, or those that look like it when the one that is recorded has ended.
+        """Kill the process of a guest, or processes marked as the guest's if the recorded one has ended.
 
-        A server may run in the folder of another service of this machine: that one is let be.
+        A process that runs in the folder of another service on this machine is not killed.
         """
         home = self.of(server_id)
         recorded = pids.read(home / PID)
@@ -135,7 +135,7 @@ class Homes:
         kill([*((recorded,) if recorded else ()), *others])
 
     def remove(self, server_id: str) -> None:
-        """Leave nothing of a guest."""
+        """Delete a guest's folder after its processes."""
         pids.reap_ended()
         home = self.of(server_id)
         if home.is_dir():
@@ -143,11 +143,11 @@ class Homes:
             _remove(home)
 
     def open_log(self, server_id: str, name: str = CONSOLE) -> FileIO:
-        """A log in the folder of a guest, to be written at its end."""
+        """Open a log in the folder of a guest for appending."""
         return FileIO(self.of(server_id) / name, "ab")
 
     def console(self, server_id: str, lines: int | None, name: str = CONSOLE) -> str:
-        """The last lines that a guest printed; None: all, up to 100 KiB."""
+        """Return the last lines of a guest's console; None: all, up to 100 KiB."""
         try:
             with (self.of(server_id) / name).open("rb") as log:
                 log.seek(0, os.SEEK_END)
@@ -158,10 +158,9 @@ class Homes:
         return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines > 0 else ())
 
     def trim(self, *names: str) -> None:
-        """Cut the logs of these names down to what `console` tells, where they have grown beyond LOG_BYTES.
+        """Cut logs of these names that exceed LOG_BYTES to what `console` returns.
 
-        Whoever writes them always writes at their end, wherever that is.  What is
-        printed in the moment of the cut may be lost.
+        Writers append, so they continue at the new end. Output during the cut may be lost.
         """
         for log in (self.of(server_id) / name for server_id in self.ids() for name in names):
             with contextlib.suppress(FileNotFoundError):
@@ -169,7 +168,7 @@ class Homes:
                     _cut(log)
 
     def last_words(self, server_id: str, name: str = CONSOLE) -> str:
-        """`: ` and the last line that was printed; nothing when there is none."""
+        """Return `: ` and the last console line, or an empty string."""
         said = self.console(server_id, 1, name).strip()
         return f": {said}" if said else ""
 
@@ -184,20 +183,20 @@ def _cut(log: Path) -> None:
 
 
 def _sync_file_system(handle: int) -> None:
-    """Write down what a file system, of which a file is open, has not written yet; OSError when that fails."""
+    """Sync the file system of an open file. Raise OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "syncfs"):  # only Linux knows it
+    if not hasattr(libc, "syncfs"):  # syncfs exists only on Linux
         os.sync()
     elif libc.syncfs(handle) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def kill(processes: Iterable[pids.Pid]) -> None:
-    """End processes by force; VirtError when one does not."""
+    """Kill processes. Raise VirtError if one does not end."""
     for pid in processes:
         pids.send(pid, signal.SIGKILL)
         if not pids.wait_gone(pid, KILL_SECONDS):
-            raise VirtError(f"process {pid.number} does not end")
+            raise VirtError(f"process {pid.number} did not end after SIGKILL")
 
 
 def _remove(home: Path) -> None:
@@ -210,7 +209,7 @@ def _remove(home: Path) -> None:
 
 
 def _unlock(home: Path) -> None:
-    """Open folders that a guest has locked against everybody."""
+    """Restore permissions of folders that a guest made inaccessible."""
     for place, names, _ in os.walk(home):
         for folder in (Path(place, name) for name in names):
             if not folder.is_symlink():

@@ -1,4 +1,4 @@
-"""What servers the bundled drivers run: the words by which images ask for them."""
+"""Kinds of servers of the bundled drivers, as images require them."""
 
 import platform
 from dataclasses import replace
@@ -6,33 +6,33 @@ from dataclasses import replace
 from climate.compute.models.node import NodeSpec
 
 LIVE_DRIVERS = frozenset({"qemu"})
-"""The drivers that can move running servers; see climate.compute.virt.live_migrator."""
+"""Drivers that can migrate running servers; see climate.compute.virt.live_migrator."""
 
 Kind = tuple[str, str, str]
-"""(architecture, hypervisor type, mode) of servers, in the words of Nova."""
+"""(architecture, hypervisor type, mode) of servers, with Nova's values."""
 
 ANY = "climate"
-"""The hypervisor type of everything that is no virtual machine."""
+"""Hypervisor type of servers that are not virtual machines."""
 
 UNSAID = NodeSpec("", 0, 0, 0).hypervisor_type
 MACHINES = ("x86_64", "i686")
 
 
 def of_programs(*types: str) -> tuple[Kind, ...]:
-    """Servers that are processes of this machine's architecture, under each of these hypervisor types."""
+    """Return the kinds of servers that are processes of this machine, for each of these hypervisor types."""
     return tuple((platform.machine(), kind, "exe") for kind in (ANY, *types))
 
 
 def of_machines(*types: str) -> tuple[Kind, ...]:
-    """Virtual machines, under each of these hypervisor types.
+    """Return the kinds of servers that are virtual machines, for each of these hypervisor types.
 
-    A node with KVM says `qemu` too, as Nova's libvirt driver does: images for either find it.
+    A node with KVM also reports `qemu`, as Nova's libvirt driver does, so that images for either find it.
     """
     return tuple((architecture, kind, "hvm") for kind in types for architecture in MACHINES)
 
 
 def completed(spec: NodeSpec, kinds: tuple[Kind, ...]) -> NodeSpec:
-    """The node, with the servers that its driver can run where its entry leaves that open (cloud.md F.6)."""
+    """Return the node with its driver's kinds of servers if its entry names none."""
     virtual = any(mode == "hvm" for _, _, mode in kinds)
     kind = "QEMU" if virtual and spec.hypervisor_type == UNSAID else spec.hypervisor_type
     return replace(spec, supported=spec.supported or kinds, hypervisor_type=kind)

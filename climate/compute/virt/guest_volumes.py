@@ -1,4 +1,4 @@
-"""Volumes as guests have them: a disk of a virtual machine, or a folder."""
+"""Volumes of guests: a disk of a virtual machine, or a folder."""
 
 import shutil
 from collections.abc import Iterable
@@ -10,17 +10,17 @@ from climate.compute import storage
 from climate.compute.virt.qemu import qmp
 
 FOLDER = "volumes"
-"""In the home of a guest that is a process, and at the root of a container: a folder for each volume, by its id."""
+"""Folder of a process guest, or at a container's root, with one folder per volume id."""
 
 FIRST_SLOT = 0x10
-"""Of the PCI bus, for the first volume of a virtual machine; lower ones are for what it is built with."""
+"""PCI slot of a virtual machine's first volume; lower slots belong to built-in devices."""
 
 _NAME_LENGTH = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A volume of a guest.  `device` is its place among them, from 1; `home` the folder of the volume."""
+    """Volume of a guest. `device` is its index, from 1; `home` is the folder of the volume."""
 
     id: str
     device: int
@@ -28,35 +28,35 @@ class Attached:
 
     @property
     def name(self) -> str:
-        """What QEMU calls it: at most 31 characters."""
+        """Return its name in QEMU, of at most 31 characters."""
         return f"v{self.id.replace('-', '')[:_NAME_LENGTH]}"
 
     @property
     def address(self) -> str:
-        """The PCI slot of the disk, which it keeps when the memory of a guest is put away and read again."""
+        """Return the PCI slot of the disk, which must not change while a guest is suspended."""
         return f"0x{FIRST_SLOT + self.device - 1:x}"
 
     def disk(self) -> Path:
-        """The file of a disk; VirtError while a folder of the volume is in use."""
+        """Return the disk file. Raise VirtError while the volume's folder is in use."""
         return storage.disk(self.home)
 
     def folder(self) -> Path:
-        """The folder of the volume; mounted where that can be done."""
+        """Return the folder of the volume, mounted if possible."""
         return storage.data(self.home)
 
     def block(self) -> dict[str, Any]:
-        """The disk, as QEMU is told of it."""
+        """Return QEMU's block device options."""
         file = {"driver": "file", "filename": str(self.disk())}
         return {"driver": "raw", "node-name": self.name, "discard": "unmap", "file": file}
 
     def device_options(self) -> dict[str, Any]:
-        """The device on which a guest finds the disk, as QEMU is told of it; its serial number begins the id."""
+        """Return QEMU's device options; the disk's serial number starts with the volume's id."""
         plugged = {"driver": "virtio-blk-pci", "id": f"d{self.name[1:]}", "drive": self.name}
         return {**plugged, "addr": self.address, "serial": self.id[:20]}
 
 
 def link(home: Path, volumes: Iterable[Attached]) -> None:
-    """Let the folder of a guest lead to its volumes, and to no others."""
+    """Link exactly these volumes into a guest's folder."""
     folder = home / FOLDER
     wanted = {one.id: one for one in volumes}
     if not home.is_dir() or not (wanted or folder.is_dir()):
@@ -66,18 +66,18 @@ def link(home: Path, volumes: Iterable[Attached]) -> None:
         if there.name not in wanted:
             there.unlink()
     for volume_id, one in wanted.items():
-        there = one.folder()  # mounted anew where the machine was started again
+        there = one.folder()  # Mounts are gone after a reboot of the machine.
         if not (folder / volume_id).is_symlink():
             (folder / volume_id).symlink_to(there)
 
 
 def unlink(home: Path) -> None:
-    """Let the folder of a guest lead to no volume."""
+    """Remove all links to volumes from a guest's folder."""
     shutil.rmtree(home / FOLDER, ignore_errors=True)
 
 
 def plug(monitor: qmp.Monitor, volumes: Iterable[Attached]) -> None:
-    """Let a running QEMU have these disks, and no others.  VirtError where the guest does not let go of one."""
+    """Ensure that a running QEMU has exactly these disks. Raise VirtError if the guest does not release one."""
     wanted = {one.name: one for one in volumes}
     nodes = {node["node-name"] for node in monitor.ask("query-named-block-nodes")}
     there = {name for name in nodes if len(name) == _NAME_LENGTH + 1 and name.startswith("v")}

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 
 SECTOR = 2048
 LONGEST_NAME = 200
-"""Bytes of a name, so that its record stays below 255 bytes."""
+"""Maximum length of a name in bytes, so that its record stays below 255 bytes."""
 
 _BEGIN = 16
-"""Sectors at the beginning that belong to nobody."""
+"""Unused sectors at the beginning (system area)."""
 _FOLDER_MODE, _FILE_MODE = 0o040555, 0o100444
 _NO_DATE = bytes(7)
 _NO_LONG_DATE = b"0" * 16 + b"\0"
 _SHARED = b"SP\x07\x01\xbe\xef\x00"
-"""The first record of the root says that more stands in the system's part of records (SUSP)."""
+"""SUSP entry of the root's first record: extensions are in use."""
 _ROCK_RIDGE = b"ER\x12\x01\x0a\x00\x00\x01RRIP_1991A"
-"""And that this is of Rock Ridge."""
+"""SUSP entry: the extension is Rock Ridge."""
 
 
 @dataclass
 class _Folder:
-    """A folder, its number in the path tables, and where its records are."""
+    """Folder, its number in the path tables, and the location of its records."""
 
     name: bytes
     parent: "_Folder | None" = None
@@ -32,7 +32,7 @@ class _Folder:
 
     @property
     def size(self) -> int:
-        """Bytes of its records: whole sectors, which no record crosses."""
+        """Return the size of its records in bytes: whole sectors, which no record crosses."""
         used = 0
         for length in (len(record) for record in self.records({})):
             used = _up(used) if used % SECTOR + length > SECTOR else used
@@ -40,7 +40,7 @@ class _Folder:
         return _up(used)
 
     def records(self, places: Mapping[tuple[int, bytes], int]) -> Iterator[bytes]:
-        """Its own record, that of its parent, and those of what is in it."""
+        """Yield its own record, that of its parent, and those of its content."""
         above = self.parent or self
         yield _record(b"\0", self.sector, 0 if not places else self.size, _px(_FOLDER_MODE), first=self.parent is None)
         yield _record(b"\1", above.sector, 0 if not places else above.size, _px(_FOLDER_MODE))
@@ -54,7 +54,9 @@ class _Folder:
 
 
 def image(files: Mapping[str, bytes], label: str) -> bytes:
-    """The bytes of a disk with these files, by their paths, and this label.  ValueError for a name that is too long."""
+    """Return the bytes of a disk with these files, by path, and this label. Raise ValueError for a name that is too
+    long.
+    """
     root = _tree(files)
     folders = _numbered(root)
     lengths = sum(10 if one.parent is None else 8 + len(_short(one)) + len(_short(one)) % 2 for one in folders)
@@ -90,7 +92,7 @@ def _tree(files: Mapping[str, bytes]) -> _Folder:
 
 
 def _numbered(root: _Folder) -> list[_Folder]:
-    """The folders in the order of the path tables: those above first."""
+    """Return the folders in the order of the path tables, parents first."""
     found = [root]
     for one in found:
         found.extend(folder for _, folder in sorted(one.folders.items()))
@@ -100,7 +102,7 @@ def _numbered(root: _Folder) -> list[_Folder]:
 
 
 def _short(folder: _Folder) -> bytes:
-    """The name of a folder for those who do not read the long ones."""
+    """Return the short name of a folder, for readers without Rock Ridge."""
     if folder.parent is None:
         return b"\0"
     return b"D%07d" % sorted(folder.parent.folders).index(folder.name)
@@ -126,13 +128,13 @@ def _record(name: bytes, sector: int, size: int, words: bytes, *, is_folder: boo
 
 
 def _px(mode: int) -> bytes:
-    """Rock Ridge: mode, links, owner and group."""
+    """Return the Rock Ridge entry of mode, links, owner and group."""
     numbers = b"".join(struct.pack("<I", one) + struct.pack(">I", one) for one in (mode, 1, 0, 0))
     return b"PX" + bytes([4 + len(numbers), 1]) + numbers
 
 
 def _nm(name: bytes) -> bytes:
-    """Rock Ridge: the name as it is."""
+    """Return the Rock Ridge entry of the full name."""
     return b"NM" + bytes([5 + len(name), 1, 0]) + name
 
 

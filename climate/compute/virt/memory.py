@@ -1,4 +1,4 @@
-"""A driver that only pretends: the server's row is all there is.  For load tests and unit tests."""
+"""In-memory driver for load tests and unit tests: guests exist only in this object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from climate.compute.virt.live_migrator import LiveMigrator
 
 @dataclass
 class MemoryDriver:
-    """Knows its guests for as long as it lives; guests of nodes in `broken` cannot be made."""
+    """Driver that keeps the state of its guests in memory; guests of nodes in `broken` cannot be built."""
 
     specs: Sequence[NodeSpec] = ()
     broken: set[str] = field(default_factory=set)
     wires: Wiring = Wiring.NONE
     guests: dict[str, State] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
-    """(verb, server id) of everything that was asked, in order."""
+    """(method, server id) of every call, in order."""
 
     def nodes(self) -> Sequence[NodeSpec]:
         return self.specs
@@ -79,7 +79,7 @@ class MemoryDriver:
         return None
 
     def tidy(self) -> None:
-        """It keeps no logs."""
+        """Do nothing: there are no logs."""
 
     def console(self, guest: Guest, lines: int | None) -> str:
         return f"climate: {guest.name} is {self.guests.get(guest.id, State.DEAD).value}\n"

@@ -1,4 +1,4 @@
-"""One compute service over many nodes: the nodes of a file, each with the driver it names."""
+"""Compute service with several nodes from a file, each with its own driver."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,25 +19,27 @@ log = structlog.get_logger("climate.compute.virt")
 
 @dataclass(frozen=True)
 class ClusterDriver:
-    """Hands each verb to the member that works on the guest's node; the nodes are read anew each time."""
+    """Driver that forwards each call to the driver of the guest's node; the nodes file is read each time."""
 
     read_nodes: Callable[[], Sequence[NodeSpec]]
     members: Mapping[str, VirtDriver]
     told: dict[str, str] = field(default_factory=dict)
-    """Node -> why it was left out when that was last logged."""
+    """Node -> last logged reason why it was skipped."""
     indexed: list[tuple[Sequence[NodeSpec], Mapping[str, NodeSpec]]] = field(default_factory=list, compare=False)
-    """The nodes as they were read last, by name: a service of many is asked about each of them."""
+    """Nodes of the last reading, by name, which saves repeated readings."""
 
     completed: list[tuple[Sequence[NodeSpec], object, Sequence[NodeSpec]]] = field(default_factory=list, compare=False)
-    """What `nodes` returned last, with all that it was made of: the entries as they were read, and what drivers say."""
+    """Last result of `nodes`, with the entries and the drivers' reports that it was made from."""
 
     def nodes(self) -> Sequence[NodeSpec]:
-        """The nodes whose drivers can work here; of each other one a warning says why, once."""
+        """Return the nodes whose drivers work here; log a warning once for each other node."""
         entries = self.read_nodes()
         specs = [spec for spec in entries if spec.joins is None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in specs}}
         kinds = {driver: self.members[driver].kinds() for driver, reason in reasons.items() if reason is None}
-        if CLUSTER in reasons or not isinstance(entries, tuple):  # a cluster has the sizes that its members have now
+        if CLUSTER in reasons or not isinstance(
+            entries, tuple
+        ):  # the size of a cluster is the current sum of its members
             return self._nodes(specs, reasons)
         last = self.completed[0] if self.completed else None
         if last is None or last[0] is not entries or last[1] != (reasons, kinds):
@@ -50,7 +52,7 @@ class ClusterDriver:
         left_out = {name: reason for name, reason in refused.items() if reason is not None}
         for name, reason in left_out.items():
             if self.told.get(name) != reason:
-                log.warning("a node is left out", node=name, reason=reason)
+                log.warning("node skipped", node=name, reason=reason)
         self.told.clear()
         self.told.update(left_out)
         summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
@@ -58,9 +60,9 @@ class ClusterDriver:
         return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
 
     def offers(self) -> list[tuple[str, MemberSpec]]:
-        """Return what this service offers to clusters of others, (cluster, member); those that work, and stand alone.
+        """Return the (cluster, member) pairs that this service offers to clusters of other services.
 
-        A guest whose interfaces are real is connected on one machine, and cannot be another one's.
+        Members with real interfaces are excluded, because their guests are bound to one machine.
         """
         joining = [spec for spec in self.read_nodes() if spec.joins is not None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in joining}}
@@ -71,12 +73,12 @@ class ClusterDriver:
         ]
 
     def member_of(self, guest: Guest) -> str | None:
-        """Return the member of a cluster that a server is on, for administrators; None when its node is no cluster."""
+        """Return the cluster member of a server, for administrators; None if its node is not a cluster."""
         summing = self.members.get(CLUSTER)
         return summing.member_of(guest) if isinstance(summing, HypervisorClusterDriver) else None
 
     def restarts(self) -> Mapping[str, bool]:
-        """Return the servers that clusters restarted and that were not reported yet: id -> their disk was kept."""
+        """Return servers restarted by clusters and not reported yet: id -> whether their disk was kept."""
         summing = self.members.get(CLUSTER)
         return summing.restarts() if isinstance(summing, HypervisorClusterDriver) else {}
 
@@ -132,8 +134,8 @@ class ClusterDriver:
         self._member(guest).snapshot(guest, target)
 
     def delete(self, server_id: str) -> None:
-        # The node may be gone from the file: whoever has anything of the guest clears it away.  Clusters come
-        # first: where folders are shared, the folder of a guest must not go before its process on another machine.
+        # The node may be missing in the file, so all drivers delete the guest. Clusters come first: with shared
+        # folders, a guest's folder must not be deleted before its process on another machine.
         for member in reversed(list(self.members.values())):
             member.delete(server_id)
 
@@ -168,7 +170,7 @@ class ClusterDriver:
         self.indexed[:] = [(specs, {spec.name: spec for spec in reversed(known)})]
 
     def _refusal(self, spec: NodeSpec) -> str | None:
-        """Why the members of a cluster can be none; None: they can, or there are none."""
+        """Return why the members of a cluster cannot work; None: they can, or there are none."""
         kinds = sorted(set(self.members) - {CLUSTER})
         named = {one.driver for one in spec.cluster.members if one.service is None} if spec.cluster else set()
         unknown = sorted(named - set(kinds))

@@ -1,9 +1,8 @@
-"""Servers as processes, each in a session of its own; a RESERVED one has a folder and no process.
+"""Servers as processes, each in its own session; a RESERVED server has a folder and no process.
 
-A folder per server: `pid` (number and start time), `prepared` (there until its
-first start), `banner`, `console.log`, `config` (the files of its config drive) and
-`disk` (what it consists of).  Where networks are real each is in a network namespace
-of its own, with a DHCP client beside it.
+Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `banner`,
+`console.log`, `config` (the files of its config drive) and `disk` (its content). If networks are real, each guest is in
+its own network namespace, with DHCP clients beside it.
 """
 
 import os
@@ -23,17 +22,17 @@ from climate.compute.virt.guest_kinds import Kind, of_programs
 from climate.compute.virt.live_migrator import LiveMigrator
 
 PAUSE_SECONDS = 5.0
-"""Longest time that the system may take to stop a process or let it go on."""
+"""Seconds for the kernel to stop or continue a process."""
 
 DISK, BANNER = "disk", "banner"
 
 _INPUT = "input"
 
 STILL = "still"
-"""There while a running guest stands still to be copied: whoever takes up a copy that broke off lets it go on."""
+"""Marker file while a running guest is stopped for a copy; whoever resumes an interrupted copy continues the guest."""
 
-# Fixed and harmless: nothing of a user's is ever run, only printed.  It neither forks nor replaces itself, so that
-# it can be paused and recognised at any moment.  Its input is a FIFO that it holds open itself: it never ends.
+# The script is constant and only prints user data. It neither forks nor execs, so that it can be paused and recognised
+# at any moment. It holds its input FIFO open for writing, so it never reads end of file.
 _PROGRAM = """
 cd "$1" || exit 1
 while IFS= read -r line; do printf '%s\\n' "$line"; done < banner
@@ -42,36 +41,36 @@ while :; do read -r _; done
 
 
 class Body(Protocol):
-    """What the process of a guest is made of."""
+    """Process implementation of guests: plain or in a container."""
 
     def kinds(self) -> tuple[Kind, ...]:
-        """What servers it is, for images that ask for one kind."""
+        """Return the kinds of servers, which images may require."""
 
     def trouble(self) -> str | None:
-        """Why no guest can be made here; None: they can."""
+        """Return why no guest can be built here, or None if they can."""
 
     def build(self, disk: Path, guest: Guest) -> None:
-        """Fill the empty folder `disk` with what the guest begins with."""
+        """Fill the empty folder `disk` with the initial content of the guest."""
 
     def start(self, homes: Homes, guest: Guest, source: int) -> processes.Pid:
-        """Start the process, with `source` as its input; it is recorded then."""
+        """Start the process with `source` as its input; the caller records it."""
 
     def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
-        """Let a guest have its volumes, and no others; `pid` is its process, if it has one.  VirtError."""
+        """Ensure that a guest has exactly its volumes; `pid` is its process, if any. Raise VirtError."""
 
     def begun(self, pid: processes.Pid) -> None:
-        """Return when a process that was started has begun its work; VirtError when it failed."""
+        """Wait until a started process works. Raise VirtError if it failed."""
 
     def freeze(self, pid: processes.Pid, *, stopped: bool) -> bool:
-        """Stop all of a guest, or let it go on; False when that took too long or it has ended."""
+        """Stop or continue all processes of a guest; return False on timeout or if it has ended."""
 
     def content(self, home: Path) -> Iterable[tuple[Path, str]]:
-        """What an image of a guest holds: paths, and their names in it."""
+        """Return the content of a guest's snapshot: paths, and their names in the archive."""
 
 
 @dataclass(frozen=True)
 class Plain:
-    """A shell that prints what it is and waits, with no walls around it; sizes are not kept to."""
+    """Shell that prints a banner and waits, without isolation; sizes are not enforced."""
 
     def kinds(self) -> tuple[Kind, ...]:
         return of_programs("process")
@@ -100,7 +99,7 @@ class Plain:
 
     def begun(self, pid: processes.Pid) -> None:
         if processes.state(pid) is None:
-            raise VirtError("the process ended at once")
+            raise VirtError("the process exited immediately")
 
     def freeze(self, pid: processes.Pid, *, stopped: bool) -> bool:
         processes.send(pid, signal.SIGSTOP if stopped else signal.SIGCONT)
@@ -114,13 +113,13 @@ class Plain:
 
 @dataclass(frozen=True)
 class ProcessDriver:
-    """Guests live in folders under `folder`; a guest that is asked to stop has `stop_seconds` to do so."""
+    """Driver of guests in folders under `folder`; a guest gets `stop_seconds` to shut down."""
 
     folder: Path
     body: Body = Plain()
     stop_seconds: float = 10.0
     wired: bool = False
-    """Whether each guest is in a network namespace of its own; otherwise it has addresses on paper."""
+    """True if each guest has its own network namespace; otherwise addresses are only recorded."""
 
     @property
     def homes(self) -> Homes:
@@ -197,7 +196,7 @@ class ProcessDriver:
     def snapshot(self, guest: Guest, target: Path) -> None:
         home = self.homes.of(guest.id)
         if not home.is_dir():
-            raise VirtError(f"there is nothing of server {guest.id}")
+            raise VirtError(f"server {guest.id} does not exist here")
         still = home / STILL
         if self._state(guest.id) is State.RUNNING:
             still.touch()
@@ -244,10 +243,10 @@ class ProcessDriver:
         if pid is None:
             raise VirtError(f"server {guest.id} is not running")
         if not self.body.freeze(pid, stopped=stopped):
-            raise VirtError(f"process {pid.number} does not {'stop' if stopped else 'go on'}")
+            raise VirtError(f"process {pid.number} does not {'stop' if stopped else 'continue'}")
 
     def _furnished(self, guest: Guest) -> Path:
-        """The folder of a guest that has no process, with its disk in it."""
+        """Return the folder of a guest without a process, with its disk built."""
         home = self.homes.make(guest.id)
         if not (home / DISK).is_dir():
             draft = home / f"{DISK}.new"
@@ -273,7 +272,7 @@ class ProcessDriver:
 
 
 def _endless(home: Path) -> int:
-    """An open input that says nothing and never ends: whoever reads it holds it open for writing too."""
+    """Return an open FIFO without data or end of file: its reader also holds it open for writing."""
     fifo = home / _INPUT
     fifo.unlink(missing_ok=True)
     os.mkfifo(fifo, 0o600)

@@ -1,7 +1,7 @@
-"""Folders of guests that several services share: on storage that all of their machines reach.
+"""Identity of guests' folders on storage that several services share.
 
-A file in the folder names it, and another one names each service that keeps guests
-there.  Two services that read the same name find each other's disks.
+A file in the folder holds its identity, and one marker file per service names the services that use it. Two services
+that read the same identity can reach each other's disks.
 """
 
 import os
@@ -21,11 +21,11 @@ SERVICES = ".services"
 
 @runtime_checkable
 class KeepsHomes(Protocol):
-    """A driver with a folder for each guest."""
+    """Driver with a folder for each guest."""
 
     @property
     def homes(self) -> Homes:
-        """The folders of its guests."""
+        """Return the folders of its guests."""
 
 
 def identity(driver: VirtDriver) -> str:
@@ -39,7 +39,7 @@ def identity(driver: VirtDriver) -> str:
         first = _first(driver.homes.folder)
         return _read(driver.homes.folder) or first
     except OSError:
-        return ""  # a folder that cannot be written is no place for disks
+        return ""  # a read-only folder cannot hold disks
 
 
 def trouble(driver: VirtDriver) -> str | None:
@@ -71,7 +71,7 @@ def mark(driver: VirtDriver, service_host: str) -> None:
 
 
 def has(driver: VirtDriver, service_host: str) -> bool:
-    """Return whether a service keeps its guests in the folder of a driver's guests."""
+    """Return whether a service keeps its guests in the driver's folder."""
     return any(place.exists() for place in _marks(driver, service_host))
 
 
@@ -93,7 +93,7 @@ def _read(folder: Path) -> str:
 
 
 def _named(folder: Path) -> str:
-    """Name a folder; where another service does it at the same time, both read one name."""
+    """Create the identity of a folder; concurrent services read the same one."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = folder / f"{NAME}.{uuid4()}"
     draft.write_text(f"{uuid4()}\n", encoding="ascii")

@@ -1,1 +1,1 @@
-"""Zones: complete deployments in a tree, which share nothing and speak the public HTTP API to their children."""
+"""Zones: complete deployments in a tree, which share nothing and call their children's public HTTP API."""

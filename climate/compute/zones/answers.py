@@ -1,7 +1,6 @@
-"""Answers of child zones as users of this zone see them: without what is private to the child, and with their owner.
+"""Answers of child zones rewritten for users of this zone: without the child's private data, and with the local owner.
 
-A child knows one account of its parent, whose the servers are that it was asked
-for.  The owner is a project and a user of this zone, who are known here alone.
+A child only knows its parent's account as owner. This zone knows the project and the user.
 """
 
 from collections.abc import Mapping
@@ -10,22 +9,22 @@ from typing import Any
 from climate.compute.store.zones.servers import PlacedServer
 
 FORBIDDEN = {
-    "forbidden": {"code": 403, "message": "The zone of the server does not allow this to the account of this zone"}
+    "forbidden": {"code": 403, "message": "The server's zone does not permit this for the account of this zone"}
 }
-"""Takes the place of a child's refusal, which tells of its account: what it may do, and its quota."""
+"""Message that replaces a child's refusal, which would reveal the permissions and the quota of the account."""
 
 Entry = Mapping[str, Any]
 
 
 def cooked(body: Any, owner: PlacedServer | None = None) -> Any:
-    """The body of an answer about a server; `owner` None: no row of this zone tells whose it is, and it stays so."""
+    """Return the body of an answer about a server; `owner` None: unknown here, so the child's stays."""
     if not isinstance(body, Mapping):
         return body
     return {key: _COOKED[key](value, owner) if key in _COOKED else value for key, value in body.items()}
 
 
 def server(entry: Any, owner: PlacedServer | None = None) -> Any:
-    """A server as the child describes it, with its owner here."""
+    """Return a server as the child describes it, with its owner here."""
     if not isinstance(entry, Mapping):
         return entry
     shown = {key: value for key, value in entry.items() if not key.startswith("_") and key != "manager"}
@@ -33,7 +32,7 @@ def server(entry: Any, owner: PlacedServer | None = None) -> Any:
 
 
 def _action(entry: Any, owner: PlacedServer | None) -> Any:
-    """An action; which user of this zone has asked for it, the child does not know."""
+    """Return an action without the child's user, who is unknown here."""
     if not isinstance(entry, Mapping) or owner is None:
         return entry
     return {**entry} | _owner(entry, {"project_id": owner.project_id, "user_id": None})

@@ -1,4 +1,4 @@
-"""Capabilities of a zone: static ones from the settings, and numbers that its services report."""
+"""Capabilities of a zone: static ones from settings, and numbers reported by its services."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,15 +27,15 @@ EXPORTED = frozenset(
         "fixed_ips_free",
     }
 )
-"""Numbers that may leave a zone, as (min, max) over its hosts.  Everything else a service reports stays inside."""
+"""Numbers that may leave a zone, as (min, max) over its hosts; other reported values stay inside."""
 
 PERIODS = 3
-"""A report counts for so many periods."""
+"""Number of periods for which a report is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """Capabilities that one service reported from one host.  Memory and disk are in bytes."""
+    """Capabilities reported by one service of one host. Memory and disk are in bytes."""
 
     host: str
     service: str
@@ -45,9 +45,9 @@ class ServiceReport:
 
 
 def parse(text: str) -> dict[str, str]:
-    """The static capabilities in `key=value;value, key=value`; BadRequest names the entry that is none.
+    """Return the static capabilities of `key=value;value, key=value`. Raise BadRequest with the invalid entry.
 
-    The values of a key stay one text, as other zones get to see them.
+    The values of a key remain one string, as other zones see them.
     """
     found: dict[str, str] = {}
     for entry in (part.strip() for part in text.split(",")):
@@ -63,17 +63,17 @@ def parse(text: str) -> dict[str, str]:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a zone may have this name: `!` and `@` are for the paths of cells."""
+    """Return whether a zone may have this name; `!` and `@` are reserved for paths of cells."""
     return bool(NAME.fullmatch(text)) and text.strip() == text
 
 
 def fresh(report: ServiceReport, now: datetime, period: float) -> bool:
-    """Return whether a report still counts at `now`, when one is due every `period` seconds."""
+    """Return whether a report is still valid at `now`, with one report per `period` seconds."""
     return now - report.reported_at <= timedelta(seconds=PERIODS * period)
 
 
 def aggregate(reports: Iterable[ServiceReport], now: datetime, period: float) -> dict[str, tuple[float, float]]:
-    """(min, max) of `<service>_<capability>` over the hosts with fresh reports of enabled services."""
+    """Return (min, max) of `<service>_<capability>` over the hosts with valid reports of enabled services."""
     found: dict[str, tuple[float, float]] = {}
     for report in reports:
         if not report.enabled or not fresh(report, now, period):
@@ -87,7 +87,7 @@ def aggregate(reports: Iterable[ServiceReport], now: datetime, period: float) ->
 
 
 def written(bounds: tuple[float, float]) -> str:
-    """`min,max` as it leaves the zone; whole numbers have no point."""
+    """Return `min,max` as sent to other zones; whole numbers have no decimal point."""
     return ",".join(f"{bound:.0f}" if float(bound).is_integer() else f"{bound:g}" for bound in bounds)
 
 

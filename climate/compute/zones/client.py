@@ -1,4 +1,4 @@
-"""The port to child zones: requests to their public API, one at a time or to all at once."""
+"""Interface to child zones: requests to their public API, one or many in parallel."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,41 +10,41 @@ from climate.compute.zones.models import FROM_USER, ChildZone, ZoneChain
 Service = Literal["compute", "reservation", "image"]
 
 CHAIN_HEADER = "X-Zone-Chain"
-"""Ids of the zones that a forwarded request came through, by commas."""
+"""Header: comma-separated ids of the zones that a forwarded request passed."""
 
 SECONDS_HEADER = "X-Zone-Seconds"
-"""Seconds for which the zone that forwarded a request waits for the answer."""
+"""Header: seconds for which the forwarding zone waits for the answer."""
 
 ROLE_HEADER = "X-Zone-Role"
-"""Role of the user in the parent zone: the child grants a forwarded request no more than that."""
+"""Header: role of the user in the parent zone, which limits the role in the child."""
 
 ID_HEADER = "X-Zone-Id"
-"""Random id of the zone that answers /zones/info."""
+"""Header: random id of the zone that answers /zones/info."""
 
 
 class ChildError(ComputeError):
-    """The child zone could not be talked to."""
+    """Request to the child zone failed."""
 
 
 class ChildTimeout(ChildError):
-    """The child zone did not answer in time."""
+    """Timeout of the child zone."""
 
 
 class ChildUnreachable(ChildError):
-    """No connection to the child zone could be made: the request was not sent."""
+    """Connection to the child zone failed: the request was not sent."""
 
 
 class ChildRefused(ChildError):
-    """The child zone does not accept the user name and the password."""
+    """Child zone rejected the user name and the password."""
 
 
 class ChildLoop(ChildError):
-    """The child zone is above this zone, or is this zone: requests come back to it."""
+    """Child zone is above this zone, or is this zone: requests form a loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildRequest:
-    """A request to a child zone.  `path` is below the root of the service and begins with a slash."""
+    """Request to a child zone. `path` is relative to the root of the service and begins with a slash."""
 
     method: str
     path: str
@@ -53,33 +53,33 @@ class ChildRequest:
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     service: Service = "compute"
     chain: ZoneChain = FROM_USER
-    """The chain of the request that this one is a part of; the client adds this zone to it."""
+    """Chain of the original request; the client appends this zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildAnswer:
-    """The answer of a child zone, whatever its status."""
+    """Answer of a child zone with any status."""
 
     status: int
     body: Any = None
-    """Parsed JSON; None when the answer is empty."""
+    """Parsed JSON; None if the answer is empty."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def is_good(self) -> bool:
-        """Return whether the child did what it was asked for."""
+        """Return whether the status is a success."""
         return 200 <= self.status < 300
 
 
 class ChildClient(Protocol):
-    """Talks to child zones.  Texts of errors hold no secrets and nothing that a child wrote."""
+    """Client of child zones. Error messages contain no secrets and no text from a child."""
 
     def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
-        """Send one request; ChildError when it is not answered within `seconds` (None: the setting)."""
+        """Send one request. Raise ChildError if it is not answered within `seconds` (None: the setting)."""
         ...
 
     def ask_all(
         self, requests: Sequence[tuple[ChildZone, ChildRequest]], seconds: float | None = None
     ) -> list[ChildAnswer | ChildError]:
-        """Send all at once, with one deadline for each; the outcomes are in the order of the requests."""
+        """Send all in parallel, each with its own deadline; outcomes are in the order of the requests."""
         ...

@@ -1,7 +1,6 @@
-"""Servers that child zones have answered for lately, as one process remembers them.
+"""Cache of the child zones that answered for servers, per process.
 
-The database alone decides where a request goes: this memory only saves asking
-for a server where it was not found before.
+Only the database decides where a request goes; the cache avoids searches.
 """
 
 from collections import OrderedDict
@@ -9,23 +8,23 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 MOST = 10_000
-"""Servers that a process remembers; the one whose last request is oldest goes first."""
+"""Maximum number of servers in the cache; the least recently used is evicted."""
 
 
 @dataclass(slots=True)
 class ForwardedServers:
-    """Ids of servers and of the children that answered for them; safe for several threads."""
+    """Server id -> child that answered for it; thread-safe."""
 
     _zones: OrderedDict[str, int] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def zone_of(self, server_id: str) -> int | None:
-        """Return the id of the child that answered last for a server; None: none did."""
+        """Return the id of the child that answered last for a server, or None."""
         with self._lock:
             return self._zones.get(server_id)
 
     def note(self, server_id: str, zone_id: int) -> None:
-        """Remember that a child has answered for a server."""
+        """Record that a child answered for a server."""
         with self._lock:
             self._zones[server_id] = zone_id
             self._zones.move_to_end(server_id)
@@ -33,6 +32,6 @@ class ForwardedServers:
                 self._zones.popitem(last=False)
 
     def forget(self, server_id: str) -> None:
-        """Drop a server: it is here, or the child does not answer for it any more."""
+        """Delete a server from the cache: it is here, or the child does not answer for it any more."""
         with self._lock:
             self._zones.pop(server_id, None)

@@ -1,4 +1,4 @@
-"""Servers of child zones for a list: asked of all children at once, and shown with the owners known here."""
+"""Lists of servers with those of child zones, which are asked in parallel; owners are those known here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from climate.compute.zones.models import ChildZone
 from climate.connections import reading
 
 PRECOOKED = "_is_precooked"
-"""Marks a server that another zone has described."""
+"""Marker of a server described by another zone."""
 
 Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Conditions on the servers of child zones that are listed."""
+    """Filter of the listed servers of child zones."""
 
     project_id: str | None = None
-    """None: everybody's, also those that no row of this zone tells of."""
+    """None: all projects, including servers without a row in this zone."""
     build_id: str | None = None
 
 
@@ -36,11 +36,11 @@ class Gathered:
 
 
 def gather(compute: Compute, request: ChildRequest, wanted: Wanted) -> Gathered:
-    """List the servers of child zones.
+    """Return the servers of child zones.
 
-    Of a project, only servers that this zone placed are listed: a child knows
-    one account of its parent, and not whose the servers are.  A placed server
-    whose zone does not answer is listed with status UNKNOWN.
+    For a project, only servers that this zone placed are listed, because a child knows only its parent's account. A
+    placed
+    server whose zone does not answer has the status UNKNOWN.
     """
     if compute.zones.client is None or not compute.zones.routing:
         return Gathered()

@@ -1,4 +1,4 @@
-"""Loops in the tree: a child that leads back to this zone is found and named, and no request runs in circles."""
+"""Detection of loops in the tree: a child that leads back to this zone is recorded and skipped."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from climate.compute.zones.client import ChildAnswer, ChildError, ChildLoop, Chi
 from climate.compute.zones.models import ChildZone
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
-"""A server that no zone has: every zone of the tree is asked for it."""
+"""Server id that exists in no zone, so that every zone of the tree is asked."""
 
 log = structlog.get_logger(__name__)
 
 
 def note_return(compute: Compute, ids: Sequence[str]) -> None:
-    """Name the child by which a request came back: the zone after this one in the chain of ids."""
+    """Record the child by which a request came back: the zone after this one in the chain of ids."""
     place = ids.index(compute.zones.own_id()) + 1
     child = list(ids[place : place + 1])
     if child:
@@ -25,7 +25,7 @@ def note_return(compute: Compute, ids: Sequence[str]) -> None:
 
 
 def note_outcomes(compute: Compute, zones: Sequence[ChildZone], outcomes: Sequence[ChildAnswer | ChildError]) -> None:
-    """Name the children that are above this zone, by the outcomes of requests to them."""
+    """Record the children that are above this zone, by the outcomes of requests to them."""
     found = [zone for zone, outcome in zip(zones, outcomes, strict=True) if isinstance(outcome, ChildLoop)]
     if not found:
         return
@@ -36,7 +36,7 @@ def note_outcomes(compute: Compute, zones: Sequence[ChildZone], outcomes: Sequen
 
 
 def look_for(compute: Compute, zones: Sequence[ChildZone]) -> None:
-    """Send a request through everything below these children; the zone that it comes back to names the loop."""
+    """Send a probe request to everything below these children; the zone that it returns to finds the loop."""
     if compute.zones.client is None or not zones:
         return
     with compute.engine.begin() as conn:

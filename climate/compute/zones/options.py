@@ -1,4 +1,4 @@
-"""Options of zones, as the settings give them, and the client that calls children."""
+"""Options of zones from settings, and the client of children."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ NAME = "nova"
 
 
 def _no_vault(text: str) -> str:
-    raise RuntimeError("Zones of this process have no vault: hand one in")
+    raise RuntimeError("Zones of this process have no vault: pass one")
 
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Zones of this deployment.  With the defaults there is no client, and no child is ever called."""
+    """Zones of this deployment. By default there is no client, and no child is ever called."""
 
     name: str = NAME
     capabilities: Mapping[str, str] = field(default_factory=dict)
@@ -24,21 +24,21 @@ class Zones:
     admin_api: bool = True
     """True: the routes below /zones exist."""
     routing: bool = True
-    """True: servers that are not here are looked for in child zones."""
+    """True: unknown servers are searched in child zones."""
     poll_seconds: float = 30.0
     report_seconds: float = 60.0
-    """Time between two reports of a service whose capabilities do not change."""
+    """Seconds between two reports of a service with unchanged capabilities."""
     timeout_seconds: float = 5.0
-    """Deadline of one talk with a child."""
+    """Deadline in seconds of one exchange with a child."""
     failures_to_offline: int = 3
     client: ChildClient | None = None
     forwarded: ForwardedServers = field(default_factory=ForwardedServers, repr=False)
-    """Servers that children have answered for, in this process."""
+    """Cache of servers that children answered for, in this process."""
     own_id: Callable[[], str] = field(default=str, repr=False)
-    """Gives the random id by which this zone recognises requests that come back to it."""
+    """Function that returns the random id by which this zone detects loops."""
     seal: Callable[[str], str] = field(default=_no_vault, repr=False)
-    """Turns a password into what the database keeps."""
+    """Function that encrypts a password for the database."""
     unseal: Callable[[str], str] = field(default=_no_vault, repr=False)
-    """Opens a sealed password; ComputeError when its key is gone."""
+    """Function that decrypts a password. Raises ComputeError if its key is missing."""
     blobs: BlobKeys = field(default_factory=BlobKeys)
-    """Keys that seal the items of build plans; without a key this zone makes no estimates."""
+    """Keys that encrypt items of build plans; without a key this zone makes no estimates."""

@@ -1,4 +1,4 @@
-"""Servers that were placed in children: forgotten when they are gone there, so that they count no longer."""
+"""Servers placed in children: their rows are deleted when they are gone there, which releases quota."""
 
 import time
 from collections.abc import Sequence
@@ -15,19 +15,18 @@ from climate.connections import reading
 
 MOST_PAGES = 50
 MOST_CHECKED = 100
-"""Servers of a child that are looked for one by one after a poll."""
+"""Maximum number of servers of a child that are checked one by one after a poll."""
 
 OWN = {ROLE_HEADER: "member"}
-"""As a member the account lists its own project only, in which all placed servers are."""
+"""Role with which the account lists only its own project, which has all placed servers."""
 
 log = structlog.get_logger(__name__)
 
 
 def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
-    """Forget placed servers that these children do not have any more; return their ids.
+    """Delete rows of placed servers that these children no longer have; return their ids.
 
-    A server that is missing from the list of the account is looked for by its
-    id before it is forgotten: the account may have changed.
+    A server that is missing in the account's list is looked up by id first, because the account may have changed.
     """
     with reading(compute.engine) as conn:
         known = zone_servers.listed(conn)
@@ -42,14 +41,14 @@ def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
     ]
     gone = _gone(compute, missing)
     if gone:
-        log.info("placed servers are gone", servers=gone)
+        log.info("rows of deleted placed servers removed", servers=gone)
         with compute.engine.begin() as conn:
             zone_servers.forget(conn, gone)
     return gone
 
 
 def _gone(compute: Compute, missing: Sequence[tuple[ChildZone, str]]) -> list[str]:
-    """The ids of those servers that their zones do not know."""
+    """Return the ids of those servers that their zones do not know."""
     looks = [(zone, ChildRequest("GET", f"/servers/{server_id}")) for zone, server_id in missing]
     outcomes = routing.ask(compute, looks) if looks else []
     return [
@@ -60,10 +59,9 @@ def _gone(compute: Compute, missing: Sequence[tuple[ChildZone, str]]) -> list[st
 
 
 def _listed(compute: Compute, zones: Sequence[ChildZone]) -> dict[int, set[str]]:
-    """The ids of all servers of the account in each zone and below; zones whose list is not complete are left out.
+    """Return the ids of the account's servers in each zone and below, without zones whose list is incomplete.
 
-    All zones are asked at once for each page.  What takes longer than a period is
-    left to the next poll, so that a slow child delays no other.
+    All zones are asked in parallel for each page. After one period the rest is left to the next poll.
     """
     found: dict[int, set[str]] = {zone.id: set() for zone in zones}
     complete: dict[int, set[str]] = {}

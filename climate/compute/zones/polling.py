@@ -1,4 +1,4 @@
-"""Polls of child zones: each child is asked by one poller in a period, all of them at once."""
+"""Polls of child zones: one poller asks each child once per period, all in parallel."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ REFUSALS = {
 }
 
 Tell = Callable[[Connection, datetime, ChildZone], None]
-"""Called in the transaction in which a child becomes inactive or active again."""
+"""Function called in the transaction in which a child becomes inactive or active again."""
 
 Outcome = ChildAnswer | ChildError
 
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 def poll(compute: Compute, tell: Tell = lambda conn, now, zone: None) -> int:
-    """Ask every child that is due for /zones/info, and write down the outcomes; return how many were asked.
+    """Send /zones/info to every due child, and record the outcomes; return the number of asked children.
 
     No transaction is open while children are asked.
     """
@@ -66,7 +66,7 @@ def has_children(compute: Compute) -> bool:
 
 
 def _ask(compute: Compute, zones: Sequence[ChildZone]) -> list[Outcome]:
-    """The outcomes in the order of the children; one whose password cannot be opened is not asked."""
+    """Return the outcomes in the order of the children; one whose password cannot be decrypted is skipped."""
     outcomes: dict[int, Outcome] = {}
     asked = []
     for zone in zones:
@@ -81,7 +81,7 @@ def _ask(compute: Compute, zones: Sequence[ChildZone]) -> list[Outcome]:
 
 
 def _checked(compute: Compute, zone: ChildZone, outcome: Outcome) -> Outcome:
-    """The outcome, or an error for an answer that is none of a child zone."""
+    """Return the outcome, or an error if it is not the answer of a child zone."""
     label = f"zone {zone.id} ({zone.api_url})"
     if isinstance(outcome, ChildError):
         return outcome
@@ -90,12 +90,12 @@ def _checked(compute: Compute, zone: ChildZone, outcome: Outcome) -> Outcome:
     if outcome.headers.get(ID_HEADER.lower()) == compute.zones.own_id():
         return ChildLoop(f"{label} is this zone itself")
     if reported(outcome.body) is None:
-        return ChildError(f"{label} answers /zones/info with something that is no zone")
+        return ChildError(f"{label} answers /zones/info with an invalid body")
     return outcome
 
 
 def reported(body: Any) -> Mapping[str, str] | None:
-    """The name and the capabilities in the answer of a child; None when it is not usable."""
+    """Return the name and the capabilities in a child's answer; None if they are not usable."""
     zone = body.get("zone") if isinstance(body, dict) else None
     if not isinstance(zone, dict) or len(zone) > MOST_CAPABILITIES:
         return None
@@ -140,6 +140,6 @@ def _record_failure(
 
 
 def _look_for_loops(compute: Compute, answered: Sequence[ChildZone]) -> None:
-    """Look below children that have answered for the first time, and below those that led back to this zone."""
+    """Probe for loops below children that answered for the first time, and below those that led back to this zone."""
     suspects = [zone for zone in answered if zone.last_seen is None or zone.loop_at is not None]
     loops.look_for(compute, [registry.opened(compute, zone) for zone in suspects])

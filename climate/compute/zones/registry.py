@@ -1,4 +1,4 @@
-"""The registry of child zones: added, changed and removed without talking to any of them."""
+"""Registry of child zones: create, update and delete, without calls to them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ from climate.connections import reading
 SECRETS = ("password",)
 
 CONTACT = frozenset({"api_url", "username", "password"})
-"""Fields after whose change the polls begin anew."""
+"""Fields whose change restarts the polls."""
 
 UNPOLLED: Mapping[str, Any] = {
     "is_active": True,
@@ -34,19 +34,19 @@ UNPOLLED: Mapping[str, Any] = {
 
 
 def listed(compute: Compute) -> list[ChildZone]:
-    """All children, oldest first; their passwords stay sealed."""
+    """Return all children, oldest first, with encrypted passwords."""
     with reading(compute.engine) as conn:
         return child_zones.listed(conn)
 
 
 def get(compute: Compute, zone_id: int) -> ChildZone:
-    """One child with its password sealed; NotFound."""
+    """Return one child with its password encrypted. Raise NotFound."""
     with reading(compute.engine) as conn:
         return _known(child_zones.get(conn, zone_id), zone_id)
 
 
 def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
-    """Register a child by api_url, username, password and weights; Conflict when its URL is registered."""
+    """Register a child by api_url, username, password and weights. Raise Conflict if its URL is registered."""
     sealed = {**values, "password": compute.zones.seal(values["password"])}
     with compute.engine.begin() as conn:
         made = child_zones.add(conn, sealed)
@@ -59,7 +59,7 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
 
 
 def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZone:
-    """Change some fields of a child; NotFound, or Conflict when its new URL is another child's."""
+    """Update fields of a child. Raise NotFound, or Conflict if its new URL is another child's."""
     given = dict(values)
     if "password" in given:
         given["password"] = compute.zones.seal(given["password"])
@@ -80,10 +80,10 @@ def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZo
 
 
 def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
-    """Forget a child, and whose the servers are that were placed there; NotFound.  The child stays as it is.
+    """Delete a child, and the owners of servers placed there. Raise NotFound. The child itself is unchanged.
 
-    Conflict while it has not told what it has made of servers that it was asked
-    for.  `force`: they are given up, and stay where the child has made them.
+    Raise Conflict while orders to it have no answer. `force`: give these servers up; they stay where the child built
+    them.
     """
     with compute.engine.begin() as conn:
         before = _known(child_zones.get(conn, zone_id, lock=True), zone_id)
@@ -92,7 +92,7 @@ def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
             some = "1 build waits" if count == 1 else f"{count} builds wait"
             raise Conflict(
                 f"Zone {zone_id} cannot be removed: {some} for its answer about servers. Wait until they are done, "
-                "or give force=true, which gives these servers up"
+                "or pass force=true to give these servers up"
             )
         child_zones.drop(conn, zone_id)
         _tell(compute, conn, before, None, {})
@@ -113,12 +113,12 @@ def _fields(of: ChildZone) -> dict[str, Any]:
 
 
 def opened(compute: Compute, zone: ChildZone) -> ChildZone:
-    """The child with its password in plain text, to call it; ComputeError when the key is gone."""
+    """Return the child with its password decrypted. Raise ComputeError if the key is missing."""
     return replace(zone, password=compute.zones.unseal(zone.password))
 
 
 def info(compute: Compute) -> dict[str, str]:
-    """This zone as its parent may see it: its name, static capabilities, and (min, max) of reported numbers."""
+    """Return this zone's info for its parent: name, static capabilities, and (min, max) of reported numbers."""
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         reports = service_capabilities.listed(conn)

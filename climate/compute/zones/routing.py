@@ -1,4 +1,4 @@
-"""Requests about servers that are not here: sent to the child zone that has them."""
+"""Forwarding of requests about unknown servers to the child zone that has them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,24 +18,25 @@ from climate.connections import reading
 Outcome = ChildAnswer | ChildError
 
 COSTLY = (ChildTimeout, ChildRefused)
-"""Failures that would cost each request their time: a deadline, or a sign-in."""
+"""Failures after which a child is skipped, because each request would lose time: timeout or sign-in."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The children at one moment: those that are asked, and those that are not because they do not answer."""
+    """Children to ask, and children skipped because they do not answer."""
 
     asked: Sequence[ChildZone] = ()
     silent: Sequence[ChildZone] = ()
 
 
 def forward(compute: Compute, server_id: str, request: ChildRequest, project_id: str | None) -> ChildAnswer:
-    """Send a request about a server to the zone that has it, and return the answer with the owner known here.
+    """Forward a request about a server to its zone, and return the answer with the local owner.
 
-    `project_id` is whose servers may be reached; None: everybody's.  Raises
-    NotFound, and ZoneUnavailable when the zone of the server does not answer.
+    `project_id`: owner of the servers that may be reached; None: all. Raise NotFound, and ZoneUnavailable if the zone
+    of
+    the server does not answer.
     """
     if compute.zones.client is None or not compute.zones.routing:
         raise _nobody(server_id)
@@ -55,9 +56,9 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
 def forward_known(
     compute: Compute, server_id: str, request: Callable[[], ChildRequest], project_id: str | None
 ) -> ChildAnswer | None:
-    """Send a request as `forward` does when a child has answered for the server lately; None: look here first.
+    """Forward a request if a child answered for the server recently; return None otherwise.
 
-    Raises ZoneUnavailable as `forward` does.
+    Raise ZoneUnavailable as `forward` does.
     """
     if compute.zones.forwarded.zone_of(server_id) is None:
         return None
@@ -68,7 +69,7 @@ def forward_known(
 
 
 def children(compute: Compute) -> Children:
-    """The children now, with passwords to call them."""
+    """Return the current children with decrypted passwords."""
     with reading(compute.engine) as conn:
         now = compute.now(conn)
         known = child_zones.listed(conn)
@@ -81,13 +82,13 @@ def _opened(compute: Compute, known: Sequence[ChildZone], now: datetime) -> Chil
     for zone in known:
         try:
             (asked if zone.is_asked(now) else silent).append(registry.opened(compute, zone))
-        except ComputeError:  # polls tell of the key that is gone
+        except ComputeError:  # polls log the missing key
             silent.append(zone)
     return Children(asked, silent)
 
 
 def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) -> list[Outcome]:
-    """Send requests to children at once, and remember which need not be asked again soon, or lead back to this zone."""
+    """Send requests to children; record those to skip for a while, and those that lead back to this zone."""
     assert compute.zones.client is not None
     outcomes = compute.zones.client.ask_all(requests)
     zones = [zone for zone, _ in requests]
@@ -97,7 +98,7 @@ def ask(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]]) ->
         if isinstance(one, COSTLY) and not _was_hurried(compute, request)
     ]
     if late:
-        log.warning("child zones are skipped until their next poll", zones=late)
+        log.warning("child zones skipped until their next poll", zones=late)
         with compute.engine.begin() as conn:
             until = compute.now(conn) + timedelta(seconds=compute.zones.poll_seconds)
             child_zones.skip(conn, late, until)
@@ -128,7 +129,7 @@ def _cooked(answer: ChildAnswer, owner: PlacedServer | None = None) -> ChildAnsw
 
 
 def _search(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:
-    """Ask the child that had the server last, or else all of them, and send the request to the one that has it."""
+    """Ask the child that had the server last, or else all, and send the request to the one that has it."""
     known = compute.zones.forwarded.zone_of(server_id)
     last = next((zone for zone in there.asked if zone.id == known), None)
     if last is None:
@@ -139,14 +140,14 @@ def _search(compute: Compute, there: Children, server_id: str, request: ChildReq
     compute.zones.forwarded.forget(server_id)
     if not isinstance(outcome, ChildError):
         return _search_all(compute, there, server_id, request)
-    if request.method != "GET":  # the child may have done it
+    if request.method != "GET":  # the child may have carried it out
         raise _silent(server_id)
     others = [zone for zone in there.asked if zone is not last]
     return _search_all(compute, Children(others, [*there.silent, last]), server_id, request)
 
 
 def _search_all(compute: Compute, there: Children, server_id: str, request: ChildRequest) -> ChildAnswer:
-    """Ask all children for the server, then send the request to the first that has it."""
+    """Search all children for the server, then send the request to the first that has it."""
     look = replace(request, method="GET", path=f"/servers/{server_id}", body=None, query=None)
     outcomes = ask(compute, [(zone, look) for zone in there.asked])
     silent = list(there.silent)
@@ -169,18 +170,20 @@ def _is_look(request: ChildRequest, server_id: str) -> bool:
 
 
 def _is_about(answer: ChildAnswer, server_id: str, request: ChildRequest) -> bool:
-    """Return whether a child answers for the server that the request is about: 404 does not tell of what."""
+    """Return whether an answer is about the server; a 404 may be about anything."""
     return _is_of(answer, server_id) if _is_look(request, server_id) else answer.status != 404
 
 
 def _was_hurried(compute: Compute, request: ChildRequest) -> bool:
-    """Return whether a parent left less time than the longest chain of zones would: a healthy child may be late."""
+    """Return whether a parent left less time than the longest chain of zones needs, so that a healthy child may be
+    late.
+    """
     whole = compute.zones.timeout_seconds
     return request.chain.limit(whole) < whole * SHARE**MOST_HOPS
 
 
 def _is_of(answer: ChildAnswer, server_id: str) -> bool:
-    """Return whether a child has shown this server, and not anything else."""
+    """Return whether a child's answer shows this server."""
     server = answer.body.get("server") if answer.status == 200 and isinstance(answer.body, Mapping) else None
     return isinstance(server, Mapping) and server.get("id", server_id) == server_id
 

@@ -1,4 +1,4 @@
-"""Reports of services about themselves, from which this zone tells its parents (min, max)."""
+"""Reports of this zone's services, from which parents get (min, max)."""
 
 from datetime import timedelta
 
@@ -6,11 +6,11 @@ from climate.compute.context import Compute
 from climate.compute.store.nodes import service_capabilities as rows
 
 KEPT_PERIODS = 60
-"""A report of a service that is gone is dropped after so many periods."""
+"""Number of periods after which a silent service's report is deleted."""
 
 
 def report_compute(compute: Compute) -> None:
-    """Report the nodes of this compute service, and drop reports that are long out of date."""
+    """Report the nodes of this compute service, and delete outdated reports."""
     period = compute.zones.report_seconds
     with compute.engine.begin() as conn:
         now = compute.now(conn)

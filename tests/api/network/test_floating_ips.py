@@ -45,7 +45,7 @@ def test_an_address_stands_for_a_port(there: World, member: Person, pool: str, s
     moved = put(member, mine, port_id=ports[1]["id"], fixed_ip_address=ports[1]["fixed_ips"][0]["ip_address"])
     assert moved["port_id"] == ports[1]["id"]
     second = taken(member, pool)
-    assert "stands for" in put(member, second, 409, port_id=ports[1]["id"])["message"]
+    assert "is already associated" in put(member, second, 409, port_id=ports[1]["id"])["message"]
     assert put(member, mine, port_id=None)["fixed_ip_address"] is None
     assert put(member, mine, port_id=None)["status"] == "DOWN"
     calls = there.here.count("compute_network_calls", "host = 'service-1'")
@@ -96,7 +96,7 @@ def test_what_cannot_be_taken(member: Person, pool: str, more: dict[str, Any], s
 
 def test_a_network_of_servers_is_no_pool(member: Person, served: str) -> None:
     body = {"floatingip": {"floating_network_id": served}}
-    assert "no external one" in refused(member, "POST", "floatingips", body, 404)
+    assert "is not external" in refused(member, "POST", "floatingips", body, 404)
 
 
 def test_the_pool_and_the_quota_have_an_end(member: Person, admin: Person, pool: str) -> None:

@@ -68,7 +68,7 @@ def test_vlans_count_themselves_and_are_their_projects(admin: Person, member: Pe
         ({"name": "n", "provider:network_type": "flat", "provider:segmentation_id": 5}, 400, "VLAN"),
         ({"name": "n", "provider:network_type": "vlan", "provider:segmentation_id": 4095}, 400, "4094"),
         ({"name": "n", "provider:network_type": "vlan", "shared": True}, 400, "one project's"),
-        ({"name": "n", "tenant_id": "project"}, 400, "everybody's"),
+        ({"name": "n", "tenant_id": "project"}, 400, "are shared"),
         ({"name": "n", "shared": False}, 400, "everybody's"),
         ({"name": "n", "provider:physical_network": "eth0 up; rm"}, 400, "interface"),
         ({"name": "n", "router:external": True, "provider:network_type": "vlan"}, 400, "external"),

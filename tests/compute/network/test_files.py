@@ -54,7 +54,7 @@ def test_one_works_on_a_folder_at_a_time(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_had_is_an_error_of_the_network(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(NetworkError, match="cannot be kept"), atomic_files.alone(tmp_path / "file" / "dhcp"):
+    with pytest.raises(NetworkError, match="cannot be written"), atomic_files.alone(tmp_path / "file" / "dhcp"):
         raise AssertionError("nobody may work there")
-    with pytest.raises(NetworkError, match="cannot be kept"), atomic_files.alone(tmp_path):
+    with pytest.raises(NetworkError, match="cannot be written"), atomic_files.alone(tmp_path):
         atomic_files.write(tmp_path / "nowhere" / "hosts", "one")

@@ -35,7 +35,7 @@ def test_what_came_with_a_server_goes_with_it_and_is_kept_by_nobody(cloud: Cloud
     server = there.boot()[0]
     with there.compute.engine.begin() as conn:
         found = floating_ips.by_address(conn, "192.0.2.1")
-        with pytest.raises(Conflict, match="goes with it"):
+        with pytest.raises(Conflict, match="delete the server"):
             floating_ips.disassociate(conn, found, there.clock.time)
     interfaces.unplug(there.compute, Who(server.id, None, BY), there.vifs(server.id)[0].id)
     assert there.place.count("compute_floating_addresses", "project_id IS NOT NULL OR auto_assigned") == 0

@@ -43,7 +43,7 @@ def test_a_vlan_that_is_promised_is_given_to_no_other_network(here: Place) -> No
         outline = pending_networks.draw(conn, Drawn("a", VLAN, vlan=200))
         other = networks.create(conn, options, Wanted("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
         assert other.vlan == 201
-        with pytest.raises(Conflict, match="VLAN 200 is that of network a"):
+        with pytest.raises(Conflict, match="VLAN 200 belongs to network a"):
             networks.create(conn, options, Wanted("c", IPv4Network("10.7.0.0/24"), vlan_start=200), VLAN)
         pending_networks.complete(conn, options, outline, Range(IPv4Network("10.9.0.0/24")))
         assert {one.label: one.vlan for one in networks.rows.listed(conn)}.items() >= {"a": 200, "b": 201}.items()

@@ -12,7 +12,7 @@ def test_what_a_program_says_is_answered_and_what_goes_wrong_is_its_own_words() 
     assert commands.run(None, ("sh", "-c", "echo $A"), environment={"A": "b"}) == "b\n"
     with pytest.raises(NetworkError, match="sh: it is broken"):
         commands.run(None, ("sh", "-c", "echo it is broken >&2; exit 3"))
-    with pytest.raises(NetworkError, match="sh: it ended with 3"):
+    with pytest.raises(NetworkError, match="sh: exit code 3"):
         commands.run(None, ("sh", "-c", "exit 3"))
 
 

@@ -74,7 +74,7 @@ def test_what_a_host_could_not_do_is_refused() -> None:
     host = RecordingNetwork()
     with pytest.raises(NetworkError, match="no address"):
         host.serve(replace(SERVED, link=replace(LINK, gateway=None)))
-    with pytest.raises(NetworkError, match="cannot be the name"):
+    with pytest.raises(NetworkError, match="is not a valid interface name"):
         host.translate(Nat(DHCP.network, interface="two words"))
     assert host.standing() == Standing()
     assert host.nat is None

@@ -58,7 +58,7 @@ def test_a_bridge_without_an_address_cannot_have_a_server() -> None:
 
 @pytest.mark.parametrize("name", ["", "br 100", "br100,br200", "-i", "a" * 16, "br100\n"])
 def test_a_name_that_is_not_an_interfaces_is_refused(name: str) -> None:
-    with pytest.raises(NetworkError, match="cannot be the name of an interface"):
+    with pytest.raises(NetworkError, match="is not a valid interface name"):
         dnsmasq.command(replace(LINK, bridge=name), DHCP, FILES)
 
 
@@ -88,7 +88,7 @@ def test_nw_16_two_servers_in_one_network() -> None:
 
 
 def test_a_tag_holds_an_id_and_nothing_else() -> None:
-    with pytest.raises(NetworkError, match="not the id of an interface"):
+    with pytest.raises(NetworkError, match="not an interface's id"):
         dnsmasq.options([replace(ENTRY, vif_id="5,3\nNW-6", routes=False)])
 
 

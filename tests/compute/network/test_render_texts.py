@@ -99,5 +99,5 @@ def test_bridges_of_one_group_are_routed_between() -> None:
 
 def test_what_is_not_an_interface_is_refused() -> None:
     for broken in (replace(NAT, interface='eth0" accept'), replace(NAT, bridges=("br 1",))):
-        with pytest.raises(NetworkError, match="cannot be the name of an interface"):
+        with pytest.raises(NetworkError, match="is not a valid interface name"):
             nat_nft.ruleset(broken)

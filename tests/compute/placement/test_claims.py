@@ -167,7 +167,7 @@ def test_a_host_that_is_named_is_used_as_far_as_it_is_there(here: Place) -> None
     assert here.boot(zone=f"nova:{SERVICE}", admin=True)[0].node == "n3"
     refused = here.boot(zone="nova::n1", admin=True)[0]
     assert refused.status == ERROR
-    assert "No host is left by the names that were given" in str(refused.fault)
+    assert "No host matches the given names" in str(refused.fault)
 
 
 def test_a_service_that_was_disabled_since_is_not_used(here: Place) -> None:

@@ -26,7 +26,7 @@ def test_a_user_gets_one_server_on_each_node_and_another_user_is_not_hindered(he
     assert cloud.boot(networks=(), project_id="second")[0].node == "n4"
     refused = cloud.boot(networks=())[0]
     assert refused.status == ERROR
-    assert "left by the filter 'UserAntiAffinityFilter'" in str(refused.fault)
+    assert "The filter 'UserAntiAffinityFilter' left no host" in str(refused.fault)
     assert cloud.boot(networks=(), user_id="max")[0].node in NODES
 
 

@@ -143,7 +143,7 @@ def test_a_node_runs_what_the_image_asks_for(
     "properties", [{"architecture": "pdp11"}, {"vm_mode": "odd"}, X86 | {"hypervisor_version_requires": "6"}]
 )
 def test_an_image_that_asks_for_what_nobody_knows_is_refused(properties: dict[str, str]) -> None:
-    with pytest.raises(BadRequest, match="The image asks for"):
+    with pytest.raises(BadRequest, match="The image requires"):
         kept(images.IMAGE_PROPERTIES, hosts({"supported": [KVM]}), replace(SMALL, image=properties))
 
 

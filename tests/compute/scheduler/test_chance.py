@@ -128,7 +128,7 @@ def test_a_node_that_failed_is_not_tried_again(schedule: Schedule) -> None:
     ("row", "pools", "why"),
     [
         ({}, ("r",), "is in no reservation."),
-        ({"pool": "freepool"}, (), "is kept for leases, in the pool freepool."),
+        ({"pool": "freepool"}, (), "belongs to the pool freepool, which is for leases."),
         ({"pool": "q", "owner": "demo"}, ("r",), "is lent to the reservation q."),
         ({"pool": "r", "owner": "other"}, ("r",), "is lent to another project, for the reservation r."),
         ({"pool": "r", "owner": "demo", "closed": True}, ("r",), "is lent to the reservation r, which is ending."),

@@ -96,5 +96,5 @@ def test_a_filter_and_a_weigher_of_somebody_else(tmp_path: Path) -> None:
     assert run.stdout.splitlines() == [
         "['ReservationFilter', 'AwakeFilter', 'RamFilter']",
         "n2 [{'host': 'h', 'node': 'n3', 'why': 'is asleep.'}]",
-        "Scheduler Filter NotAFilter is installed, but it is no Filter",
+        "Scheduler Filter NotAFilter is installed, but is not a Filter",
     ], run.stderr

@@ -109,7 +109,7 @@ def test_a_whole_machine_is_exactly_what_was_asked_for() -> None:
             {"local_gb": 1},
             "does not have 4096 MB usable disk, it only has 1024.0 MB usable disk.",
         ),
-        (load.IO_OPS, {"io_ops": 8}, "has 8 io ops, and the most that it may have is 8."),
+        (load.IO_OPS, {"io_ops": 8}, "has 8 io ops, and the maximum is 8."),
         (location.AVAILABILITY_ZONE, {"zone": "az2"}, "is in availability zone az2, not in az1."),
         (location.COMPUTE, {"disabled": True}, "is disabled."),
         (location.COMPUTE, {"up": False}, "has not been heard from in a while, or is in maintenance."),
@@ -160,7 +160,7 @@ def test_near_an_address() -> None:
     assert kept(location.CIDR, table, replace(asked, hints=asked.hints | {"cidr": "/32"})) == [False] * 3
     assert kept(location.CIDR, table, replace(asked, hints=asked.hints | {"cidr": "/16"})) == [True, True, False]
     assert kept(location.CIDR, table) == [True] * 3
-    with pytest.raises(BadRequest, match="no address and prefix"):
+    with pytest.raises(BadRequest, match="not an address and a prefix"):
         kept(location.CIDR, table, replace(asked, hints={"build_near_host_ip": "here"}))
 
 

@@ -92,7 +92,7 @@ def test_its_own_refusals_are_passed_on_and_its_faults_are_no_valid_host() -> No
     assert refused.value.found == 1
     with pytest.raises(NoValidHost, match="'own' failed: ZeroDivisionError"):
         failing(ZeroDivisionError("x"))(hosts({}), SPEC, 1, RULES)
-    with pytest.raises(NoValidHost, match="left by the filter 'ComputeFilter'"):
+    with pytest.raises(NoValidHost, match="The filter 'ComputeFilter' left no host"):
         failing(ZeroDivisionError("x"))(hosts({"up": False}), SPEC, 1, RULES)
 
 

@@ -153,7 +153,7 @@ def test_a_root_that_leads_volumes_elsewhere_is_refused(
     subject.driver.stop(guest, kindly=False)
     assert subject.homes is not None
     (subject.homes.of(guest.id) / "disk/volumes").symlink_to(tmp_path)
-    with pytest.raises(VirtError, match="there is a link where /volumes belongs"):
+    with pytest.raises(VirtError, match="there is a link instead of the folder /volumes"):
         subject.driver.run(replace(guest, volumes=(volume(directory),)))
     assert subject.state(guest) is State.DEAD
 

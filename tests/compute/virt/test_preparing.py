@@ -96,7 +96,7 @@ def test_the_image_is_needed_no_more_once_a_guest_is_prepared(real: Subject, tmp
 
 def test_an_image_that_is_gone_is_missed_when_a_guest_is_prepared(real: Subject, tmp_path: Path) -> None:
     guest = real.guest(image=tmp_path / "gone")
-    with pytest.raises(VirtError, match="the image gone that it is made from is gone"):
+    with pytest.raises(VirtError, match="the image file gone does not exist"):
         real.driver.prepare(guest)
     assert real.state(guest) in (None, State.DEAD)
 
@@ -212,12 +212,12 @@ def test_what_qemu_refuses_is_told_at_the_preparation(make_subject: Callable[[st
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        ({"bin/text": "no program"}, "no /bin/sh"),
-        ({"bin/sh": "cannot be run"}, "no /bin/sh"),
-        ({"bin/sh": Path("/bin/sh")}, "no /bin/sh"),
-        ({"bin/sh": Path("../../../../../../../../bin/dash"), "etc/x": ""}, "no /bin/sh"),
-        ({"proc": "a file"}, "a file where the folder /proc belongs"),
-        ({"tmp": Path("/etc")}, "a link where /tmp belongs"),
+        ({"bin/text": "no program"}, "no executable /bin/sh"),
+        ({"bin/sh": "cannot be run"}, "no executable /bin/sh"),
+        ({"bin/sh": Path("/bin/sh")}, "no executable /bin/sh"),
+        ({"bin/sh": Path("../../../../../../../../bin/dash"), "etc/x": ""}, "no executable /bin/sh"),
+        ({"proc": "a file"}, "a file instead of the folder /proc"),
+        ({"tmp": Path("/etc")}, "a link instead of the folder /tmp"),
     ],
 )
 def test_an_image_that_no_walls_can_be_built_around_is_refused_at_the_preparation(

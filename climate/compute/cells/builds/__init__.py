@@ -1,1 +1,1 @@
-"""Builds over cells: the choice of a cell, and the request that is sent to it."""
+"""Builds over cells: the choice of a cell, and the request sent to it."""

@@ -11,12 +11,12 @@ from climate.compute.errors import BadRequest
 from climate.compute.scheduler.hosts import hypervisor_version
 
 HYPERVISOR_VERSION = "prominent_hypervisor_version"
-"""The capability that an image's `hypervisor_version_requires` is compared with."""
+"""Capability that is compared with an image's `hypervisor_version_requires`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cell that a build may go to."""
+    """Cell that a build may go to."""
 
     name: str
     capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -28,11 +28,11 @@ class Candidate:
 
 
 Filter = Callable[[Candidate, Build], str | None]
-"""Returns the reason for which a build cannot go to a cell, or None."""
+"""Function that returns the reason why a build cannot go to a cell, or None."""
 
 
 def image_properties(candidate: Candidate, build: Build) -> str | None:
-    """Refuse cells whose hypervisor is not of the version that the image requires; unknown versions pass."""
+    """Refuse cells whose hypervisor version the image excludes; unknown versions pass."""
     wanted = build.image_properties.get("hypervisor_version_requires")
     there = candidate.capabilities.get(HYPERVISOR_VERSION)
     if not wanted or not there:
@@ -47,7 +47,7 @@ def image_properties(candidate: Candidate, build: Build) -> str | None:
 
 
 def offered(candidate: Candidate, build: Build) -> str | None:
-    """Refuse cells without the flavor, image or reservation of the build; cells that do not tell theirs pass."""
+    """Refuse cells that report their flavors, images or reservations without those of the build."""
     wanted = (
         ("flavors", build.flavor),
         ("images", build.image),
@@ -66,8 +66,7 @@ FILTERS: Sequence[Filter] = (image_properties, offered)
 def weight(candidate: Candidate, build: Build, options: CellOptions) -> float:
     """Return the weight of a cell, higher is better.
 
-    The values are not normalised: an offset that is large enough outweighs any
-    room, and a mute cell comes last.
+    Values are not normalised: a large enough offset outweighs any capacity, and a mute cell comes last.
     """
     room = capacities.units(candidate.capacities, build.ram_mb)
     return (
@@ -78,7 +77,7 @@ def weight(candidate: Candidate, build: Build, options: CellOptions) -> float:
 
 
 def passing(found: Sequence[Candidate], build: Build) -> tuple[list[Candidate], dict[str, str]]:
-    """Return the cells that pass all filters, and for each other one the reason."""
+    """Return the cells that pass all filters, and the reason for each other one."""
     reasons = {
         candidate.name: reason
         for candidate in found
@@ -88,13 +87,13 @@ def passing(found: Sequence[Candidate], build: Build) -> tuple[list[Candidate], 
 
 
 def weighed(found: Sequence[Candidate], build: Build, options: CellOptions) -> list[tuple[float, Candidate]]:
-    """Return (weight, cell), best first; the order of equal ones is kept."""
+    """Return (weight, cell), best first; equal ones keep their order."""
     pairs = [(weight(candidate, build, options), candidate) for candidate in found]
     return sorted(pairs, key=lambda pair: -pair[0])
 
 
 def _version(text: str) -> int | None:
-    """6.2 as 6002000; None for what is no version."""
+    """Return 6.2 as 6002000; None for an invalid version."""
     parts = text.strip().split(".")
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) <= 3 for part in parts):
         return None

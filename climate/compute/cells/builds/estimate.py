@@ -1,4 +1,4 @@
-"""Estimates: the room that a cell has for the servers of a build, before it is sent there."""
+"""Estimates: capacity of a cell for the servers of a build, before the build is sent there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +18,13 @@ from climate.compute.zones.builds import selection
 from climate.connections import reading
 
 ESTIMATE = "estimate_run_instance"
-"""Method of a cell that tells how many servers of a build would fit there."""
+"""Method of a cell that returns how many servers of a build fit there."""
 
 
 def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> int:
-    """Return the number of servers of a build that would fit in this cell now; nothing is kept for them.
+    """Return the number of servers of a build that fit in this cell now; nothing is reserved.
 
-    Raises CellError for a flavor, image or network that is not here.
+    Raise CellError for a flavor, image or network that is not here.
     """
     build = build_request.read(kwargs)
     with reading(context.compute.engine) as conn:
@@ -33,14 +33,14 @@ def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) 
 
 
 def draft(compute: Compute, request: BootRequest, cell: str | None) -> Build:
-    """Return a build for the cell at a path that is only estimated; its ids are those of no server."""
+    """Return a build for an estimate of the cell at a path; its ids belong to no server."""
     ids = [str(uuid4()) for _ in range(request.count)]
     with reading(compute.engine) as conn:
         return replace(build_request.made(conn, request, "r-estimate", ids), cell=cell)
 
 
 def ask(compute: Compute, builds: Sequence[Build]) -> list[int | ComputeError]:
-    """Return the room for each of these builds in its cell, or why it is not known; all are asked at once."""
+    """Return the capacity for each of these builds in its cell, or the error; all are asked in parallel."""
     seconds = compute.cells.call_timeout
     until = monotonic() + seconds
     sent = [_send(compute, build, seconds) for build in builds]

@@ -1,4 +1,4 @@
-"""A build as it is sent down the tree of cells: servers with names and ids, flavor and image by name."""
+"""Build in the form sent down the tree of cells: servers with names and ids, flavor and image by name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -14,10 +14,10 @@ from climate.compute.store.cells import resources
 from climate.compute.store.projects import flavors, images
 
 TARGET_CELL = "target_cell"
-"""Scheduler hint of administrators: the path of the cell that the servers are to be in."""
+"""Scheduler hint of administrators: path of the cell for the servers."""
 
 UNSUPPORTED = ("group", "same_host", "different_host")
-"""Hints that name things of one cell, and cannot be followed from above it."""
+"""Hints that name resources of one cell, and cannot be resolved above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Build:
     name: str
     flavor: str
     ram_mb: int
-    """Memory of the flavor at the top, by which the scheduler weighs cells."""
+    """Memory of the flavor at the top in MB, by which the scheduler weighs cells."""
     image: str | None = None
     image_properties: Mapping[str, Any] = field(default_factory=dict)
     networks: tuple[str, ...] | None = None
     """Labels of networks; None: the cell's only one; empty: none."""
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Label of a network -> the fixed address there."""
+    """Label of a network -> requested fixed address there."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)
     zone: str | None = None
@@ -50,21 +50,21 @@ class Build:
     admin: bool = False
     request_id: str = ""
     reserved: bool = False
-    """The only server sleeps until a lease of the chosen cell wakes it."""
+    """True if the only server is RESERVED until a lease of the chosen cell starts it."""
     lease_params: Any = None
     path: str = ""
-    """From the top cell to the one that it is sent to; empty at the top."""
+    """Path from the top cell to the cell that receives it; empty at the top."""
     cell: str | None = None
-    """Path of the cell that it has to go to, because its reservation is there; None: the scheduler chooses."""
+    """Path of the cell with its reservation, which is the only choice; None: the scheduler chooses."""
     whole: int = 0
-    """Servers of the request that these are a part of; 0: these are all."""
+    """Number of servers of the whole request if these are a part of it; 0: these are all."""
     first: int = 0
-    """Place of the first of them in that request, from 0."""
+    """Index of the first of them in that request, from 0."""
     config_drive: bool = False
 
     @property
     def reservations(self) -> tuple[str, ...]:
-        """The reservations that the servers are to use."""
+        """Return the reservations that the servers use."""
         return pools_of(self.hints)
 
     def without_hint(self, hint: str) -> Self:
@@ -74,19 +74,19 @@ class Build:
     def to_kwargs(self) -> dict[str, Any]:
         """Return the arguments of a message."""
         fields_of_it = asdict(self)
-        # Cells of an earlier release know no such fields.
+        # Cells of an earlier release do not know these fields.
         unused = [name for name, default in _LATER.items() if fields_of_it[name] == default]
         return {"build": {name: value for name, value in fields_of_it.items() if name not in unused}}
 
 
 _LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False}
-"""Fields that are sent only where they say something."""
+"""Optional fields, sent only with a value."""
 _TUPLES = ("server_ids", "access")
 _TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
 
 
 def read(kwargs: Mapping[str, Any]) -> Build:
-    """Return the build in the arguments of a message; BadMessage when there is none."""
+    """Return the build in the arguments of a message. Raise BadMessage if there is none."""
     given = kwargs.get("build")
     known = {one.name for one in fields(Build)}
     if not isinstance(given, dict) or not set(given) <= known:
@@ -106,7 +106,7 @@ def read(kwargs: Mapping[str, Any]) -> Build:
 def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequence[str]) -> Build:
     """Return the build of a request at the top cell.
 
-    Raises BadRequest for hints and networks that cannot be followed from there.
+    Raise BadRequest for hints and networks that cannot be resolved there.
     """
     if wrong := [hint for hint in UNSUPPORTED if request.hints.get(hint) is not None]:
         raise BadRequest(f"The hint {wrong[0]!r} cannot be used with cells: leave it out, or boot in one cell.")
@@ -142,7 +142,7 @@ def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequ
 def boot_request(conn: Connection, build: Build) -> BootRequest:
     """Return the request for the servers of a build in this cell.
 
-    Raises CellError for a flavor, image or network that is not here.
+    Raise CellError for a flavor, image or network that is not here.
     """
     networks = _networks(conn, build)
     return BootRequest(

@@ -30,22 +30,22 @@ from climate.connections import reading
 log = structlog.get_logger(__name__)
 
 RUN_INSTANCE = "schedule_run_instance"
-"""Method of each cell that takes a build."""
+"""Method of each cell that schedules a build."""
 
 FAULT = "instance_fault_create_at_top"
 """Method of the top cell that puts servers into ERROR: (instances: their ids, message)."""
 
 LEAST_DELAY = 1.0
-"""Seconds between two attempts at least."""
+"""Minimum seconds between two attempts."""
 
 RunHere = Callable[[Compute, Build], Sequence[str]]
-"""Boots a build in this cell; the ids of its servers that there are, those in ERROR included."""
+"""Function that boots a build in this cell, and returns the ids of its servers, including those in ERROR."""
 
 
 def run_here(compute: Compute, build: Build) -> Sequence[str]:
-    """Boot a build in this cell, unless that was done before; the ids of its servers that there are.
+    """Boot a build in this cell unless it was booted before; return the ids of its servers.
 
-    Raises CellError for a flavor, image or network that is not here, and what `boot` raises.
+    Raise CellError for a flavor, image or network that is not here, and the errors of `boot`.
     """
     with reading(compute.engine) as conn:
         request = build_request.boot_request(conn, build)
@@ -58,11 +58,11 @@ def run_here(compute: Compute, build: Build) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class CellScheduler:
-    """The scheduler of one cell.  `run_here` boots what stays in it."""
+    """Scheduler of one cell. `run_here` boots the builds that stay in it."""
 
     run_here: RunHere = run_here
     shuffle: Callable[[list[Candidate]], None] = field(default=random.SystemRandom().shuffle)
-    """Mixes the candidates before they are weighed, so that equal ones take turns."""
+    """Function that shuffles the candidates before weighing, so that equal ones take turns."""
 
     def handlers(self) -> Handlers:
         """Return the methods that other cells may call."""
@@ -71,8 +71,7 @@ class CellScheduler:
     def schedule_run_instance(self, context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> Effect | None:
         """Send a build to the best cell, or boot it here.
 
-        Tried again while there is no cell for it; when all attempts have failed,
-        and after any other error, its servers go into ERROR.
+        Without a cell it is retried. After the last attempt, and after any other error, its servers go into ERROR.
         """
         build, options = build_request.read(kwargs), context.compute.cells
         try:
@@ -92,7 +91,7 @@ class CellScheduler:
         return None
 
     def sent_at_once(self, compute: Compute, conn: Connection, build: Build) -> bool:
-        """Send a new build of the API cell to the best child; False when none takes it now."""
+        """Send a new build of the API cell to the best child; return False if none accepts it now."""
         try:
             name, build = self._next(compute, build, lambda: candidates_of(compute, conn))
         except ComputeError:
@@ -112,7 +111,7 @@ class CellScheduler:
             return None
         if name not in context.children:
             raise CellNotFound(f"Cell {paths.join(here, name)} could not be found.")
-        log.info("a cell is chosen", build=build.build_id, path=paths.join(here, name))
+        log.info("cell chosen", build=build.build_id, path=paths.join(here, name))
         message = _message(context, name, _sent(build, here, name))
 
         def write(conn: Connection, now: datetime) -> Sequence[tuple[Cell, Message]]:
@@ -125,7 +124,7 @@ class CellScheduler:
         return Effect(write)
 
     def _next(self, compute: Compute, build: Build, known: Callable[[], list[Candidate]]) -> tuple[str, Build]:
-        """Return the cell to which a build goes from here, a child or this one, and the build for it."""
+        """Return the next cell of a build, a child or this one, and the build for it."""
         here, me = build.path or compute.cells.name, compute.cells.name
         if build.cell == here:
             return me, build
@@ -155,7 +154,7 @@ def _candidates(context: CellContext) -> list[Candidate]:
     compute = context.compute
     if not context.children and not compute.cells.is_api:
         return [_alone(compute)]
-    # What is read needs not be of one moment.
+    # Consistency between these readings is not needed.
     with reading(compute.engine) as conn:
         return candidates_of(compute, conn)
 
@@ -170,7 +169,7 @@ def candidates_of(compute: Compute, conn: Connection) -> list[Candidate]:
             name,
             capabilities=cell.capabilities,
             capacities=cell.capacities,
-            # Nothing is known of a cell that has never reported.
+            # A cell without a report has unknown offers.
             offers={} if cell.last_seen is None else cell.offers,
             weight_offset=cell.weight_offset,
             weight_scale=cell.weight_scale,
@@ -185,7 +184,7 @@ def candidates_of(compute: Compute, conn: Connection) -> list[Candidate]:
 
 
 def _alone(compute: Compute) -> Candidate:
-    """Return this cell where there is no other: a flavor or image that is not here is told by the boot itself."""
+    """Return this cell if it is the only one; the boot itself reports a missing flavor or image."""
     return Candidate(compute.cells.name, compute.cells.capabilities)
 
 
@@ -200,17 +199,17 @@ def _message(context: CellContext, name: str, build: Build) -> Message:
 
 
 def fail(compute: Compute, server_ids: Sequence[str], reason: str) -> None:
-    """Tell the top cell that these servers cannot be had."""
-    log.warning("servers of a build fail", servers=list(server_ids)[:10], reason=reason)
+    """Report to the top cell that these servers failed."""
+    log.warning("servers of a build failed", servers=list(server_ids)[:10], reason=reason)
     with compute.engine.begin() as conn:
         kwargs = {"instances": list(server_ids), "message": reason}
         send.broadcast(compute, conn, UP, FAULT, kwargs, run_locally=True)
 
 
 def _target(build: Build, here: str) -> str | None:
-    """Return the child on the way to the cell of the build, or to the one that an administrator names; else None.
+    """Return the child on the way to the cell of the build, or to an administrator's choice; None: any.
 
-    The hint of anybody else is ignored.  Raises CellNotFound for a cell that is not below this one.
+    The hint of other users is ignored. Raise CellNotFound for a cell that is not below this one.
     """
     target = build.cell or (build.hints.get(TARGET_CELL) if build.admin else None)
     if target is None or target == here:

@@ -16,14 +16,14 @@ from climate.compute.servers import create
 
 
 class Started(NamedTuple):
-    """A build on its way to a cell."""
+    """Build on its way to a cell."""
 
     build_id: str
     server_ids: tuple[str, ...]
 
 
 class Sleep(NamedTuple):
-    """A server that is to wait for a lease of the cell that it is in."""
+    """RESERVED server that waits for a lease of its cell."""
 
     lease_params: Any
 
@@ -34,16 +34,16 @@ class Share(NamedTuple):
     cell: str
     """Path of the cell."""
     hints: Mapping[str, Any]
-    """The hints of the request as that cell understands them."""
+    """Hints of the request as that cell interprets them."""
     number: int
-    """Of its servers."""
+    """Number of its servers."""
 
 
 def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, cell: str | None = None) -> Started:
-    """Store the servers of a request at the top cell, and hand the request to the scheduler of cells.
+    """Store the servers of a request at the top cell, and pass the request to the scheduler of cells.
 
-    With `cell` the request goes to the cell at that path.  Raises BadRequest for what cannot be followed from the API
-    cell, and QuotaExceeded.
+    `cell`: path of the only possible cell. Raise BadRequest for values that cannot be resolved at the API cell, and
+    QuotaExceeded.
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
@@ -56,10 +56,11 @@ def start(compute: Compute, request: BootRequest, sleep: Sleep | None = None, ce
 
 
 def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> Started:
-    """Store the servers of a request at the top cell, and send each share of them to its cell as a build of its own.
+    """Store the servers of a request at the top cell, and send each share to its cell as a separate build.
 
-    The request counts against the quota as a whole; where that allows fewer servers, the last shares are cut.
-    Raises BadRequest for what cannot be followed from the API cell, and QuotaExceeded.
+    The quota applies to the whole request; if it allows fewer servers, the last shares are reduced. Raise BadRequest
+    for
+    values that cannot be resolved at the API cell, and QuotaExceeded.
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:
@@ -70,7 +71,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
             if mine:
                 least = max(1, len(mine) - spare)
                 part = replace(request, hints=share.hints, count=len(mine), least=least)
-                # A cell that two shares pass through knows them apart by their ids.
+                # Two shares that pass through one cell are distinguished by their ids.
                 build = build_request.made(conn, part, create.new_build_id(compute) if first else build_id, mine)
                 _send(compute, conn, replace(build, cell=share.cell, whole=len(ids), first=first))
             first += len(mine)
@@ -79,5 +80,5 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
 
 def _send(compute: Compute, conn: Connection, build: Build) -> None:
     if not scheduler.CellScheduler().sent_at_once(compute, conn, build):
-        # The cells process tries again, and tells what is wrong.
+        # The cells process retries, and reports the error.
         send.cast(compute, conn, compute.cells.name, scheduler.RUN_INSTANCE, build.to_kwargs())

@@ -1,4 +1,4 @@
-"""Builds at the top cell: the rows of servers from the request on, until a cell reports them."""
+"""Servers of builds at the top cell: their rows from the request until a cell reports them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,13 +14,13 @@ from climate.compute.store.cells import servers
 from climate.compute.store.servers import tasks
 
 SCHEDULING = "scheduling"
-"""The task of a server that no cell has reported yet."""
+"""Task of a server that no cell has reported yet."""
 
 
 def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: str) -> list[str]:
-    """Store the servers of a request that is handed to a cell: BUILD, with ids of their own, which are returned.
+    """Store the servers of a request for a cell in status BUILD; return their new ids.
 
-    Counts against the project's quota over all cells.  Raises QuotaExceeded, BadRequest.
+    The project's quota counts servers of all cells. Raise QuotaExceeded, BadRequest.
     """
     used = servers.used(conn, request.project_id)
     count = quota_check.allowed(conn, request.project_id, request.flavor, request.count, request.least, used)
@@ -35,7 +35,7 @@ def begun(compute: Compute, conn: Connection, request: BootRequest, build_id: st
 
 
 def failed(compute: Compute, conn: Connection, ids: Sequence[str], message: str) -> set[str]:
-    """Put servers that no cell has reported into ERROR, with this fault; the ids of those that this changed."""
+    """Put unreported servers into ERROR with this fault; return the ids of changed ones."""
     now = compute.now(conn)
     fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": message}
     return servers.fail(conn, ids, fault, now)

@@ -1,4 +1,4 @@
-"""Messages of one transaction that the process which writes them sends itself after the commit."""
+"""Messages of one transaction that the writing process itself sends after the commit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from climate.compute.store.cells.handover import OF_ITSELF, Kept, Outgoing
 
 @dataclass(slots=True)
 class Handing:
-    """The messages of a transaction to the cells above."""
+    """Messages of a transaction to the cells above."""
 
     pipeline: Pipeline
     here: Here = field(init=False)
@@ -27,7 +27,7 @@ class Handing:
         self.here = self.pipeline.here()
 
     def tell(self, conn: Connection, method: str, kwargs: Mapping[str, Any]) -> None:
-        """Store a message to all cells above; it waits as any other where this process cannot send it."""
+        """Store a message to all cells above; if this process cannot send it, the cells process does."""
         options = self.pipeline.quick.cells
         message = messages.broadcast(options.name, method, kwargs, UP, options.max_hop_count)
         text, rows = message.to_json(), self.here.links.rows
@@ -38,7 +38,7 @@ class Handing:
         self.stored.append(handover.store(conn, (), outgoing, self.here.now))
 
     def send(self) -> None:
-        """Send what was stored: the transaction is committed."""
+        """Send the stored messages after the commit of the transaction."""
         for kept in self.stored:
             for name, sent in kept.mine.items():
                 if (cell := self.here.links.opened(name)) is not None:

@@ -1,4 +1,4 @@
-"""Transport over brokers: a message is put into a queue of the neighbour's own Redis or Valkey."""
+"""Transport over brokers: messages are pushed to a queue of the neighbour's own Redis or Valkey."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from climate.compute.cells.messaging.transport import Envelope, TransportError
 log = structlog.get_logger(__name__)
 
 PREFIX = "climate:"
-"""Prefix of all keys that climate writes into a broker."""
+"""Prefix of all of climate's keys in a broker."""
 
 OPTIONS: Mapping[str, Any] = {
     "socket_timeout": 3,
@@ -27,9 +27,9 @@ OPTIONS: Mapping[str, Any] = {
     "global_keyprefix": PREFIX,
     # The body is JSON and needs no further encoding.
     "body_encoding": None,
-    # No message has a priority: a reader waits for one key of each queue instead of four.
+    # Messages have no priority, so a reader polls one key per queue instead of four.
     "priority_steps": [0],
-    # One attempt: the message waits in the database, and the next one is made after a pause.
+    # A single attempt: the message stays in the database, and the next attempt follows after a pause.
     "max_retries": 1,
     "interval_start": 0,
     "interval_step": 0,
@@ -38,13 +38,13 @@ OPTIONS: Mapping[str, Any] = {
 
 
 class _SendingChannel(redis.Channel):
-    """A channel that keeps its client: by itself it makes one for each message, which costs as much as sending it."""
+    """Channel that keeps its client, because a new one per message costs as much as sending it."""
 
     _sender: Any = None
 
     @contextmanager
     def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
-        """Give the client of whoever asks, or else that of the channel; its pool has a connection for each thread."""
+        """Yield the caller's client, else that of the channel; its pool has a connection per thread."""
         if client is None:
             if self._sender is None:
                 self._sender = self._create_client()  # type: ignore[no-untyped-call]
@@ -57,14 +57,14 @@ class _SendingTransport(redis.Transport):
 
 
 class SendingConnection(Connection):
-    """A connection to the Redis or Valkey of a neighbour, for sending."""
+    """Connection to the Redis or Valkey of a neighbour, for sending."""
 
     def get_transport_cls(self) -> type[_SendingTransport]:
         return _SendingTransport
 
 
 def params(broker: Broker) -> dict[str, Any]:
-    """Return the arguments of a connection to a broker; TransportError when it has no address."""
+    """Return the arguments of a connection to a broker. Raise TransportError if it has no address."""
     if broker.transport_url:
         return {"hostname": broker.transport_url.replace("unix://", "redis+socket://", 1)}
     found = broker.server_params()
@@ -77,14 +77,14 @@ def params(broker: Broker) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class BrokerTransport:
-    """Connections to the brokers of the neighbours, one each.  Many threads may send at once."""
+    """Connections to the brokers of the neighbours, one each; thread-safe."""
 
     connect: Callable[..., Connection] = SendingConnection
     _open: dict[str, "_Link"] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def send(self, neighbour: Cell, queue: str, envelope: Envelope) -> None:
-        """Put an envelope into a queue of the neighbour's broker."""
+        """Push an envelope to a queue of the neighbour's broker."""
         given = params(neighbour.broker)
         with self._link(neighbour.name, given) as link:
             link.publish(dict(envelope), queue)
@@ -99,7 +99,7 @@ class BrokerTransport:
 
     @contextmanager
     def _link(self, name: str, given: Mapping[str, Any]) -> "Iterator[_Link]":
-        """The link to a neighbour; made anew when its address has changed, and dropped after an error."""
+        """Yield the connection to a neighbour; recreate it if the address changed, and drop it after an error."""
         with self._lock:
             link = self._open.get(name)
             if link is None or link.given != given:
@@ -114,17 +114,17 @@ class BrokerTransport:
                 if self._open.get(name) is link:
                     del self._open[name]
             link.close()
-            raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
+            raise TransportError(f"The broker of cell {name} is unreachable: {type(error).__name__}") from None
 
     def _connection(self, name: str, given: Mapping[str, Any]) -> Connection:
         try:
             return self.connect(**given, transport_options=dict(OPTIONS))
         except ValueError as error:
-            raise TransportError(f"The broker of cell {name} is away: {type(error).__name__}") from None
+            raise TransportError(f"The broker of cell {name} is unreachable: {type(error).__name__}") from None
 
 
 class _Link:
-    """One connection, used by one thread at a time."""
+    """Connection used by one thread at a time."""
 
     def __init__(self, given: Mapping[str, Any], connection: Connection) -> None:
         self.given = given
@@ -143,4 +143,4 @@ class _Link:
         try:
             self._connection.close()  # type: ignore[no-untyped-call]
         except (OSError, KombuError, *self.errors) as error:
-            log.debug("a connection could not be closed", error=type(error).__name__)
+            log.debug("connection not closed", error=type(error).__name__)

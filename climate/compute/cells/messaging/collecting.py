@@ -1,8 +1,7 @@
-"""Collecting: a broadcast to which each cell answers for itself.
+"""Collecting broadcast: each cell answers for itself.
 
-A response goes straight back to the cell that asked, and names the neighbours
-that the broadcast was handed on to.  No cell waits for another one, and a cell
-that does not answer takes no other answer with it.
+A response goes directly to the asking cell, and names the neighbours that got the broadcast next. No cell waits for
+another, and a cell that does not answer blocks no other answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,24 +17,24 @@ from climate.compute.context import Compute
 from climate.compute.store.cells import messages as cell_messages
 
 Known = Mapping[str, Any]
-"""Name of a cell -> the same of the cells below it, as far as they are known."""
+"""Name of a cell -> the same for the known cells below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The responses to a broadcast.  All cells are named by their paths from this one."""
+    """Responses to a broadcast, by the paths of the cells from this one."""
 
     responses: tuple[Response, ...]
-    """Responses of the cells that answered, failed ones included, by path."""
+    """Responses of the cells that answered, including failed ones, by path."""
     silent: tuple[str, ...]
-    """Cells that did not answer in time, with those known to be below them."""
+    """Cells that did not answer in time, with the known cells below them."""
 
     def values(self) -> dict[str, Any]:
-        """Return path -> value of the cells in which the method did not fail."""
+        """Return path -> value of the cells in which the method succeeded."""
         return {one.cell_name: one.value for one in self.responses if one.failure is None}
 
     def missing(self) -> dict[str, str]:
-        """Return path -> reason of the cells whose value is not there."""
+        """Return path -> reason of the cells without a value."""
         failed = {one.cell_name: str(one.error()) for one in self.responses if one.failure is not None}
         return dict(sorted({**failed, **dict.fromkeys(self.silent, "no answer in time")}.items()))
 
@@ -49,10 +48,10 @@ def collect(
     run_locally: bool = False,
     seconds: float | None = None,
 ) -> Collected:
-    """Run a method in all cells above or below this one, and in this one with `run_locally`; their responses.
+    """Run a method in all cells above or below this one, and in this one with `run_locally`; return their responses.
 
-    Returns as soon as every cell has answered, and with those that there are after `seconds` (None: the setting
-    cells_call_timeout).  Raises CellError when cells are not enabled, BadMessage for arguments that are not JSON.
+    Returns when every cell has answered, or after `seconds` (None: the setting cells_call_timeout). Raise CellError if
+    cells are not enabled, BadMessage for arguments that are not JSON.
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
     asked = ask(compute, method, kwargs, direction, run_locally=run_locally, seconds=limit)
@@ -61,14 +60,14 @@ def collect(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A broadcast on its way."""
+    """Broadcast that was sent."""
 
     uuid: str
     source: str
-    """The cell that asks; it answers as well if `run_locally`."""
+    """Asking cell, which answers as well if `run_locally`."""
     run_locally: bool
     known: Known
-    """The neighbours that were asked, and the cells known to be behind them."""
+    """Neighbours that were asked, and the cells known to be behind them."""
 
 
 def ask(
@@ -80,7 +79,7 @@ def ask(
     run_locally: bool = False,
     seconds: float,
 ) -> Asked:
-    """Send the broadcast of `collect`; what is not sent in `seconds` is dropped."""
+    """Send the broadcast of `collect`; messages not sent within `seconds` are dropped."""
     options = compute.cells
     if not options.enabled:
         raise CellError("Cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
@@ -95,7 +94,7 @@ def ask(
 
 
 def wait(compute: Compute, asked: Asked, seconds: float) -> Collected:
-    """Return the responses to a broadcast; one that comes later is dropped."""
+    """Return the responses to a broadcast; later ones are dropped."""
     found = cell_messages.wait_for(
         compute.engine, asked.uuid, seconds, lambda bodies: not list(_silent(asked, _read(bodies)))
     )
@@ -111,7 +110,7 @@ def _read(bodies: Mapping[str, Mapping[str, Any]]) -> dict[str, Response]:
 
 
 def _silent(asked: Asked, responses: Mapping[str, Response]) -> Iterator[str]:
-    """The cells that have not answered.  A cell that has answered knows best which cells are behind it."""
+    """Yield the cells that have not answered. A cell's own answer determines the cells behind it."""
     if asked.run_locally and asked.source not in responses:
         yield asked.source
     yield from _unanswered(asked.source, asked.known, responses)
@@ -130,5 +129,5 @@ def _unanswered(path: str, known: Known, responses: Mapping[str, Response]) -> I
 
 
 def _below(children: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The tree in the report of a child."""
+    """Return the tree in the report of a child."""
     return {str(child.get("name")): _below(child.get("children") or ()) for child in children}

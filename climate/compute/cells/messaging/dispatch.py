@@ -1,7 +1,6 @@
 """Dispatch: the outcome of one message in one cell.
 
-`process` runs the method of a message if it is for this cell, and tells what
-has to be sent on.  It sends nothing itself.
+`process` runs the method of a message for this cell, and returns what must be sent on. It sends nothing itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CellContext:
-    """A cell as a message finds it."""
+    """Cell in which a message is processed."""
 
     compute: Compute
     name: str
@@ -42,45 +41,44 @@ class CellContext:
     children: Mapping[str, Cell] = field(default_factory=dict)
     max_hop_count: int = 10
     attempt: int = 1
-    """Times that this message was handed to its handler, this one included."""
+    """Number of times that this message was passed to its handler, including this one."""
     passed_on: bool = False
-    """True: the message was sent to further cells when it arrived."""
+    """True if the message was forwarded to further cells when it arrived."""
 
 
 Write = Callable[[Connection, datetime], Sequence[tuple[Cell, Message]]]
-"""Writes at a time, and returns messages to neighbours that are sent when the transaction is committed.
+"""Function that writes at a time, and returns messages for neighbours to be sent after the commit.
 
-It raises `Postpone` or an error of the database for its method to be called again.
+It raises `Postpone` or a database error to be retried.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The value of a method that has yet to write: in the transaction in which its message is marked as done."""
+    """Value of a method with writes to be done in the transaction that marks its message as done."""
 
     write: Write
     synced: bool = True
-    """True: the commit waits for the disk before anything is sent."""
+    """True: the commit is synchronous before anything is sent."""
 
 
 Handler = Callable[[CellContext, Message, Mapping[str, Any]], Any]
-"""A method that other cells may call: (context, message, arguments) -> value as JSON, or an `Effect`.
+"""Method that other cells may call: (context, message, arguments) -> JSON value, or an `Effect`.
 
-It may be called twice for one message, late, and in any order.  It raises
-`Postpone` to be called again later.
+It may be called twice for one message, late, and in any order. It raises `Postpone` to be called again later.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """The methods of a cell by the type of message; nothing else can be called."""
+    """Methods of a cell by type of message; nothing else can be called."""
 
     targeted: Mapping[str, Handler] = field(default_factory=dict)
     broadcast: Mapping[str, Handler] = field(default_factory=dict)
     upward: frozenset[str] = frozenset()
-    """Methods that cells below may call here; all others only cells above and this one itself."""
+    """Methods that cells below may call here; other methods are only for cells above and this one."""
     at_top: frozenset[str] = frozenset()
-    """Those broadcasts upwards that only the cell without parents runs."""
+    """Upward broadcasts that only the cell without parents runs."""
 
     def joined(self, other: "Handlers") -> "Handlers":
         """Return the methods of both."""
@@ -94,21 +92,20 @@ class Handlers:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a message in one cell."""
+    """Result of a message in one cell."""
 
     sends: tuple[tuple[Cell, Message], ...] = ()
-    """Messages to neighbours."""
+    """Messages for neighbours."""
     answer: tuple[str, Response] | None = None
-    """(uuid of a message of this cell, the response to it)."""
+    """(uuid of a message of this cell, the response to it)"""
     effect: Effect | None = None
-    """Has to be written with it."""
+    """Writes for the same transaction."""
 
 
 def arrive(context: CellContext, message: Message) -> tuple[Outcome, bool]:
-    """Return what comes of a message as soon as it has arrived, and whether `process` has to run its method.
+    """Return the outcome of a message at its arrival, and whether `process` has to run its method.
 
-    Messages for other cells, responses, and broadcasts that nobody answers are
-    sent on at once.
+    Messages for other cells, responses, and broadcasts without answers are forwarded at once.
     """
     if message.type == RESPONSE:
         return _response(context, message), False
@@ -124,10 +121,11 @@ def arrive(context: CellContext, message: Message) -> tuple[Outcome, bool]:
 
 
 def process(context: CellContext, message: Message) -> Outcome:
-    """Return the outcome of a message that is in this cell.
+    """Return the outcome of a message for this cell.
 
-    Errors are logged, and become a failed response if one is needed.  Only `Postpone`
-    and errors of the database are raised: the message is to be processed again.
+    Errors are logged, and become a failed response if one is needed. Only `Postpone` and database errors are raised,
+    and
+    the message is retried.
     """
     if message.type == RESPONSE:
         return _response(context, message)
@@ -137,9 +135,9 @@ def process(context: CellContext, message: Message) -> Outcome:
 
 
 def first_hops(neighbours: Neighbours, message: Message) -> tuple[Cell, ...]:
-    """Return the neighbours that a message of this cell is sent to; none when it is for this cell itself.
+    """Return the neighbours that a message of this cell is sent to; none if it is for this cell itself.
 
-    Raises CellRoutingInconsistency, CellMaxHopCountReached.
+    Raise CellRoutingInconsistency, CellMaxHopCountReached.
     """
     if message.type == BROADCAST:
         return routing.further_hops(neighbours, message)
@@ -164,9 +162,9 @@ def _targeted(context: CellContext, message: Message) -> Outcome:
 
 
 def _broadcast(context: CellContext, message: Message) -> Outcome:
-    """A cell sends its own broadcast when it makes it; what is left is to run it here.
+    """Return the outcome of a broadcast; a cell's own broadcast was sent when it was created, and only runs here.
 
-    When responses are collected, each cell answers for itself and names those that it asked.
+    With collected responses, each cell answers for itself and names those that it asked.
     """
     response, effect = _run(context, context.handlers.broadcast, message)
     cells = () if message.is_mine or context.passed_on else routing.further_hops(context, message)
@@ -198,7 +196,7 @@ def _allowed(context: CellContext, known: Mapping[str, Handler], message: Messag
 def _failed(message: Message, error: Exception) -> Response:
     response = Response(message.routing_path, failure=encode(error, message.routing_path))
     log.info(
-        "a message of a cell failed",
+        "message of a cell failed",
         method=message.method,
         routing_path=message.routing_path,
         reason=(response.failure or {}).get("message"),
@@ -224,5 +222,5 @@ def _response(context: CellContext, message: Message) -> Outcome:
             return Outcome(sends=((neighbour, message),))
         return Outcome(answer=(message.response_uuid or "", read_response(message)))
     except CellError as error:
-        log.warning("a response is dropped", cell=context.name, target=message.target_cell, reason=str(error))
+        log.warning("response dropped", cell=context.name, target=message.target_cell, reason=str(error))
         return Outcome()

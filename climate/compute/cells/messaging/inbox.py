@@ -1,4 +1,4 @@
-"""Receiving: messages are checked, stored, confirmed, and then processed."""
+"""Inbox: messages are checked, stored, confirmed, and then processed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -32,18 +32,18 @@ from climate.compute.store.db_errors import DATABASE_ERRORS
 log = structlog.get_logger(__name__)
 
 LEASE = 120.0
-"""Seconds after which a message is processed again whose process has died."""
+"""Seconds after which a message of a dead process is processed again."""
 
 BATCH = 10
-"""Messages that are taken from the inbox at once."""
+"""Maximum number of messages taken from the inbox at once."""
 
 MOST_ATTEMPTS = 30
-"""Attempts at which the database may refuse a message before it is given up."""
+"""Number of database errors after which a message is given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """A message that was read, and what comes of it at once."""
+    """Decoded message, and its immediate outcome."""
 
     arrived: Arrived
     message: Message
@@ -52,7 +52,7 @@ class _Arrival:
 
 @dataclass(slots=True)
 class _Post:
-    """The letters of one batch: those to store, and those to confirm."""
+    """Letters of one batch: those to store, and those to confirm."""
 
     context: CellContext
     links: Links
@@ -61,10 +61,10 @@ class _Post:
     confirmed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     deleted: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     taken: Counter[str] = field(default_factory=Counter)
-    """By type, the messages that this process goes on with."""
+    """Messages that this process continues with, by type."""
 
     def add(self, sender: str, letter: Letter, message: Message) -> None:
-        """Add a message that is in order, once."""
+        """Add a valid message, without duplicates."""
         if (sender, letter.delivery) in self.arrivals:
             return
         outcome, runs = arrive(self.context, message)
@@ -78,11 +78,10 @@ class _Post:
 def receive(
     compute: Compute, transport: CellTransport, envelopes: Sequence[object], pipeline: Pipeline | None = None
 ) -> int:
-    """Store the messages in these envelopes and confirm them to their senders; the number of new ones.
+    """Store the messages in these envelopes and confirm them to their senders; return the number of new ones.
 
-    What is for other cells is sent on in the same transaction.  An envelope that
-    is forged, foreign, too old or malformed is logged and dropped; one that was
-    here before is confirmed again.
+    Messages for other cells are forwarded in the same transaction. Forged, foreign, expired or malformed envelopes are
+    logged and dropped; duplicates are confirmed again.
     """
     here = pipeline.here() if pipeline is not None else None
     with _writing(compute, pipeline) as conn:
@@ -109,7 +108,7 @@ def receive(
 
 
 def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | None = None) -> int:
-    """Process messages of a type that are due; their number."""
+    """Process due messages of a type; return their number."""
     here = pipeline.here() if pipeline is not None else None
     with _writing(compute, pipeline) as conn:
         now = here.now if here is not None else compute.now(conn)
@@ -136,7 +135,7 @@ def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline 
             cell_messages.postpone(conn, arrived, wait.seconds, compute.now(conn))
         return
     except DATABASE_ERRORS as error:
-        log.warning("a message waits for the database", method=message.method, error=type(error).__name__)
+        log.warning("message waits for the database", method=message.method, error=type(error).__name__)
         if arrived.attempts < MOST_ATTEMPTS:
             with compute.engine.begin() as conn:
                 cell_messages.postpone(conn, arrived, min(30.0, float(arrived.attempts)), compute.now(conn))
@@ -145,7 +144,7 @@ def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline 
 
 
 def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline | None) -> None:
-    """Store what comes of a message together with what its method writes, mark it as done, and send."""
+    """Store the outcome of a message with its method's writes, mark it as done, and send."""
     arrived = task.arrived
     here = pipeline.here() if pipeline is not None else None
     with _writing(compute, pipeline, outcome.effect) as conn:
@@ -161,7 +160,7 @@ def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline
 def _writing(
     compute: Compute, pipeline: Pipeline | None, effect: Effect | None = None
 ) -> AbstractContextManager[Connection]:
-    """A transaction; with a pipeline, which confirms later, statements without an effect are committed one by one."""
+    """Return a transaction; a pipeline confirms later, so statements without an effect are committed one by one."""
     if pipeline is None or (effect is not None and effect.synced):
         return compute.engine.begin()
     return (pipeline.quick if effect is None else pipeline.lazy).engine.begin()
@@ -173,12 +172,12 @@ def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
 
 
 def _new(arrivals: Mapping[Key, _Arrival], stored: Container[Key]) -> Iterator[_Arrival]:
-    """Yield those that were not here before."""
+    """Yield the arrivals that are not duplicates."""
     for key, one in arrivals.items():
         if key in stored:
             yield one
         else:
-            log.info("a message of a cell came twice", cell=key[0], delivery=key[1])
+            log.info("duplicate message of a cell", cell=key[0], delivery=key[1])
 
 
 def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline) -> None:
@@ -204,7 +203,7 @@ def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
             raise BadMessage("Its sender is not a neighbour")
         letter = signing.opened(sender.broker.secret, compute.cells.name, envelope, now)
     except BadMessage as refusal:
-        log.warning("a message is refused", reason=str(refusal), **_named(envelope))
+        log.warning("message refused", reason=str(refusal), **_named(envelope))
         return
     if letter.kind == CONFIRMATION:
         post.deleted[sender.name] += _deliveries(letter)
@@ -213,18 +212,18 @@ def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
     try:
         message = messages.from_json(letter.body).arrived(compute.cells.name, compute.cells.max_hop_count)
         if message.type != letter.kind:
-            raise BadMessage(f"A message {message.type} came as {letter.kind}")
+            raise BadMessage(f"A message of type {message.type} was sent as {letter.kind}")
         routing.check_arrival(message, sender)
     except CellError as refusal:
-        log.warning("a message is refused", reason=str(refusal), **_named(envelope))
+        log.warning("message refused", reason=str(refusal), **_named(envelope))
         return
     post.add(sender.name, letter, message)
 
 
 def _named(envelope: Envelope) -> dict[str, str]:
-    """The sender and receiver that an envelope names, for the log."""
+    """Return the sender and receiver that an envelope names, for the log."""
     given = envelope if isinstance(envelope, dict) else {}
-    # Whoever reaches the broker writes these: what no log can hold is escaped.
+    # The envelope is not authenticated yet, so unprintable characters are escaped.
     return {key: ascii(str(given.get(key))[:80])[1:-1] for key in ("sender", "receiver", "delivery")}
 
 
@@ -245,13 +244,13 @@ def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
 
 
 def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:
-    """The messages that come of one; a pipeline sends those itself whose neighbour could be reached last time."""
+    """Return the outgoing messages of an outcome; a pipeline itself sends those to neighbours that were reachable."""
     found: list[Outgoing] = []
     for cell, message in outcome.sends:
         try:
             text = message.to_json(READ_AT_MOST)
         except BadMessage as refusal:
-            log.warning("a message is not handed on", cell=cell.name, method=message.method, reason=str(refusal))
+            log.warning("message not forwarded", cell=cell.name, method=message.method, reason=str(refusal))
             continue
         direct = pipeline is not None and links.rows[cell.name].cell.failures == 0
         found.append(Outgoing(cell.name, message.type, text, _delivery(message, cell), because, direct))
@@ -259,15 +258,15 @@ def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline |
 
 
 def _answer(conn: Connection, outcomes: Sequence[Outcome], now: datetime) -> None:
-    """Store responses to messages of this cell; the first one counts, so that this may be repeated."""
+    """Store responses to messages of this cell; only the first counts, so this is idempotent."""
     for outcome in outcomes:
         if outcome.answer is None:
             continue
         uuid, response = outcome.answer
         if not cell_messages.answer(conn, uuid, response.cell_name, response.body(), now):
-            log.info("a response is dropped: nobody waits for it", cell=response.cell_name)
+            log.info("response dropped: nobody waits for it", cell=response.cell_name)
 
 
 def _delivery(message: Message, to: Cell) -> str:
-    """The id of a message on its way to a neighbour: the same one if it has to be sent on again after a crash."""
+    """Return the delivery id of a message for a neighbour, which stays the same after a crash."""
     return str(uuid5(UUID(message.uuid), f"{message.routing_path} {to.name}"))

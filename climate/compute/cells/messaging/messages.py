@@ -14,7 +14,7 @@ from climate.compute.errors import ComputeError
 from climate.strict_json import BadJson
 
 ODD_TEXT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-"""Escapes of characters that no receiver reads: U+0000 and halves of surrogate pairs."""
+"""Escapes of characters that receivers reject: U+0000 and unpaired surrogates."""
 
 MessageType = Literal["targeted", "broadcast", "response"]
 Direction = Literal["up", "down"]
@@ -26,19 +26,19 @@ TYPES: tuple[MessageType, ...] = (TARGETED, BROADCAST, RESPONSE)
 UP: Direction = "up"
 DOWN: Direction = "down"
 PARSE_RESPONSES = "parse_responses"
-"""The method that a response names."""
+"""Method name of a response."""
 
 LARGEST = 1024 * 1024
-"""Bytes of a message as JSON at most, when it is made."""
+"""Maximum size in bytes of a new message as JSON."""
 READ_AT_MOST = LARGEST + 64 * 1024
-"""Bytes at most that are read of others: the routing path grows on the way."""
+"""Maximum size in bytes of a received message; the routing path grows on the way."""
 DEEPEST = 256
-"""Objects and lists inside each other that are read: a report holds those of all cells below."""
+"""Maximum nesting of received JSON; a report contains those of all cells below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it is in one cell: that cell's name is the last of its routing path."""
+    """Message as it is in one cell, whose name is the last of the routing path."""
 
     type: MessageType
     method: str
@@ -46,38 +46,38 @@ class Message:
     direction: Direction
     uuid: str
     routing_path: str
-    """Path from the cell that made the message to this one."""
+    """Path from the cell that created the message to this one."""
     hop_count: int
-    """Cells in the routing path."""
+    """Number of cells in the routing path."""
     max_hop_count: int
     need_response: bool = False
     target_cell: str | None = None
-    """Path from the cell that made the message to the cell that it is for."""
+    """Path from the cell that created the message to its target."""
     response_uuid: str | None = None
-    """The message that this one is the response to."""
+    """Uuid of the message that this one responds to."""
 
     @property
     def is_mine(self) -> bool:
-        """Return whether this cell made the message."""
+        """Return whether this cell created the message."""
         return paths.hops(self.routing_path) == 0
 
     @property
     def source(self) -> str:
-        """The path back to the cell that made the message, from this one."""
+        """Return the path back to the cell that created the message, from this one."""
         return paths.reverse(self.routing_path)
 
     def answered(self) -> Self:
-        """Return the message as one that needs a response."""
+        """Return the message with a response required."""
         return replace(self, need_response=True)
 
     def arrived(self, name: str, max_hop_count: int) -> Self:
-        """Return the message as it is in the cell `name` that it was handed to."""
+        """Return the message as it arrives in the cell `name`."""
         path = paths.join(self.routing_path, name)
         most = min(self.max_hop_count, max_hop_count)
         return replace(self, routing_path=path, hop_count=self.hop_count + 1, max_hop_count=most)
 
     def to_json(self, most: int = LARGEST) -> str:
-        """Return the JSON form; BadMessage when it has a value that is not JSON, or more than `most` bytes."""
+        """Return the JSON form. Raise BadMessage for values that are not JSON, or more than `most` bytes."""
         try:
             text = json.dumps(_fields(self), allow_nan=False, separators=(",", ":"))
             if ODD_TEXT.search(text):
@@ -104,15 +104,15 @@ def broadcast(me: str, method: str, kwargs: Mapping[str, Any], direction: Direct
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The outcome of a method in another cell."""
+    """Outcome of a method in another cell."""
 
     cell_name: str
     """Path to the cell that answers."""
     value: Any = None
     failure: Mapping[str, Any] | None = None
-    """The error as `errors.encode` writes it."""
+    """Error in the form of `errors.encode`."""
     asked: tuple[str, ...] = ()
-    """Names of the neighbours that the cell handed a broadcast on to; each of them answers for itself."""
+    """Neighbours that the cell forwarded a broadcast to; each answers for itself."""
 
     def body(self) -> dict[str, Any]:
         """Return the response as JSON."""
@@ -124,7 +124,7 @@ class Response:
         }
 
     def value_or_raise(self) -> Any:
-        """Return the value, or raise the error that the method raised there."""
+        """Return the value, or raise the error of the method."""
         if self.failure is not None:
             raise self.error()
         return self.value
@@ -135,7 +135,7 @@ class Response:
 
 
 def response_to(message: Message, response: Response) -> Message:
-    """Return the message that takes a response back to the cell that made `message`."""
+    """Return the message that carries a response back to the cell that created `message`."""
     kwargs = response.body()
     back = UP if message.direction == DOWN else DOWN
     return Message(
@@ -153,7 +153,7 @@ def response_to(message: Message, response: Response) -> Message:
 
 
 def read_response(message: Message) -> Response:
-    """Return the response in a message; BadMessage when there is none, or it is in the name of another cell."""
+    """Return the response in a message. Raise BadMessage if there is none, or it claims to be from another cell."""
     found = read_body(message.kwargs)
     if found.cell_name != message.source:
         raise BadMessage(f"The cell {message.source} answers as {found.cell_name[:200]!r}")
@@ -161,7 +161,7 @@ def read_response(message: Message) -> Response:
 
 
 def read_body(body: Mapping[str, Any]) -> Response:
-    """Return the response of its JSON form; BadMessage for any other."""
+    """Return the response of its JSON form. Raise BadMessage if it is malformed."""
     failure, asked = body.get("failure"), body.get("asked", [])
     if not isinstance(body.get("cell_name"), str) or not isinstance(failure, dict | None):
         raise BadMessage("The response is malformed")
@@ -171,7 +171,7 @@ def read_body(body: Mapping[str, Any]) -> Response:
 
 
 def from_json(text: str) -> Message:
-    """Return the message of a JSON form; BadMessage names the field that is wrong."""
+    """Return the message of a JSON form. Raise BadMessage with the invalid field."""
     if len(text) > READ_AT_MOST:
         raise BadMessage(f"The message has {len(text)} bytes; at most {READ_AT_MOST} are read")
     try:

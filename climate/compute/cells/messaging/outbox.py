@@ -1,4 +1,4 @@
-"""Sending: messages wait in the database until the neighbour has confirmed them."""
+"""Outbox: messages wait in the database until the neighbour has confirmed them."""
 
 import json
 from collections.abc import Sequence
@@ -23,20 +23,21 @@ from climate.connections import reading
 log = structlog.get_logger(__name__)
 
 BATCH = 100
-"""Messages that are taken from the outbox at once."""
+"""Maximum number of messages taken from the outbox at once."""
 
 
 def due(compute: Compute) -> list[str]:
-    """Return the names of the neighbours that messages are due to."""
+    """Return the names of the neighbours with due messages."""
     with reading(compute.engine) as conn:
         return cell_messages.waiting(conn, compute.now(conn))
 
 
 def send(compute: Compute, transport: CellTransport, name: str, here: Here | None = None) -> int:
-    """Send what is due to a neighbour; the number of messages that its broker has taken.
+    """Send due messages to a neighbour; return the number that its broker accepted.
 
-    When the broker cannot be reached, the messages wait, and the pause before the
-    next attempt grows up to 30 seconds.  `here`: the surroundings, where the caller knows them.
+    If the broker is unreachable, the messages wait, with growing pauses of up to 30 seconds. `here`: the surroundings,
+    if
+    the caller has them.
     """
     with compute.engine.begin() as conn:
         now = here.now if here is not None else compute.now(conn)
@@ -47,9 +48,9 @@ def send(compute: Compute, transport: CellTransport, name: str, here: Here | Non
 
 
 def publish(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime], taken: Sequence[Sent]) -> int:
-    """Send messages that are stored as sent; the number of those that the neighbour's broker has taken.
+    """Send messages stored as sent; return the number that the neighbour's broker accepted.
 
-    `to`: the neighbour and the time.  The others wait, as in `send`.
+    `to`: the neighbour and the time. Other messages wait, as in `send`.
     """
     cell = to[0]
     sent, error = _published(compute, transport, to, taken)
@@ -62,21 +63,21 @@ def publish(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime
         now = compute.now(conn)
         cell_messages.put_back(conn, [message.id for message in taken[sent:]], now)
         failures = cells.failed(conn, cell.name, str(error), now)
-    log.warning("a cell cannot be reached", cell=cell.name, failures=failures, reason=str(error))
+    log.warning("cell unreachable", cell=cell.name, failures=failures, reason=str(error))
     return sent
 
 
 def confirm(compute: Compute, transport: CellTransport, cell: Cell, deliveries: Sequence[str], now: datetime) -> None:
-    """Tell a neighbour which of its messages have arrived; if that is lost, it sends them again."""
+    """Confirm received messages to a neighbour; if the confirmation is lost, the neighbour sends them again."""
     letter = Letter(compute.cells.name, str(uuid4()), CONFIRMATION, json.dumps(list(deliveries)))
     try:
         transport.send(cell, QUEUES[RESPONSE], _sealed(compute, cell, letter, now))
     except TransportError as error:
-        log.info("messages could not be confirmed", cell=cell.name, reason=str(error))
+        log.info("messages not confirmed", cell=cell.name, reason=str(error))
 
 
 def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
-    """Wait until all that was received is on the disk, and note that these parents have sent some of it."""
+    """Wait until all received messages are on disk, and record that these parents sent some."""
     with reading(compute.engine) as conn:
         if parents:
             cells.seen(conn, parents, now)
@@ -86,7 +87,7 @@ def flush(compute: Compute, parents: Sequence[str], now: datetime) -> None:
 def _published(
     compute: Compute, transport: CellTransport, to: tuple[Cell, datetime], messages: Sequence[Sent]
 ) -> tuple[int, TransportError | None]:
-    """(messages that were sent, the error that ended it)."""
+    """Return (number of sent messages, the error that stopped it)."""
     cell, now = to
     for place, message in enumerate(messages):
         letter = Letter(compute.cells.name, message.delivery, message.kind, message.body)

@@ -8,11 +8,11 @@ from climate.compute.errors import BadRequest
 SEPARATOR = "!"
 ITEM = "@"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""A short name: the separators `!`, `.` and `@` of paths, queues and foreign hosts cannot be in it."""
+"""Short name, without the separators `!`, `.` and `@` of paths, queues and foreign hosts."""
 
 
 def check_name(name: object) -> str:
-    """Return a short name of a cell; BadRequest for any text that cannot be one."""
+    """Return a short name of a cell. Raise BadRequest if it is invalid."""
     if not is_name(name):
         raise BadRequest(
             "The name of a cell must have 1 to 64 letters, digits, '-' or '_' and no '!', '.' or '@', "
@@ -37,7 +37,7 @@ def split(path: str) -> list[str]:
 
 
 def join(*parts: str) -> str:
-    """Return the path through these names or paths; empty ones are left out."""
+    """Return the joined path of these names or paths, without empty ones."""
     return SEPARATOR.join(part for part in parts if part)
 
 
@@ -47,18 +47,18 @@ def hops(path: str) -> int:
 
 
 def with_item(path: str, item: str) -> str:
-    """Return the name by which a thing of another cell, such as a host, is known here: `path@item`."""
+    """Return the name under which a resource of another cell, such as a host, is known here: `path@item`."""
     return f"{path}{ITEM}{item}"
 
 
 def split_item(name: str) -> tuple[str | None, str]:
-    """Return the path and the item of such a name, split at its last `@`; no path in a name without one."""
+    """Return the path and the item of such a name, split at its last `@`; the path is None without one."""
     path, separator, item = name.rpartition(ITEM)
     return (path, item) if separator else (None, name)
 
 
 def reverse(path: str) -> str:
-    """Return the way back."""
+    """Return the reversed path."""
     return SEPARATOR.join(reversed(split(path)))
 
 
@@ -70,7 +70,7 @@ def last(path: str) -> str:
 def response_target(routing_path: str, *, neighbour_only: bool = False) -> str:
     """Return the target of a response to a message that came by this path.
 
-    `neighbour_only`: to the cell that handed the message over, not to the one that made it.
+    `neighbour_only`: to the neighbour that forwarded the message, not to its origin.
     """
     names = split(reverse(routing_path))
     return join(*(names[:2] if neighbour_only else names))

@@ -1,4 +1,4 @@
-"""Pipeline: the process that stores messages hands them on itself; the database keeps them in case that it dies."""
+"""Pipeline: the process that stored messages continues with them; the database keeps them in case it dies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,42 +16,42 @@ from climate.compute.store.cells.messages import Arrived, Sent
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A message that was taken to be processed."""
+    """Message taken for processing."""
 
     arrived: Arrived
     message: Message
     links: Links
-    """The neighbours as they were when it was taken."""
+    """Neighbours at that time."""
 
 
 class Pipeline(Protocol):
-    """The further steps of messages.  None of its methods waits for a neighbour."""
+    """Further steps of messages. No method waits for a neighbour."""
 
     @property
     def handlers(self) -> Handlers:
-        """The methods of this cell."""
+        """Return the methods of this cell."""
         ...
 
     @property
     def quick(self) -> Compute:
-        """The cell with a database in which each statement is committed by itself, without waiting for the disk."""
+        """Return the cell with a database in autocommit without synchronous commits."""
         ...
 
     @property
     def lazy(self) -> Compute:
-        """The cell with a database in which a commit does not wait for the disk."""
+        """Return the cell with a database without synchronous commits."""
         ...
 
     def here(self) -> Here:
-        """Return the neighbours and the time, mostly without a look into the database."""
+        """Return the neighbours and the time, mostly without a query."""
         ...
 
     def room(self, kind: str) -> int:
-        """Return how many messages of a type can be processed at once; the others wait in the database."""
+        """Return how many messages of a type can be processed at once; others wait in the database."""
         ...
 
     def send(self, cell: Cell, messages: Sequence[Sent], now: datetime) -> None:
-        """Send messages that were stored as sent now."""
+        """Send messages now that were stored as sent."""
         ...
 
     def process(self, task: Task) -> None:
@@ -59,5 +59,5 @@ class Pipeline(Protocol):
         ...
 
     def confirm(self, cell: Cell, deliveries: Sequence[str]) -> None:
-        """Confirm messages once they are on the disk."""
+        """Confirm messages once they are on disk."""
         ...

@@ -1,4 +1,4 @@
-"""Routing: run a message here, hand it on to a neighbour, or fail."""
+"""Routing: run a message here, forward it to a neighbour, or fail."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -10,7 +10,7 @@ from climate.compute.cells.messaging.messages import DOWN, Direction, Message
 
 
 class Neighbours(Protocol):
-    """The cells that a cell can talk to, by their short names."""
+    """Neighbours of a cell by short name."""
 
     @property
     def parents(self) -> Mapping[str, Cell]: ...
@@ -20,10 +20,10 @@ class Neighbours(Protocol):
 
 
 def next_hop(neighbours: Neighbours, message: Message) -> Cell | None:
-    """Return the neighbour that a targeted message or response goes to next; None: this cell is its target.
+    """Return the next neighbour of a targeted message or response; None: this cell is its target.
 
-    Raises CellRoutingInconsistency when the target is not reached by the path that
-    the message has taken or the next cell is unknown, CellMaxHopCountReached at the limit.
+    Raise CellRoutingInconsistency if the target does not extend the path of the message or the next cell is unknown,
+    CellMaxHopCountReached at the limit.
     """
     target, path = message.target_cell or "", message.routing_path
     if target == path:
@@ -44,17 +44,17 @@ def next_hop(neighbours: Neighbours, message: Message) -> Cell | None:
 
 
 def further_hops(neighbours: Neighbours, message: Message) -> tuple[Cell, ...]:
-    """Return the neighbours that a broadcast goes on to; none at the hop limit."""
+    """Return the neighbours that a broadcast is forwarded to; none at the hop limit."""
     if message.hop_count >= message.max_hop_count:
         return ()
     return tuple(_towards(neighbours, message.direction).values())
 
 
 def check_arrival(message: Message, sender: Cell) -> None:
-    """Return when a message that has just arrived can have come from this neighbour.
+    """Check that an arrived message can be from this neighbour.
 
-    Raises CellRoutingInconsistency for a message that names another sender, comes
-    from the wrong side, or has been in this cell before.
+    Raise CellRoutingInconsistency if it names another sender, comes from the wrong side, or has been in this cell
+    before.
     """
     names = paths.split(message.routing_path)
     if names[-2:-1] != [sender.name]:

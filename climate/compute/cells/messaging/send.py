@@ -1,7 +1,6 @@
-"""Sending a message to other cells: cast, broadcast and call.
+"""Messages to other cells: cast, broadcast and call.
 
-A message is written into the outbox in the transaction of the caller, and is
-sent by the cells process after the commit.
+A message is written to the outbox in the caller's transaction; the cells process sends it after the commit.
 """
 
 from collections.abc import Mapping
@@ -29,10 +28,10 @@ def cast(
     kwargs: Mapping[str, Any],
     direction: Direction = DOWN,
 ) -> None:
-    """Send a message to the cell at a path, or to a neighbour by its name; nothing comes back.
+    """Send a message without response to the cell at a path, or to a neighbour by name.
 
-    Does nothing when cells are not enabled.  Raises CellRoutingInconsistency for
-    an unknown neighbour, BadMessage for arguments that are not JSON.
+    Does nothing if cells are not enabled. Raise CellRoutingInconsistency for an unknown neighbour, BadMessage for
+    arguments that are not JSON.
     """
     post(compute, conn, (target, direction), (method, kwargs))
 
@@ -44,7 +43,7 @@ def post(
     what: tuple[str, Mapping[str, Any]],
     seconds: float | None = None,
 ) -> None:
-    """Cast `what` = (method, arguments) to the cell at `to` = (path, direction); dropped if not sent in `seconds`."""
+    """Cast `what` = (method, arguments) to `to` = (path, direction); dropped if not sent within `seconds`."""
     options = compute.cells
     if options.enabled:
         message = messages.targeted(options.name, to[0], *what, to[1], options.max_hop_count)
@@ -62,7 +61,7 @@ def broadcast(
 ) -> None:
     """Send a message to all cells above or below this one, and to itself with `run_locally`.
 
-    Does nothing when cells are not enabled.
+    Does nothing if cells are not enabled.
     """
     options = compute.cells
     if not options.enabled:
@@ -74,30 +73,31 @@ def broadcast(
 def send(
     compute: Compute, conn: Connection, message: Message, *, run_locally: bool = False, seconds: float | None = None
 ) -> None:
-    """Send a message of this cell, to itself too with `run_locally`; dropped if not sent in `seconds`."""
+    """Send a message of this cell, also to itself with `run_locally`; dropped if not sent within `seconds`."""
     _post(compute, conn, message, seconds)
     if run_locally:
         _post_here(compute, conn, message)
 
 
 def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], seconds: float | None = None) -> Any:
-    """Run a method in the cell at a path below this one; its value.
+    """Run a method in the cell at a path below this one; return its value.
 
-    Raises what the method raises there, as far as it may cross, CellRoutingInconsistency,
-    and CellTimeout after `seconds` (None: the setting cells_call_timeout).
+    Raise the method's error if its class may be sent, CellRoutingInconsistency, and CellTimeout after `seconds` (None:
+    the
+    setting cells_call_timeout).
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
     return wait(compute, ask(compute, target, method, kwargs, limit), limit)
 
 
 def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], seconds: float) -> str:
-    """Send the message of a call; its uuid, with which `wait` finds the response."""
+    """Send the message of a call; return its uuid for `wait`."""
     options = compute.cells
     if not options.enabled:
         raise CellError("Cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
     message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).answered()
     with compute.engine.begin() as conn:
-        # If the database crashes, its caller is told so.
+        # After a crash of the database its caller gets an error, so a synchronous commit is not needed.
         handover.unsynced(conn)
         expires_at = compute.now(conn) + timedelta(seconds=seconds)
         cell_messages.expect(conn, message.uuid, expires_at)
@@ -106,7 +106,7 @@ def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], s
 
 
 def wait(compute: Compute, uuid: str, seconds: float) -> Any:
-    """Return the value of a call; raises as `call` does.  A response that comes later is dropped."""
+    """Return the value of a call; raises as `call` does. A later response is dropped."""
     bodies = cell_messages.wait_for(compute.engine, uuid, seconds)
     if not bodies:
         raise CellTimeout(f"{CellTimeout.__doc__} after {seconds:g} s")

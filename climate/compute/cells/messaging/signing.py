@@ -1,8 +1,7 @@
 """Signed envelopes: each message is signed with the secret of the link that it crosses.
 
-The signature covers sender, receiver, time, delivery id and body.  A message
-that is older than LIFE is refused, and the receiver knows the delivery ids of
-the last KEPT seconds, so that a copy of a message is not processed again.
+The signature covers sender, receiver, time, delivery id and body. A message older than LIFE is refused. The receiver
+knows the delivery ids of the last KEPT seconds, so that a replayed message is not processed again.
 """
 
 import hashlib
@@ -17,18 +16,18 @@ from climate.compute.cells.errors import BadMessage
 from climate.compute.cells.messaging.messages import READ_AT_MOST
 
 LIFE = 600.0
-"""Seconds between the clocks of two cells, plus the way of a message, at most."""
+"""Maximum seconds of clock difference between two cells plus transport time."""
 
 KEPT = 3 * LIFE
-"""Seconds for which a delivery id is known: a message may be dated LIFE ahead."""
+"""Seconds for which a delivery id is remembered: a message may be dated LIFE ahead."""
 
 CONFIRMATION = "confirmation"
-"""Kind of an envelope whose body lists the deliveries that have arrived."""
+"""Kind of an envelope whose body lists confirmed deliveries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """The content of an envelope whose signature is right."""
+    """Content of an authenticated envelope."""
 
     sender: str
     delivery: str
@@ -50,7 +49,7 @@ def seal(secret: str, ends: tuple[str, str], letter: Letter, now: datetime) -> d
 
 
 def sender_of(envelope: object) -> str:
-    """Return the sender that an envelope names, for its secret to be looked up; BadMessage for no envelope."""
+    """Return the unauthenticated sender of an envelope, to look up its secret. Raise BadMessage if malformed."""
     names = ("sender", "receiver", "sent_at", "delivery", "kind", "body", "signature")
     if not isinstance(envelope, dict) or not all(isinstance(envelope.get(name), str) for name in names):
         raise BadMessage("The envelope is malformed")
@@ -58,10 +57,9 @@ def sender_of(envelope: object) -> str:
 
 
 def opened(secret: str | None, me: str, envelope: Mapping[str, Any], now: datetime) -> Letter:
-    """Return the letter in an envelope that `sender_of` has looked at.
+    """Return the letter in an envelope that `sender_of` accepted.
 
-    Raises BadMessage when it is for another cell, not signed with the secret,
-    too old, or too large.
+    Raise BadMessage if it is for another cell, not signed with the secret, too old, or too large.
     """
     fields = {key: envelope[key] for key in ("sender", "receiver", "sent_at", "delivery", "kind", "body")}
     if not secret:
@@ -79,7 +77,7 @@ def opened(secret: str | None, me: str, envelope: Mapping[str, Any], now: dateti
 
 
 def _signature(secret: str, fields: Mapping[str, str]) -> str:
-    """Lengths before the values, so that no other fields make the same text."""
+    """Return the signature; lengths precede values, so that different fields never give the same text."""
     text = "".join(f"{len(value)}:{value}," for value in fields.values())
     return hmac.new(secret.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
@@ -93,7 +91,7 @@ def _time(text: str) -> datetime:
 
 
 def delivery(text: object) -> str:
-    """Return a delivery id; BadMessage for any other text."""
+    """Return a delivery id. Raise BadMessage if it is malformed."""
     try:
         return str(UUID(str(text)))
     except ValueError:

@@ -1,7 +1,6 @@
-"""Transport: hands messages to the broker of a neighbour.
+"""Transport: passes messages to the broker of a neighbour.
 
-A transport may lose, double and reorder what it carries.  The sender keeps a
-message until the neighbour has confirmed it.
+A transport may lose, duplicate and reorder messages. The sender keeps a message until the neighbour confirms it.
 """
 
 from collections import defaultdict, deque
@@ -16,44 +15,44 @@ from climate.compute.cells.messaging.messages import TYPES
 QUEUE_BASE = "cells.intercell"
 
 QUEUES: Mapping[str, str] = {kind: f"{QUEUE_BASE}.{kind}" for kind in TYPES}
-"""The queue of each type of message: requests that wait must not delay responses."""
+"""Queue of each type of message, so that waiting requests do not delay responses."""
 
 Envelope = Mapping[str, Any]
-"""A signed message, as `signing.seal` makes it."""
+"""Signed message from `signing.seal`."""
 
 
 class TransportError(CellError):
-    """The broker of the neighbour cannot be reached."""
+    """Broker of the neighbour is unreachable."""
 
 
 class CellTransport(Protocol):
-    """One way to reach neighbours."""
+    """Transport to neighbours."""
 
     def send(self, neighbour: Cell, queue: str, envelope: Envelope) -> None:
-        """Put an envelope into a queue of the neighbour's broker; TransportError when that fails."""
+        """Push an envelope to a queue of the neighbour's broker. Raise TransportError."""
         ...
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         ...
 
 
 @dataclass(slots=True)
 class MemoryTransport:
-    """All brokers of several cells in one process, for tests."""
+    """In-memory brokers of several cells in one process, for tests."""
 
     queues: dict[str, deque[Envelope]] = field(default_factory=lambda: defaultdict(deque))
     """Envelopes by the name of the cell whose broker they are in."""
     away: set[str] = field(default_factory=set)
-    """Cells whose broker does not answer."""
+    """Cells whose broker is unreachable."""
 
     def send(self, neighbour: Cell, queue: str, envelope: Envelope) -> None:
         if neighbour.name in self.away:
-            raise TransportError(f"The broker of cell {neighbour.name} is away")
+            raise TransportError(f"The broker of cell {neighbour.name} is unreachable")
         self.queues[neighbour.name].append(envelope)
 
     def receive(self, name: str) -> list[Envelope]:
-        """Return and remove all that is in the broker of a cell."""
+        """Return and remove all envelopes in the broker of a cell."""
         if name in self.away:
             return []
         found = list(self.queues[name])
@@ -61,4 +60,4 @@ class MemoryTransport:
         return found
 
     def close(self) -> None:
-        """Keep what waits: it is in no connection."""
+        """Do nothing: there are no connections."""

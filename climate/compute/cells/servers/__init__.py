@@ -1,1 +1,1 @@
-"""Servers over cells: commands on the way down, reports on the way up."""
+"""Servers over cells: commands go down, reports go up."""

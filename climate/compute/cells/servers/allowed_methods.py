@@ -1,4 +1,4 @@
-"""Methods of the Compute API that the top cell may run on a server of this cell; there are no others."""
+"""Methods of the Compute API that the top cell may run on a server of this cell; all others are refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -35,7 +35,7 @@ from climate.connections import reading
 
 Args = Mapping[str, Any]
 Method = Callable[[Compute, str, Args, By], Any]
-"""(context, id of the server, arguments, who asks) -> value as JSON."""
+"""Function (context, id of the server, arguments, requester) -> JSON value."""
 
 TASKS: Mapping[str, str] = {
     "start": START,
@@ -49,7 +49,7 @@ TASKS: Mapping[str, str] = {
     "revert_resize": REVERT,
     "delete": DELETE,
 }
-"""Method -> the task that it asks for."""
+"""Method -> the task that it requests."""
 
 METHOD_OF: Mapping[str, str] = {task: method for method, task in TASKS.items()}
 
@@ -160,7 +160,7 @@ def _console_output(compute: Compute, server_id: str, args: Args, by: By) -> str
     except VirtError as error:
         reason = faults.readable(server, str(error))
         raise CellError(f"The console log of instance {server.id} cannot be read: {reason}") from None
-    # Serial consoles print it at power-on, and no message may hold it.
+    # Serial consoles print NUL at power-on, which messages cannot contain.
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -179,7 +179,7 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "shelve": _shelve,
     "unshelve": _unshelve,
 }
-"""Methods that are cast: each has a number, by which it is run once and in its turn."""
+"""Cast methods: each call has a number, by which it runs once and in order."""
 
 CALLS: Mapping[str, Method] = {
     "snapshot": _snapshot,
@@ -191,11 +191,11 @@ CALLS: Mapping[str, Method] = {
     "associate_floating_ip": _associate_floating_ip,
     "disassociate_floating_ip": _disassociate_floating_ip,
 }
-"""Methods whose value the top cell waits for."""
+"""Called methods, whose value the top cell waits for."""
 
 
 def find_flavor(conn: Connection, flavor_id: str, name: str) -> Flavor:
-    """Return the flavor of this cell with that name, preferably with the same id; BadRequest when there is none."""
+    """Return the flavor of this cell with that name, preferably with the same id. Raise BadRequest if missing."""
     found = flavors.get(conn, flavor_id)
     if found is None or found.name != name:
         found = flavors.find(conn, name)
@@ -205,7 +205,7 @@ def find_flavor(conn: Connection, flavor_id: str, name: str) -> Flavor:
 
 
 def find_image(conn: Connection, project_id: str, image_id: str, name: str) -> str:
-    """Return the id of the image of this cell with that id or name; BadRequest when there is none."""
+    """Return the id of the image of this cell with that id or name. Raise BadRequest if missing."""
     if images.known(conn, [image_id]):
         return image_id
     found = images.listed(conn, ImageQuery(project_id=project_id, names=[name], statuses=[ACTIVE]))

@@ -1,4 +1,4 @@
-"""Healing: reports that may have been lost are sent again, a few at a time or when somebody asks for it."""
+"""Healing: possibly lost reports are sent again, a few at a time or on request."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from climate.compute.context import Compute
 from climate.compute.store.cells import changes, servers
 
 REMEMBERED = timedelta(days=7)
-"""Servers that are gone, and tombstones at the top, are forgotten after this."""
+"""Time after which deleted servers, and tombstones at the top, are purged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +24,22 @@ class Wanted:
     project_id: str | None = None
     updated_since: datetime | None = None
     deleted: bool = False
-    """With those that are gone."""
+    """True to include deleted ones."""
 
 
 @dataclass(slots=True)
 class Healer:
-    """Reports servers again that have changed lately, a few in each run, in any order."""
+    """Periodic repetition of reports of recently changed servers, a few per run, in random order."""
 
     threshold: timedelta
-    """Age of the oldest change that is reported again; zero or less: all servers."""
+    """Maximum age of a change that is reported again; zero or less: all servers."""
     number: int = 1
-    """Servers in a run."""
+    """Number of servers per run."""
     shuffle: Callable[[list[str]], None] = random.shuffle
     left: list[str] = field(default_factory=list)
 
     def run(self, compute: Compute, tell: Tell) -> list[str]:
-        """Report the next servers; their ids.  The list is made anew at most once in a run.
+        """Report the next servers; return their ids. The list is renewed at most once per run.
 
         Does nothing in a cell without parents.
         """
@@ -62,7 +62,7 @@ class Healer:
 
 
 def sync(compute: Compute, wanted: Wanted) -> int:
-    """Have servers of this cell reported; how many."""
+    """Schedule reports of servers of this cell; return their number."""
     with compute.engine.begin() as conn:
         ids = changes.recent(conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted)
         changes.note(conn, ids)
@@ -70,7 +70,7 @@ def sync(compute: Compute, wanted: Wanted) -> int:
 
 
 def forget(compute: Compute) -> int:
-    """Forget servers that were deleted long ago, here and in other cells; how many."""
+    """Purge servers that were deleted long ago, here and in other cells; return their number."""
     with compute.engine.begin() as conn:
         before = compute.now(conn) - REMEMBERED
         return changes.forget(conn, before) + servers.forget(conn, before)

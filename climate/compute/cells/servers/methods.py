@@ -1,4 +1,4 @@
-"""Messages about servers, as each cell handles them: commands on the way down, reports on the way up."""
+"""Handlers of messages about servers: commands go down, reports go up."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,10 +30,10 @@ SYNC = "sync_instances"
 REFUSED = "instance_command_refused_at_top"
 
 HARD, SOFT = "hard", "soft"
-"""Values of delete_type.  Both delete the server, because there are no soft-deleted servers."""
+"""Values of delete_type. Both delete the server, because there is no soft delete."""
 
 PATIENCE = 12
-"""Attempts at a command, within half a minute, before those that it has overtaken are taken for lost."""
+"""Number of attempts at a command, within half a minute, before earlier commands count as lost."""
 
 Args = Mapping[str, Any]
 
@@ -51,30 +51,30 @@ def update_at_top(context: CellContext, message: Message, kwargs: Args) -> Effec
         sync.store(conn, message.source, reports, order, now)
         return ()
 
-    # The message is confirmed later, when this is on the disk.
+    # The message is confirmed later, when this is on disk.
     return Effect(write, synced=False)
 
 
 def destroy_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
-    """Leave tombstones of servers that are gone; only the top cell does."""
+    """Store tombstones of deleted servers; only the top cell does."""
     if not context.parents:
         sync.destroy_at_top(context.compute, message.source, kwargs.get("instances"))
 
 
 def fault_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
-    """Put servers that no cell has into ERROR; only the top cell does."""
+    """Put servers without a cell into ERROR; only the top cell does."""
     if not context.parents:
         sync.fault_at_top(context.compute, kwargs.get("instances"), kwargs.get("message"))
 
 
 def refused_at_top(context: CellContext, message: Message, kwargs: Args) -> None:
-    """Take back what the top cell has noted for a command that the cell of the server refused."""
+    """Revert the top cell's changes for a command that the cell of the server refused."""
     if not context.parents:
         sync.take_back(context.compute, message.source, _server_id(kwargs), kwargs.get("noted"))
 
 
 def delete_everywhere(context: CellContext, message: Message, kwargs: Args) -> None:
-    """Delete a server whose cell is not known, if it is here."""
+    """Delete a server whose cell is unknown, if it is here."""
     server_id = _server_id(kwargs)
     if kwargs.get("delete_type") not in (HARD, SOFT):
         raise BadMessage(f"delete_type must be {HARD} or {SOFT}, got {str(kwargs.get('delete_type'))[:40]!r}")
@@ -83,7 +83,7 @@ def delete_everywhere(context: CellContext, message: Message, kwargs: Args) -> N
 
 
 def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None:
-    """Report the servers of this cell that were asked for."""
+    """Report the requested servers of this cell."""
     if not context.parents:
         return
     since = kwargs.get("updated_since")
@@ -96,19 +96,20 @@ def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None
 
 
 def request_sync(compute: Compute, kwargs: Args) -> None:
-    """Have all cells below report their servers: those of `project_id`, changed since `updated_since`, or `deleted`.
+    """Request reports from all cells below: of `project_id`, changed since `updated_since`, or `deleted` too.
 
-    Does nothing when cells are not enabled.
+    Does nothing if cells are not enabled.
     """
     with compute.engine.begin() as conn:
         send.broadcast(compute, conn, DOWN, SYNC, kwargs)
 
 
 def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> Any:
-    """Run a method of the Compute API on a server of this cell; its value.
+    """Run a method of the Compute API on a server of this cell; return its value.
 
-    Raises CellServiceAPIMethodNotFound for a method that is not on the list, NotFound
-    for a server that is not here, which the top cell is told, and what the method raises.
+    Raise CellServiceAPIMethodNotFound for a method that is not allowed, NotFound for a server that is not here, which
+    is
+    reported to the top cell, and the method's own errors.
     """
     method, server_id = str(kwargs.get("method"))[:64], _server_id(kwargs)
     args, by, number = kwargs.get("args"), _by(kwargs), kwargs.get("command")
@@ -130,10 +131,9 @@ def run_compute_api_method(context: CellContext, message: Message, kwargs: Args)
 
 
 def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> None:
-    """Run a command once, after those before it; one that is refused is remembered with the reason.
+    """Run a command once, after earlier ones; a refused command is recorded with the reason.
 
-    The server is reported afterwards.  A command that has overtaken others waits
-    for them, but not for ever: they may be lost.
+    The server is reported afterwards. A command waits for earlier ones for a limited time, because they may be lost.
     """
     compute, method, number = context.compute, kwargs["method"], kwargs.get("command")
     run = allowed_methods.COMMANDS[method]
@@ -144,7 +144,7 @@ def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> 
     with compute.engine.begin() as conn:
         last = changes.last_command(conn, server_id)
         if number <= last:
-            log.info("a command of the top cell is not repeated", server=server_id, method=method, command=number)
+            log.info("command of the top cell not repeated", server=server_id, method=method, command=number)
             raise Conflict(f"Command {number} of instance {server_id} was run, or a later one was.")
         if number > last + 1 and context.attempt < PATIENCE:
             raise Postpone(min(5.0, 0.05 * 2**context.attempt))
@@ -170,18 +170,19 @@ def _report_if_gone(compute: Compute, server_id: str) -> None:
 
 
 def order_of(server_id: str, method: str, args: Args, by: By, number: int | None = None) -> dict[str, Any]:
-    """Return the arguments of RUN; `number`: of a command that is to be run once, in its turn.
+    """Return the arguments of RUN; `number`: sequence number of a command that runs once, in order.
 
-    A command may have `noted` besides: what the top cell has noted for it, to be taken back if it is refused.
+    A command may also have `noted`: the top cell's changes, which are reverted if it is refused.
     """
     return {"instance_uuid": server_id, "method": method, "args": dict(args), "by": dict(by), "command": number}
 
 
 def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
-    """Report servers whose changes were noted; how many.
+    """Report servers with noted changes; return their number.
 
-    With a pipeline this process sends the reports itself.  A crash of the database that takes
-    a report away brings the notes back, so that the commit need not wait for the disk.
+    With a pipeline this process sends the reports itself. A database crash that loses a report restores the notes, so
+    the
+    commit may be asynchronous.
     """
     if pipeline is None:
         return sync.report_changes(compute, teller(compute))
@@ -192,7 +193,7 @@ def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
 
 
 def teller(compute: Compute) -> sync.Tell:
-    """Return the sender of reports: to all cells above, through the outbox."""
+    """Return the function that sends reports to all cells above, through the outbox."""
     return lambda conn, method, kwargs: send.broadcast(compute, conn, UP, method, kwargs)
 
 
@@ -207,7 +208,7 @@ _NOBODY: By = {"project_id": "", "user_id": "", "request_id": ""}
 
 
 def _by(kwargs: Args) -> By:
-    """Return who asks, for the list of actions."""
+    """Return the requester, for the list of actions."""
     given = kwargs.get("by")
     given = given if isinstance(given, dict) else {}
     return {key: str(given.get(key) or "")[: report.LONGEST_TEXT] for key in _NOBODY}

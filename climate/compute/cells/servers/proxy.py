@@ -1,4 +1,4 @@
-"""Operations on servers at the top cell: checked here, then cast to or called in the cell that has the server."""
+"""Operations on servers at the top cell: checked here, then cast to or called in the cell of the server."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -47,36 +47,36 @@ Check = Callable[[Server], None]
 
 
 def _no_check(server: Server) -> None:
-    """Let the command pass in any state."""
+    """Allow the command in any state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A method of the Compute API, to be run in the cell of a server."""
+    """Method of the Compute API to run in the cell of a server."""
 
     method: str
     action: str | None = None
-    """In the list of actions; None: it is not listed."""
+    """Name in the list of actions; None: not listed."""
     args: Mapping[str, Any] = field(default_factory=dict)
     task: str | None = None
-    """Shown until the cell has carried it out."""
+    """Task shown until the cell has run it."""
     check: Check = _no_check
-    """Raises when the state of the server does not allow it."""
+    """Function that raises if the state of the server does not allow it."""
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the server that the top cell keeps."""
+    """Fields of the server that the top cell changes at once."""
     heeds_lock: bool = True
 
 
 def get(compute: Compute, server_id: str, project_id: str | None = None) -> Server:
-    """Return the server; NotFound when no cell has it, or it is another project's.  None: any project's."""
+    """Return the server. Raise NotFound if no cell has it, or it is another project's; project None: any."""
     with reading(compute.engine) as conn:
         return _own(servers.get(conn, server_id), server_id, project_id)
 
 
 def cast(compute: Compute, who: Who, command: Command) -> None:
-    """Have the cell of a server run a method; its outcome is seen when the cell reports the server.
+    """Run a method in the cell of a server without waiting; its outcome comes with the server's report.
 
-    Raises NotFound, Conflict, Busy, and InstanceUnknownCell while no cell has reported the server.
+    Raise NotFound, Conflict, Busy, and InstanceUnknownCell while no cell has reported the server.
     """
     with compute.engine.begin() as conn:
         server = locked(conn, who)
@@ -85,9 +85,9 @@ def cast(compute: Compute, who: Who, command: Command) -> None:
 
 
 def call(compute: Compute, who: Who, command: Command) -> Any:
-    """Run a method in the cell of a server; its value.
+    """Run a method in the cell of a server; return its value.
 
-    Raises as `cast`, what the method raises there, and CellTimeout.
+    Raises as `cast`, the method's errors, and CellTimeout.
     """
     server = get(compute, who.server_id, who.project_id)
     _check(server, who, command)
@@ -96,7 +96,7 @@ def call(compute: Compute, who: Who, command: Command) -> Any:
 
 
 def locked(conn: Connection, who: Who) -> Server:
-    """Return the server with its row locked; NotFound as `get`."""
+    """Return the server with its row locked. Raise NotFound as `get` does."""
     return _own(servers.get(conn, who.server_id, lock=True), who.server_id, who.project_id)
 
 
@@ -115,7 +115,7 @@ def send(compute: Compute, conn: Connection, server: Server, who: Who, command: 
 
 
 def ask(compute: Compute, who: Who, task: str) -> None:
-    """Have a task done with a server, as `asking.ask` does where the server is."""
+    """Request a task of a server, as `asking.ask` does in the server's cell."""
     if task == DELETE:
         delete(compute, who)
         return
@@ -128,7 +128,7 @@ def ask(compute: Compute, who: Who, task: str) -> None:
 
 
 def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
-    """Delete a server; one whose cell is not known, or was removed, is deleted here and in whatever cell has it."""
+    """Delete a server; if its cell is unknown or removed, delete it here and in whatever cell has it."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         actions.check_lock(server, who.project_id)
@@ -141,12 +141,12 @@ def delete(compute: Compute, who: Who, delete_type: str = HARD) -> None:
 
 
 def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
-    """Give a server other words; a cell that is not known yet is not told."""
+    """Update name and description of a server; an unknown cell gets them later."""
     with compute.engine.begin() as conn:
         locked(conn, who)
         servers.change(conn, who.server_id, words, compute.now(conn))
         server = locked(conn, who)
-        # All of them, so that an earlier command that comes later changes nothing.
+        # All of them, so that a delayed earlier command changes nothing.
         all_words = {
             "name": server.name,
             "description": server.description,
@@ -159,7 +159,7 @@ def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Ser
 
 
 def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
-    """Change the metadata of a server; a cell that is not known yet is not told."""
+    """Update the metadata of a server; an unknown cell gets it later."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         actions.check_lock(server, who.project_id)
@@ -171,7 +171,7 @@ def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, s
 
 
 def lock(compute: Compute, who: Who, reason: str | None) -> None:
-    """Let nobody but administrators change a server any more."""
+    """Lock a server against changes by non-administrators."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         own = server.project_id == who.by["project_id"]
@@ -182,7 +182,7 @@ def lock(compute: Compute, who: Who, reason: str | None) -> None:
 
 
 def unlock(compute: Compute, who: Who) -> None:
-    """Let everybody change a server again who otherwise may; Forbidden when an administrator locked it."""
+    """Unlock a server. Raise Forbidden if an administrator locked it."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         if server.locked_by == ADMIN and who.project_id is not None:
@@ -192,13 +192,13 @@ def unlock(compute: Compute, who: Who) -> None:
 
 
 def reset(compute: Compute, who: Who, status: str) -> None:
-    """Have the cell of a server say what its state is."""
+    """Reset the state of a server in its cell."""
     command = Command("reset_state", "os-resetState", {"status": status}, heeds_lock=False)
     cast(compute, who, command)
 
 
 def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
-    """Have a server given another flavor, which its cell finds by its name."""
+    """Resize a server to another flavor, which its cell looks up by name."""
     with compute.engine.begin() as conn:
         seen = _own(servers.get(conn, who.server_id), who.server_id, who.project_id)
         limits = quotas.lock_limits(conn, seen.project_id)
@@ -215,7 +215,7 @@ def resize(compute: Compute, who: Who, flavor: Flavor) -> None:
 
 
 def confirm(compute: Compute, who: Who) -> None:
-    """Keep the new size of a server."""
+    """Confirm the new size of a server."""
 
     def check(server: Server) -> None:
         if server.status != VERIFY_RESIZE or server.busy:
@@ -226,26 +226,26 @@ def confirm(compute: Compute, who: Who) -> None:
 
 
 def migrate(compute: Compute, who: Who, host: str | None) -> None:
-    """Have a server moved to another host of its cell."""
+    """Migrate a server to another host of its cell."""
     command = Command("migrate", WISHES[MIGRATE].action, {"host": host}, task=MIGRATE, check=_idle(MIGRATE))
     cast(compute, who, command)
 
 
 def live_migrate(compute: Compute, who: Who, host: str | None, block: bool | str) -> None:
-    """Have a running server moved to another host of its cell."""
+    """Migrate a running server to another host of its cell."""
     args = {"host": host, "block": block}
     command = Command("live_migrate", WISHES[LIVE_MIGRATE].action, args, task=LIVE_MIGRATE, check=_idle(LIVE_MIGRATE))
     cast(compute, who, command)
 
 
 def evacuate(compute: Compute, who: Who, host: str | None) -> None:
-    """Have a server whose host is down made anew on another host of its cell."""
+    """Evacuate a server of a failed host to another host of its cell."""
     command = Command("evacuate", WISHES[EVACUATE].action, {"host": host}, task=EVACUATE, check=_idle(EVACUATE))
     cast(compute, who, command)
 
 
 def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
-    """Have a server made anew from an image, which its cell finds by its name."""
+    """Rebuild a server from an image, which its cell looks up by name."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         actions.check_lock(server, who.project_id)
@@ -264,58 +264,58 @@ def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
 
 
 def shelve(compute: Compute, who: Who) -> None:
-    """Have a server put into an image of its cell."""
+    """Shelve a server in its cell."""
     cast(compute, who, Command("shelve", WISHES[SHELVE].action, task=SHELVE, check=_idle(SHELVE)))
 
 
 def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
-    """Have a shelved server brought back in its cell."""
+    """Unshelve a server in its cell."""
     command = Command("unshelve", WISHES[UNSHELVE].action, {"zone": zone}, task=UNSHELVE, check=_idle(UNSHELVE))
     cast(compute, who, command)
 
 
 def create_image(compute: Compute, who: Who, name: str, metadata: Mapping[str, str]) -> str:
-    """Make an image of a server in its cell; its id there."""
+    """Create an image of a server in its cell; return its id there."""
     args = {"name": name, "metadata": dict(metadata)}
     command = Command("snapshot", args=args, check=_idle(SNAPSHOT), heeds_lock=False)
     return str(call(compute, who, command))
 
 
 def console(compute: Compute, who: Who, lines: int | None) -> str:
-    """Return what a server printed, as its cell has it; `lines`: the last ones, None: all."""
+    """Return the console log of a server from its cell; `lines`: the last ones, None: all."""
     return str(call(compute, who, Command("get_console_output", args={"lines": lines}, heeds_lock=False)))
 
 
 def interfaces(compute: Compute, who: Who) -> list[Port]:
-    """Return the interfaces of a server, as its cell has them."""
+    """Return the interfaces of a server from its cell."""
     found = call(compute, who, Command("get_interfaces", heeds_lock=False))
     return [_port(one) for one in found]
 
 
 def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
-    """Give a server an address of a network of its cell; the interface that has it."""
+    """Add an address of a network of its cell to a server; return the interface."""
     command = Command("attach_interface", args={"network_id": network_id, "address": address}, check=_idle(REWIRE))
     return _port(call(compute, who, command))
 
 
 def detach(compute: Compute, who: Who, port_id: str) -> None:
-    """Take an interface from a server, with all of its addresses."""
+    """Remove an interface from a server, with all of its addresses."""
     call(compute, who, Command("detach_interface", args={"port_id": port_id}, check=_idle(REWIRE)))
 
 
 def remove_address(compute: Compute, who: Who, address: str) -> None:
-    """Take one address from a server."""
+    """Remove one address from a server."""
     call(compute, who, Command("remove_fixed_ip", args={"address": address}, check=_idle(REWIRE)))
 
 
 def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
-    """Let a floating address of the project in the server's cell stand for one of the server's."""
+    """Associate a floating address of the project in the server's cell with one of the server's."""
     args = {"address": address, "fixed_address": fixed_address}
     call(compute, who, Command("associate_floating_ip", args=args, heeds_lock=False))
 
 
 def disassociate(compute: Compute, who: Who, address: str) -> None:
-    """Let a floating address stand for a server no more."""
+    """Disassociate a floating address from a server."""
     call(compute, who, Command("disassociate_floating_ip", args={"address": address}, heeds_lock=False))
 
 

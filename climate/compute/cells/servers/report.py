@@ -1,4 +1,4 @@
-"""Reports of servers: the part of a server that a cell tells the top cell, written in the one and read in the other."""
+"""Reports of servers: the fields that a cell sends to the top cell."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -11,11 +11,11 @@ from climate.compute.models.server import STATUSES, Address, Server, is_id
 from climate.compute.servers.faults import readable
 
 Report = Mapping[str, Any]
-"""One server as JSON; its keys are those of CHECKS and nothing else leaves a cell."""
+"""Server as JSON; its keys are those of CHECKS, and nothing else leaves a cell."""
 
 LONGEST_TEXT = 4096
 FAULT_KEYS = ("code", "created", "message")
-"""Keys of a fault that are reported.  Its details name hosts and stay in the cell."""
+"""Reported keys of a fault. Its details name hosts and stay in the cell."""
 
 _FLAVOR = tuple(field.name for field in fields(Flavor))
 _ADDRESS = tuple(field.name for field in fields(Address))
@@ -60,7 +60,7 @@ def written(server: Server, default_zone: str, version: Mapping[str, Any]) -> Re
 
 
 def place_of(service_host: str | None, node: str | None) -> str:
-    """Return the digest of a node: servers on one node are known to be together, and the node stays unknown."""
+    """Return the digest of a node, which shows that servers share a node without naming it."""
     return sha224(f"{service_host}/{node}".encode()).hexdigest()[:16]
 
 
@@ -154,11 +154,11 @@ CHECKS: Mapping[str, Callable[[object], bool]] = {
     "launched_at": _or_none(_is_time),
     "changed_at": _is_time,
 }
-"""Key of a report -> whether a value can stand there."""
+"""Key of a report -> function that returns whether a value is valid."""
 
 
 def read(given: object) -> tuple[list[Report], list[str]]:
-    """Return the reports in a message that can be used, without foreign keys, and a text for each that cannot."""
+    """Return the valid reports in a message, without unknown keys, and a text for each invalid one."""
     usable: list[Report] = []
     refused: list[str] = []
     for one in given if isinstance(given, list) else [given]:
@@ -172,6 +172,6 @@ def read(given: object) -> tuple[list[Report], list[str]]:
 
 
 def read_ids(given: object) -> list[str]:
-    """Return the ids of servers in a message; what is no id is left out."""
+    """Return the ids of servers in a message, without invalid ones."""
     listed: Sequence[object] = given if isinstance(given, list) else [given]
     return sorted({one for one in listed if isinstance(one, str) and is_id(one)})

@@ -1,8 +1,7 @@
-"""Keeping the top cell current: a child reports changes of its servers, the top cell stores the last report of each.
+"""Synchronisation of the top cell: a child reports changes of its servers, the top cell stores the last report of each.
 
-Triggers note each change in the transaction that makes it.  The `cells` process
-takes the notes away and hands the reports to the outbox in one transaction, so
-that none is lost.  Many changes of one server between two rounds are one report.
+Triggers note each change in its own transaction. The `cells` process deletes the notes and writes the reports to the
+outbox in one transaction, so none is lost. Several changes of one server between two rounds become one report.
 """
 
 import json
@@ -31,25 +30,25 @@ NOTED = ("name", "description", "metadata", "image_id", "locked_by", "locked_rea
 """Fields of the top cell that a command may change."""
 
 BATCH = 1000
-"""Changes that one round takes."""
+"""Maximum number of changes per round."""
 
 REPORTS = 100
-"""Reports in one message at most."""
+"""Maximum number of reports in one message."""
 
 LARGEST_PART = 900_000
-"""Characters of the reports in one message at most."""
+"""Maximum size of the reports in one message, in characters."""
 
 Tell = Callable[[Connection, str, Mapping[str, Any]], None]
-"""Sends (method, arguments) to all cells above, when the transaction commits."""
+"""Function that sends (method, arguments) to all cells above after the commit."""
 
 Order = Callable[[Connection, str, str], None]
-"""Tells (path of a cell, id of a server) to delete that server, when the transaction commits."""
+"""Function that orders (path of a cell, id of a server) to delete that server after the commit."""
 
 
 def follow(compute: Compute, *, wanted: bool) -> None:
-    """Have changes of servers noted in this cell, or not.
+    """Enable or disable change notes of servers in this cell.
 
-    Creating the triggers waits for transactions that write servers; all servers are noted then.
+    Creating the triggers waits for transactions that write servers; then all servers are noted.
     """
     with compute.engine.begin() as conn:
         if cell_changes.is_tracked(conn) == wanted:
@@ -62,7 +61,7 @@ def follow(compute: Compute, *, wanted: bool) -> None:
 
 
 def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
-    """Report servers whose changes were noted; how many."""
+    """Report servers with noted changes; return their number."""
     with compute.engine.begin() as conn:
         changed, versions = cell_changes.take(conn, most)
         _report(compute, conn, tell, changed, versions)
@@ -70,9 +69,9 @@ def report_changes(compute: Compute, tell: Tell, most: int = BATCH) -> int:
 
 
 def report(compute: Compute, conn: Connection, tell: Tell, ids: Mapping[str, datetime]) -> None:
-    """Report these servers (id -> time of its change) as they are now, each with a new version.
+    """Report these servers (id -> time of its change) in their current state, each with a new version.
 
-    Those that are not here are reported as gone.
+    Servers that are not here are reported as deleted.
     """
     if ids:
         _report(compute, conn, tell, ids, cell_changes.next_versions(conn, list(ids)))
@@ -97,13 +96,13 @@ def _report(
 
 
 def _parts(reports: Sequence[Report]) -> Iterator[list[Report]]:
-    """Yield the reports in parts that fit into a message; of one that fits into none, without its metadata."""
+    """Yield the reports in parts that fit into a message; a report that is too large loses its metadata."""
     part: list[Report] = []
     room = LARGEST_PART
     for one in reports:
         size = len(json.dumps(one))
         if size > LARGEST_PART:
-            log.warning("a server is reported without its metadata: it is too large", server=one["id"], size=size)
+            log.warning("server reported without its metadata: too large", server=one["id"], size=size)
             one, size = {**one, "metadata": {}}, 0
         if part and (size > room or len(part) == REPORTS):
             yield part
@@ -115,7 +114,7 @@ def _parts(reports: Sequence[Report]) -> Iterator[list[Report]]:
 
 
 def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> set[str]:
-    """Store the reports of a cell as `store` does; the ids of servers that this changed."""
+    """Store the reports of a cell as `store` does; return the ids of changed servers."""
     if not (reports := usable(cell, given)):
         return set()
     with compute.engine.begin() as conn:
@@ -123,19 +122,19 @@ def update_at_top(compute: Compute, cell: str, given: object, order: Order) -> s
 
 
 def usable(cell: str, given: object) -> list[Report]:
-    """Return the reports of a cell that can be used; the others are logged."""
+    """Return the valid reports of a cell; log the others."""
     reports, refused = server_report.read(given)
     for reason in refused:
-        log.warning("a report of a cell is refused", cell=cell, reason=reason[:200])
+        log.warning("report of a cell refused", cell=cell, reason=reason[:200])
     return reports
 
 
 def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, now: datetime) -> set[str]:
-    """Store usable reports of a cell; the ids of servers that this changed.
+    """Store valid reports of a cell; return the ids of changed servers.
 
-    Reports of servers that another cell has are logged and left out.  A cell
-    that has a server that was deleted here before any cell had reported it is
-    told to delete it.
+    Reports of servers of another cell are logged and skipped. A cell that has a server which was deleted here before
+    its
+    first report is ordered to delete it.
     """
     stored = servers.report(conn, cell, reports, now)
     _look_after(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)
@@ -143,7 +142,7 @@ def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, 
 
 
 def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) -> None:
-    """See to reported servers that were not stored; old reports are nothing to see to."""
+    """Handle reported servers that were not stored; outdated reports are ignored."""
     if not left:
         return
     unclaimed = []
@@ -151,33 +150,33 @@ def _look_after(conn: Connection, cell: str, left: Sequence[str], order: Order) 
         if row["unclaimed"]:
             unclaimed.append(row["id"])
         elif not row["deleted"]:
-            log.warning("a cell reports the server of another cell", cell=cell, server=row["id"], of=row["cell"])
+            log.warning("cell reported the server of another cell", cell=cell, server=row["id"], of=row["cell"])
     for server_id in unclaimed:
         order(conn, cell, server_id)
     servers.claimed(conn, unclaimed)
 
 
 def noted(server: Server, changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return field -> its value before and after, of the changes that the top cell notes for a command."""
+    """Return field -> values before and after, of the changes that the top cell makes for a command."""
     return {key: {"from": getattr(server, key), "to": value} for key, value in changes.items()}
 
 
 def take_back(compute: Compute, cell: str, server_id: str, given: object) -> bool:
-    """Give the fields of `noted` their values from before the command; whether any was changed.
+    """Revert the fields of `noted`; return whether any was changed.
 
-    A field that was changed again since stays.  Only the cell of the server may have it done.
+    A field that was changed again since is kept. Only the cell of the server may order this.
     """
     with compute.engine.begin() as conn:
         server = servers.get(conn, server_id, lock=True)
         if server is None or not isinstance(given, dict):
             return False
         if server.service_host != cell:
-            log.warning("a cell refuses a command of another one", cell=cell, server=server_id, of=server.service_host)
+            log.warning("cell refused a command of another cell", cell=cell, server=server_id, of=server.service_host)
             return False
         before = {key: told["from"] for key, told in given.items() if _is_to_be_taken_back(server, key, told)}
         if before:
             servers.change(conn, server_id, before, compute.now(conn))
-            log.info("a refused command was taken back", server=server_id, fields=sorted(before))
+            log.info("refused command reverted", server=server_id, fields=sorted(before))
         return bool(before)
 
 
@@ -188,14 +187,14 @@ def _is_to_be_taken_back(server: Server, key: str, told: object) -> bool:
 
 
 def destroy_at_top(compute: Compute, cell: str, given: object) -> set[str]:
-    """Leave tombstones of servers that a cell reports as gone; the ids of those that this changed."""
+    """Store tombstones of servers that a cell reports as deleted; return the ids of changed ones."""
     ids = server_report.read_ids(given)
     with compute.engine.begin() as conn:
         return servers.destroy(conn, cell, ids, compute.now(conn)) if ids else set()
 
 
 def fault_at_top(compute: Compute, given: object, message: object) -> set[str]:
-    """Put servers that no cell has reported into ERROR; the ids of those that this changed."""
+    """Put unreported servers into ERROR; return the ids of changed ones."""
     ids = server_report.read_ids(given)
     with compute.engine.begin() as conn:
         return top_cell.failed(compute, conn, ids, str(message)[: server_report.LONGEST_TEXT])

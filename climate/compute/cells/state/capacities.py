@@ -13,13 +13,13 @@ Capacities = Mapping[str, Any]
 KINDS = ("ram_free", "disk_free")
 
 LARGEST = 2.0**50
-"""MB or servers that a report may count: sums over all cells stay exact."""
+"""Maximum reported number of MB or servers, so that sums over all cells stay exact."""
 
 
 def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent: float) -> dict[str, Any]:
     """Return the capacities of these nodes for servers of these sizes: (memory, disk) in MB.
 
-    `reserve_percent` of each node does not count for the units, but does for the totals.
+    `reserve_percent` of each node is excluded from the units, but not from the totals.
     """
     if not nodes:
         return {}
@@ -33,19 +33,19 @@ def own(nodes: Sequence[Free], sizes: Iterable[tuple[int, int]], reserve_percent
 
 
 def read(given: object) -> dict[str, Any]:
-    """Return the capacities that a child reports; BadRequest unless they have the form of `own`."""
+    """Return the capacities that a child reports. Raise BadRequest unless they have the form of `own`."""
     if not isinstance(given, dict) or not all(key in KINDS and _is_free(free) for key, free in given.items()):
         raise BadRequest(f"capacities must be an object of {' and '.join(KINDS)}, each with numbers")
     return given
 
 
 def is_number(value: object) -> bool:
-    """Return whether a reported value is a number that can be added up; promised memory makes less than none free."""
+    """Return whether a reported value is a summable number; overcommitted memory may make it negative."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def added(one: Capacities, other: Capacities) -> dict[str, Any]:
-    """Return the sum of two capacities, number by number; what is no number or object is left out."""
+    """Return the sum of two capacities, number by number, without other values."""
     found: dict[str, Any] = {}
     for key in {**one, **other}:
         values = [value for value in (one.get(key), other.get(key)) if value is not None]
@@ -65,7 +65,7 @@ def total(parts: Iterable[Capacities]) -> dict[str, Any]:
 
 
 def units(capacities: Capacities, memory_mb: int) -> float:
-    """Return the number of servers with this memory that fit; 0 when it is not known."""
+    """Return the number of servers with this memory that fit; 0 if unknown."""
     ram = capacities.get("ram_free")
     known = ram.get("units_by_mb") if isinstance(ram, Mapping) else None
     found = known.get(str(memory_mb), 0) if isinstance(known, Mapping) else 0

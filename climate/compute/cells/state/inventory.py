@@ -1,4 +1,4 @@
-"""Services and nodes of all cells below, for administrators of the top cell: listed by asking each cell."""
+"""Services and nodes of all cells below, listed for administrators of the top cell by asking each cell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +25,7 @@ SERVICES, NODES = "service_get_all", "compute_node_get_all"
 """Methods of each cell."""
 
 PATIENCE = 10.0
-"""Seconds for which a list waits for the cells at most."""
+"""Maximum seconds for which a list waits for the cells."""
 
 LONGEST_TEXT = 65536
 
@@ -35,7 +35,7 @@ Check = Callable[[object], bool]
 
 @dataclass(frozen=True, slots=True)
 class Inventory(Generic[T]):
-    """Things of several cells, named `path@name`, and the cells of which they are not known."""
+    """Resources of several cells, named `path@name`, and the cells that did not answer."""
 
     found: tuple[T, ...]
     missing: Mapping[str, str]
@@ -58,7 +58,7 @@ def nodes_of(compute: Compute) -> Inventory[Node]:
 
 
 def servers_by_node(compute: Compute, nodes: Sequence[Node]) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Return uuid of a node -> (id, name) of the servers on it, at the top cell as the cells have reported them."""
+    """Return uuid of a node -> (id, name) of its servers, at the top cell from the cells' reports."""
     if not compute.cells.is_api:
         there = pools.servers_by_node(compute, nodes)
         return {node.uuid: there[node.id] for node in nodes}
@@ -68,12 +68,12 @@ def servers_by_node(compute: Compute, nodes: Sequence[Node]) -> Mapping[str, Seq
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether this is the name or id of a thing in another cell."""
+    """Return whether this is the name or id of a resource in another cell."""
     return paths.split_item(name)[0] is not None
 
 
 def _place(node: Node) -> tuple[str, str]:
-    """(path of its cell, the digest by which servers on it are reported)."""
+    """Return (path of its cell, digest of the node in reports of servers)."""
     path, host = paths.split_item(node.service_host)
     return path or "", report.place_of(host, paths.split_item(node.name)[1])
 
@@ -90,7 +90,7 @@ def _read(path: str, given: Any, read: Callable[[str, Mapping[str, Any]], T]) ->
         try:
             yield read(path, one)
         except (TypeError, ValueError, KeyError) as error:
-            log.warning("a service or node of a cell is left out", cell=path, reason=str(error)[:200])
+            log.warning("service or node of a cell skipped", cell=path, reason=str(error)[:200])
 
 
 def _is_text(value: object) -> bool:
@@ -145,7 +145,7 @@ _NODE: Mapping[str, Check] = {
         _is_count,
     ),
 }
-"""Fields that leave a cell, and what can stand there; pools of leases do not leave it."""
+"""Field -> check, for the fields that leave a cell; pools of leases do not."""
 
 
 def _checked(given: Mapping[str, Any], checks: Mapping[str, Check]) -> dict[str, Any]:

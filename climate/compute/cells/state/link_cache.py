@@ -1,4 +1,4 @@
-"""Surroundings: the neighbours and the clock of a cell, as a process remembers them from one message to the next."""
+"""Cache of a cell's neighbours and clock, which a process keeps between messages."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,34 +14,31 @@ from climate.compute.context import Compute
 from climate.connections import reading
 
 KEPT_SECONDS = 5.0
-"""Seconds after which the neighbours are read again although nobody said that they have changed."""
+"""Seconds after which the neighbours are read again without a change notice."""
 
 
 class Here(NamedTuple):
-    """A cell at a moment."""
+    """Neighbours and time of a cell."""
 
     links: Links
     now: datetime
 
 
 class _Read(NamedTuple):
-    """The surroundings, and the moment by the monotonic clock at which they were read."""
+    """Cached neighbours, and the monotonic time when they were read."""
 
     here: Here
     at: float
 
 
 def read(compute: Compute, conn: Connection) -> Here:
-    """Return the neighbours and the time by the database."""
+    """Return the neighbours and the database's time."""
     return Here(neighbours.links(compute, conn), compute.now(conn))
 
 
 @dataclass(slots=True)
 class Surroundings:
-    """The neighbours and the clock of one process: read from the database once, until `forget`.
-
-    Many threads may use it.
-    """
+    """Neighbours and clock of one process: read from the database once, until `forget`; thread-safe."""
 
     compute: Compute
     seconds: float = KEPT_SECONDS
@@ -57,7 +54,7 @@ class Surroundings:
         return Here(known.here.links, known.here.now + timedelta(seconds=monotonic() - known.at))
 
     def forget(self) -> None:
-        """Have the neighbours read again: they have changed, or nothing was heard of changes for a while."""
+        """Invalidate the cache after a change of neighbours, or if changes may have been missed."""
         with self._lock:
             self._forgotten += 1
             self._known = None
@@ -67,7 +64,7 @@ class Surroundings:
         with reading(self.compute.engine) as conn:
             found = _Read(read(self.compute, conn), begun)
         with self._lock:
-            # What was read before a change must not stay.
+            # A value read before a change must not be cached.
             if forgotten == self._forgotten:
                 self._known = found
         return found

@@ -1,4 +1,4 @@
-"""Report of a child cell about itself and all cells below it, checked before anything of it is stored or shown."""
+"""Report of a child cell about itself and all cells below it, validated before it is stored or shown."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,16 +9,16 @@ from climate.compute.cells.state import capacities
 from climate.compute.errors import BadRequest
 
 DEEPEST = 100
-"""Levels of cells that are read."""
+"""Maximum levels of cells in a report."""
 
 LONGEST_WORD = 1024
-"""Characters of a capability or a name."""
+"""Maximum length of a capability or a name."""
 
 STATES = ("up", "mute")
 
 
 def read(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return capabilities, capacities, offers and children of a report; BadRequest names the one that is unusable."""
+    """Return capabilities, capacities, offers and children of a report. Raise BadRequest with the invalid one."""
     return {
         "capabilities": _capabilities(kwargs.get("capabilities")),
         "capacities": capacities.read(kwargs.get("capacities")),
@@ -28,7 +28,7 @@ def read(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def time(text: object) -> datetime:
-    """Return the time of a report, with its zone; BadRequest."""
+    """Return the time of a report, with its zone. Raise BadRequest."""
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:
@@ -42,7 +42,7 @@ def names(children: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _capabilities(given: object) -> dict[str, list[str]]:
-    """Return capabilities, which are shown on terminals."""
+    """Return capabilities; only printable text is accepted, because they are shown on terminals."""
     found = _lists(given, "capabilities")
     if not all(word.isprintable() for key, values in found.items() for word in (key, *values)):
         raise BadRequest("capabilities must be printable texts")

@@ -1,7 +1,7 @@
-"""State of this cell and of those below it: capabilities, capacities and offers, kept in the database.
+"""State of this cell and of those below it: capabilities, capacities and offers, stored in the database.
 
-Each cell reports to its parents at intervals, and at once after a report of a
-child, so that the top cell knows of all cells.
+Each cell reports to its parents periodically, and at once after a report of a child, so that the top cell knows all
+cells.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,12 +27,12 @@ from climate.connections import reading
 log = structlog.get_logger(__name__)
 
 UPDATE = "update_state"
-"""Reports a child to its parent."""
+"""Method that reports a child to its parent."""
 ANNOUNCE = "announce_state"
-"""Asks a child to report at once."""
+"""Method that requests a report at once."""
 
 REPORT_SECONDS = 10.0
-"""Between two reports to the parents."""
+"""Seconds between two reports to the parents."""
 
 KINDS = ("flavors", "images", "reservations")
 """Kinds of objects whose names a cell reports."""
@@ -40,7 +40,7 @@ KINDS = ("flavors", "images", "reservations")
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A cell and all cells below it, as one."""
+    """Sum of a cell and all cells below it."""
 
     capabilities: Mapping[str, tuple[str, ...]]
     capacities: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Total:
 
 
 NOTHING = Total({}, {}, {})
-"""A cell of which nothing is known."""
+"""State of an unknown cell."""
 
 
 def is_mute(compute: Compute, cell: Cell, now: datetime) -> bool:
@@ -65,7 +65,7 @@ def own(compute: Compute, conn: Connection) -> Total:
 
 
 def total(compute: Compute, conn: Connection) -> Total:
-    """Return the state of this cell and all below it; mute children have no part in the capabilities and offers."""
+    """Return the state of this cell and all below it; mute children do not count for capabilities and offers."""
     now, mine = compute.now(conn), own(compute, conn)
     children = neighbours.around(conn).children.values()
     heard = [cell for cell in children if not is_mute(compute, cell, now)]
@@ -75,7 +75,7 @@ def total(compute: Compute, conn: Connection) -> Total:
         {
             kind: names
             for kind, names in _union([mine.offers, *(cell.offers for cell in heard)]).items()
-            # A kind of which one cell does not tell its names is not known of all of them.
+            # The names of a kind are only known if every cell reports them.
             if all(kind in offers for offers in [mine.offers, *(cell.offers for cell in heard)])
         },
     )
@@ -84,7 +84,7 @@ def total(compute: Compute, conn: Connection) -> Total:
 def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any]:
     """Return the capacities of a neighbour and all below it, or with None of this cell and all below it.
 
-    Raises CellNotFound.
+    Raise CellNotFound.
     """
     if name is not None and name != compute.cells.name:
         return neighbours.get(compute, name).capacities
@@ -93,9 +93,9 @@ def capacities_of(compute: Compute, name: str | None = None) -> Mapping[str, Any
 
 
 def report(compute: Compute) -> None:
-    """Report this cell and all below it to each parent; nothing without parents.
+    """Report this cell and all below it to each parent; do nothing without parents.
 
-    A report that cannot be sent before the next one is dropped.
+    A report that is not sent before the next one is dropped.
     """
     with compute.engine.begin() as conn:
         around = neighbours.around(conn)
@@ -115,14 +115,14 @@ def report(compute: Compute) -> None:
 
 
 def ask_children(compute: Compute) -> None:
-    """Have each child report at once."""
+    """Request a report from each child."""
     with compute.engine.begin() as conn:
         for child in neighbours.around(conn).children:
             send.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
 
 
 def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
-    """Return a child as it is shown in the tree of cells, with those below it."""
+    """Return a child in the form of the tree of cells, with those below it."""
     age = None if cell.last_seen is None else round((now - cell.last_seen).total_seconds(), 1)
     return {
         "name": cell.name,
@@ -135,7 +135,7 @@ def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
 
 
 def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
-    """Return the cells of a report that is `seconds` old, as of now: their ages have grown since."""
+    """Return the cells of a report that is `seconds` old, with their ages increased."""
     found = []
     for child in children:
         told = child.get("age")
@@ -148,7 +148,7 @@ def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: floa
 
 
 def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
-    """Store what a child says of itself, and report upwards; what it says of another cell is refused."""
+    """Store a child's report about itself, and report upwards; reports about other cells are refused."""
     name, compute = _child(message), context.compute
     if kwargs.get("cell_name") != name:
         raise CellNotFound(f"Cell {name} may only report itself, not {str(kwargs.get('cell_name'))[:80]!r}.")
@@ -166,7 +166,7 @@ def _announce(context: CellContext, message: Message, kwargs: Mapping[str, Any])
 
 
 def _child(message: Message) -> str:
-    """The child that made a message; CellRoutingInconsistency for a cell further below."""
+    """Return the child that created a message. Raise CellRoutingInconsistency for a cell further below."""
     if paths.hops(message.routing_path) != 1:
         raise CellRoutingInconsistency(f"Only a child may report itself, not {message.routing_path}.")
     return paths.split(message.routing_path)[0]

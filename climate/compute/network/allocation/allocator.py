@@ -1,8 +1,8 @@
-"""The port of managers that answer the API's queue: addresses are asked of them, and they are told of changes.
+"""Interface of network allocators, which grant addresses over the API's queue and are notified of changes.
 
-The names are those of Nova's network API (cloud.md D.9).  An allocator decides, and the API records: an address that
-an allocator grants is a server's as soon as the transaction of the API has written it down, and only if nobody else
-has it then.  Messages arrive at least once; each method does nothing more when it is called again.
+Method names are those of Nova's network API. An allocator decides, and the API records: a granted address belongs to
+a server once the API's transaction has recorded it, provided that no other server has it by then. Messages arrive at
+least once, so each method is idempotent.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from climate.compute.errors import NetworkError
 from climate.entry_points import installed
 
 GROUP = "climate.network_allocators"
-"""Entry points: each is called with the Compute of the worker, and returns a NetworkAllocator."""
+"""Entry point group: each entry point is called with the worker's Compute and returns a NetworkAllocator."""
 
 BUNDLED = "bundled"
 
 GRANT_SECONDS = 300.0
-"""Time after which a grant that was not recorded is given up: longer than any boot takes."""
+"""Seconds after which an unrecorded grant is released; longer than any boot takes."""
 
 ALLOCATE, ADD = "allocate_for_instance", "add_fixed_ip_to_instance"
 CANCEL = "cancel_allocation"
@@ -28,32 +28,32 @@ ASSOCIATE, DISASSOCIATE = "associate_floating_ip", "disassociate_floating_ip"
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface of a server that is to get an address."""
+    """Interface of a server that needs an address."""
 
     server_id: str
     mac: str
     address: str | None = None
-    """The very address that is asked for; None: any one."""
+    """Requested address; None: any free one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Addresses of one network: one for each interface, all of them or none."""
+    """Request for addresses of one network: one per interface, all or none."""
 
     id: str
-    """Of the request; a message that is sent again has the same one, and gets the same answer."""
+    """Id of the request; a repeated message carries the same id and gets the same answer."""
     network_id: str
     cidr: str
-    """The range of the network, some of whose addresses the API gives to nobody: it refuses these when granted."""
+    """Range of the network. The API refuses granted addresses that are reserved in it."""
     project_id: str
     interfaces: tuple[Interface, ...]
     vpn: bool = False
-    """Whether the servers are cloudpipes, which have an address of their own."""
+    """True for cloudpipes, which have a fixed address of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Addresses of one server in one network that it does not have any more."""
+    """Addresses that one server no longer has in one network."""
 
     network_id: str
     server_id: str
@@ -62,7 +62,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A floating address, and the fixed one of a network that it stands for."""
+    """Floating address and the fixed address that it translates to."""
 
     network_id: str
     floating: str
@@ -71,7 +71,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """What the API has recorded of a network."""
+    """Addresses of a network that the API has recorded."""
 
     network_id: str
     servers: Mapping[str, str] = field(default_factory=dict)
@@ -79,40 +79,40 @@ class InUse:
 
 
 class NetworkAllocator(Protocol):
-    """Raises NoMoreAddresses, BadRequest or Conflict where it refuses; any other error is tried again."""
+    """Allocator of addresses. Raises NoMoreAddresses, BadRequest or Conflict to refuse; any other error is retried."""
 
     def allocate_for_instance(self, asked: Allocation, /) -> Mapping[str, str]:
-        """Grant an address to each interface: server id -> address."""
+        """Grant an address to each interface. Return server id -> address."""
 
     def add_fixed_ip_to_instance(self, asked: Allocation, /) -> Mapping[str, str]:
-        """Grant one more address to an interface: server id -> address."""
+        """Grant one more address to an interface. Return server id -> address."""
 
     def cancel_allocation(self, asked: Allocation, /) -> None:
-        """Give up what was granted to these interfaces by this request: they never got it."""
+        """Release the addresses that this request was granted; the boot failed."""
 
     def deallocate_for_instance(self, released: Release, /) -> None:
-        """Note that a server is gone: its floating addresses stand for nothing, its fixed ones are free."""
+        """Record that a server was deleted: its floating addresses are disassociated, its fixed ones are free."""
 
     def remove_fixed_ip_from_instance(self, released: Release, /) -> None:
-        """Note that a server has lost some of its addresses."""
+        """Record that a server lost some of its addresses."""
 
     def associate_floating_ip(self, change: Translation, /) -> None:
-        """Note that a floating address stands for a fixed one."""
+        """Record that a floating address was associated with a fixed one."""
 
     def disassociate_floating_ip(self, change: Translation, /) -> None:
-        """Note that a floating address stands for nothing any more."""
+        """Record that a floating address was disassociated."""
 
     def reconcile(self, in_use: InUse, /) -> None:
-        """Give up grants that are older than GRANT_SECONDS and are not recorded."""
+        """Release grants that are older than GRANT_SECONDS and not recorded."""
 
 
 def names() -> list[str]:
-    """The installed allocators."""
+    """Return the names of the installed allocators."""
     return sorted(entry.name for entry in installed(GROUP))
 
 
 def load(name: str, compute: Any) -> NetworkAllocator:
-    """The installed allocator of that name; NetworkError when there is none or it cannot be imported."""
+    """Return the installed allocator of that name. Raise NetworkError if it is missing or cannot be imported."""
     found = [entry for entry in installed(GROUP) if entry.name == name]
     if not found:
         raise NetworkError(f"No network allocator {name!r} is installed; installed are: {', '.join(names())}")

@@ -1,6 +1,6 @@
-"""The API's side of the queue: addresses are asked of the hosts of networks, and given up where a boot fails.
+"""API side of the allocation queue: requests addresses from network hosts, and releases them if a boot fails.
 
-Asked before the transaction that needs them: no lock is held while a host is waited for.
+Addresses are requested before the transaction that records them, so no lock is held while a host answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 def prepare(conn: Connection, compute: Compute, wanted: Wanted) -> list[tuple[Network, Allocation]]:
-    """The requests to send.  NetworkUnavailable while the host of a network is not heard of; MacsCollide."""
+    """Return the requests to send. Raise NetworkUnavailable if the host of a network is down, MacsCollide."""
     now, down = compute.now(conn), compute.network.down_seconds
     up = {row["host"] for row in network_hosts.listed(conn, now, down) if row["up"]}
     for network in wanted.networks:
@@ -57,11 +57,10 @@ def _macs(conn: Connection, count: int) -> list[str]:
 def ask(
     compute: Compute, queue: AllocationQueue, prepared: Sequence[tuple[Network, Allocation]], method: str = ALLOCATE
 ) -> list[Granted]:
-    """Ask the hosts of all networks at the same time.
+    """Request addresses from the hosts of all networks in parallel.
 
-    Raises NetworkUnavailable when an answer does not come in time, and what a
-    host refuses a request with: NoMoreAddresses, BadRequest, Conflict, NotFound.
-    Then nothing is granted: what may have been is given up.
+    Raise NetworkUnavailable if an answer is late, or the refusal of a host: NoMoreAddresses, BadRequest, Conflict,
+    NotFound. On any error, everything that may have been granted is released.
     """
     requests = [Request(network.host or "", method, asked) for network, asked in prepared]
     try:
@@ -70,7 +69,7 @@ def ask(
     except ComputeError as refusal:
         cancel(compute, [asked for _, asked in prepared])
         if isinstance(refusal, NoMoreAddresses):
-            # Now, for fewer servers will need what these do not get.
+            # Release surplus addresses now: fewer servers are created than this network had addresses for.
             queue.call([replace(one, method=CANCEL) for one in requests], compute.network.call_seconds)
             raise NoMoreAddresses(str(refusal), found=_found(answers.values())) from None
         raise
@@ -86,14 +85,14 @@ def _granted(network: Network, asked: Allocation, answer: Answer | None) -> Gran
 
 
 def _found(answers: Iterable[Answer]) -> int:
-    """Servers for which each network has an address."""
+    """Return the number of servers for which each network granted an address."""
     return min(len(one) if isinstance(one, Mapping) else int(getattr(one, "found", 0)) for one in answers)
 
 
 def cancel(compute: Compute, asked: Sequence[Allocation], keep: AbstractSet[str] = frozenset()) -> None:
-    """Have hosts give up what these requests were granted, but for the servers to keep.
+    """Release the addresses that these requests were granted, except those of the servers to keep.
 
-    It is written down, and not sent from here; what even that fails for is given up when its time is over.
+    The release is recorded in the database and delivered later. If recording fails, the grant expires.
     """
     left = [
         replace(one, interfaces=tuple(each for each in one.interfaces if each.server_id not in keep)) for one in asked
@@ -102,4 +101,4 @@ def cancel(compute: Compute, asked: Sequence[Allocation], keep: AbstractSet[str]
         with compute.engine.begin() as conn:
             messages.write(conn, [(one.network_id, CANCEL, allocation_body(one)) for one in left if one.interfaces])
     except DATABASE_ERRORS as error:
-        log.warning("a grant is left until its time is over", error=type(error).__name__)
+        log.warning("cancellation of a grant failed: it expires by itself", error=type(error).__name__)

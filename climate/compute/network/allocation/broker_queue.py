@@ -1,4 +1,4 @@
-"""The queue of network hosts in a Redis or Valkey: tasks to `network.<host>`, and a list for the answers."""
+"""Allocation queue in Redis or Valkey: tasks on the queues `network.<host>`, and a list per request for the answers."""
 
 import json
 import time
@@ -22,21 +22,21 @@ from climate.compute.network.allocation.queue import TASK, Request
 log = structlog.get_logger(__name__)
 
 AGAIN_SECONDS = 2.0
-"""A request that was not answered is sent again after so long."""
+"""Seconds after which an unanswered request is sent again."""
 
 REPLIES = "network.replies."
 KEPT_SECONDS = 60
-"""Time for which an answer is kept that nobody reads."""
+"""Seconds for which an unread answer is kept."""
 
 LONGEST_BATCH = 100
-"""Answers of one request that are kept: more come only from messages that were doubled."""
+"""Maximum number of answers kept for one request; more can only come from duplicated messages."""
 
 BROKER_ERRORS = (redis.RedisError, KombuError, OSError)
 
 
 @dataclass
 class BrokerQueue:
-    """Connects where it is first used, hence after the fork of a process; many threads may ask at once."""
+    """Allocation queue over the broker. Connects on first use, hence after a fork. Threads may share it."""
 
     redis_url: str = field(repr=False)
 
@@ -61,7 +61,9 @@ class BrokerQueue:
         return redis.Redis.from_url(self.redis_url, socket_timeout=2 * AGAIN_SECONDS + 1, socket_connect_timeout=2)
 
     def call(self, requests: Sequence[Request], seconds: float, /) -> Mapping[str, Answer]:
-        """The answers that came in time, by the ids of the requests; NetworkUnavailable when the broker is away."""
+        """Return the answers that came in time, by request id. Raise NetworkUnavailable if the broker
+        is unreachable.
+        """
         reply_to, deadline = f"{REPLIES}{uuid4()}", time.monotonic() + seconds
         answers: dict[str, Answer] = {}
         try:
@@ -69,7 +71,7 @@ class BrokerQueue:
                 self._send([one for one in requests if one.asked.id not in answers], reply_to, left)
                 self._collect(requests, answers, reply_to, min(left, AGAIN_SECONDS))
         except BROKER_ERRORS as error:
-            log.warning("no request to network hosts: the broker is away", error=type(error).__name__)
+            log.warning("broker unreachable: request to network hosts not sent", error=type(error).__name__)
             raise NetworkUnavailable("The queue of the network hosts does not answer now: try again later.") from None
         return answers
 
@@ -77,11 +79,11 @@ class BrokerQueue:
         for one in requests:
             name = f"network.{one.host}"
             queue = Queue(name, routing_key=name)  # type: ignore[no-untyped-call]
-            # Nobody waits for an answer that comes later than that.
+            # The caller has stopped waiting by then.
             self._app.send_task(TASK, args=[one.message(reply_to)], queue=queue, expires=seconds)
 
     def _collect(self, requests: Sequence[Request], answers: dict[str, Answer], reply_to: str, seconds: float) -> None:
-        """Read answers for so long, or until all are there."""
+        """Read answers until the timeout, or until all have arrived."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and len(answers) < len(requests):
             found: Any = self._client.blpop([f"{PREFIX}{reply_to}"], timeout=max(left, 0.01))
@@ -96,7 +98,7 @@ class BrokerQueue:
 
 @dataclass
 class Replies:
-    """Sends the answers of a host."""
+    """Sender of a host's answers."""
 
     redis_url: str = field(repr=False)
 
@@ -105,9 +107,9 @@ class Replies:
         return redis.Redis.from_url(self.redis_url, socket_timeout=3, socket_connect_timeout=2)
 
     def send(self, reply_to: Any, body: Mapping[str, Any]) -> None:
-        """Send an answer to whoever asked; what no request named as its list of answers is not written to."""
+        """Send an answer to the caller's reply list; drop it if the request names no such list."""
         if not isinstance(reply_to, str) or not reply_to.startswith(REPLIES):
-            log.warning("an answer is dropped: the request names no list for it")
+            log.warning("answer dropped: the request names no reply list")
             return
         key = f"{PREFIX}{reply_to}"
         with self._client.pipeline(transaction=True) as pipe:

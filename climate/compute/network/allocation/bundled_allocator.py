@@ -1,6 +1,6 @@
-"""The bundled allocator: it grants addresses by holding them in the database, as the manager of their network has it.
+"""Bundled allocator: grants addresses by reserving them in the database.
 
-All else that an allocator is told is in the database already, by which the host is served.
+Notifications need no action, because the network host is driven by the same database.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from climate.compute.store.networks import held_ips as rows
 
 
 class BookAllocator:
-    """Grants addresses of the pools of networks."""
+    """Allocator that grants addresses from the pools of networks."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
 
     def allocate_for_instance(self, asked: Allocation, /) -> Mapping[str, str]:
-        """Hold an address for each interface, all of them or none; the same ones for a request that comes again."""
+        """Reserve an address for each interface, all or none. A repeated request gets the same addresses."""
         with self._compute.engine.begin() as conn:
             rows.alone(conn, asked.id)
             network = networks.get(conn, asked.network_id)
@@ -43,7 +43,7 @@ class BookAllocator:
     def _hold_this(
         self, conn: Connection, asked: Allocation, network: Network, whose: tuple[Interface, IPv4Address | None]
     ) -> Mapping[str, str]:
-        """Hold the address that is asked for, else the one that such servers have; nothing when the latter is taken."""
+        """Reserve the requested address, else the one that such servers have. Return nothing if the latter is taken."""
         one, exact = whose
         address = one.address or str(exact)
         if IPv4Address(address) not in network.cidr:
@@ -61,30 +61,30 @@ class BookAllocator:
         return {}
 
     def add_fixed_ip_to_instance(self, asked: Allocation, /) -> Mapping[str, str]:
-        """Hold one more address for an interface; Conflict when the one that is asked for is not free."""
+        """Reserve one more address for an interface. Raise Conflict if the requested one is not free."""
         try:
             return self.allocate_for_instance(asked)
         except BadRequest as refusal:
             raise Conflict(str(refusal)) from None
 
     def cancel_allocation(self, asked: Allocation, /) -> None:
-        """Free what is still held for these interfaces."""
+        """Release the addresses that are still reserved for these interfaces."""
         with self._compute.engine.begin() as conn:
             rows.alone(conn, asked.id)
             servers = [one.server_id for one in asked.interfaces]
             rows.give_back(conn, asked.id, asked.network_id, servers, self._compute.now(conn))
 
     def deallocate_for_instance(self, released: Release, /) -> None:
-        """Nothing to do: the addresses were given up in the database, and DHCP follows it."""
+        """Do nothing: the addresses were released in the database, and DHCP follows it."""
 
     def remove_fixed_ip_from_instance(self, released: Release, /) -> None:
-        """Nothing to do, as for a server that is gone."""
+        """Do nothing, as for a deleted server."""
 
     def associate_floating_ip(self, change: Translation, /) -> None:
-        """Nothing to do: the host translates what the database says."""
+        """Do nothing: the host translates according to the database."""
 
     def disassociate_floating_ip(self, change: Translation, /) -> None:
-        """Nothing to do, as for an association."""
+        """Do nothing, as for an association."""
 
     def reconcile(self, in_use: InUse, /) -> None:
-        """Nothing to do: what is held for too long is freed at the beats of the host."""
+        """Do nothing: the beats of the host release expired reservations."""

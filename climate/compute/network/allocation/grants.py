@@ -1,4 +1,4 @@
-"""Addresses that are asked of network hosts for servers, and those that the hosts have granted."""
+"""Requests for addresses of servers, and the addresses that network hosts granted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,22 +9,22 @@ from climate.compute.network.models import Network
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Addresses that servers are to get: in each of these networks one."""
+    """Servers that need one address in each of these networks."""
 
     project_id: str
     server_ids: tuple[str, ...]
     networks: tuple[Network, ...]
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Network -> the very address that the only server is to have there."""
+    """Network -> requested address of the only server."""
     vpn: bool = False
-    """Whether they are cloudpipes, which have an address of their own."""
+    """True for cloudpipes, which have a fixed address of their own."""
     macs: Mapping[str, str] = field(default_factory=dict)
-    """Network -> the MAC that the only server has there already."""
+    """Network -> MAC that the only server already has there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """Addresses that the host of one network has granted."""
+    """Addresses that the host of one network granted."""
 
     asked: Allocation
     network: Network

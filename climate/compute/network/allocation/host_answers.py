@@ -1,4 +1,4 @@
-"""The host's side of the queue: requests for addresses are answered, and what allocators are told is handed to them."""
+"""Host side of the allocation queue: answers requests, and delivers notifications to the allocator."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,12 +19,12 @@ log = structlog.get_logger(__name__)
 
 
 def answer(allocator: NetworkAllocator, message: Any) -> dict[str, Any] | None:
-    """The answer to the message of a request; None for one that cannot be read."""
+    """Return the answer to a request message, or None if it cannot be read."""
     try:
         asked, method = allocation_of(message["allocation"]), message["method"]
         act = _methods(allocator)[method]
     except (WireError, TypeError, KeyError) as error:
-        log.warning("a request for addresses is dropped: it cannot be read", error=str(error)[:200])
+        log.warning("request for addresses dropped: it cannot be read", error=str(error)[:200])
         return None
     try:
         return answer_body(asked, act(asked))
@@ -36,7 +36,7 @@ def answer(allocator: NetworkAllocator, message: Any) -> dict[str, Any] | None:
 
 
 def _methods(allocator: NetworkAllocator) -> Mapping[str, Callable[[Allocation], Mapping[str, str]]]:
-    """What an answer is waited for."""
+    """Return the methods whose answer a caller waits for."""
 
     def cancel(asked: Allocation) -> Mapping[str, str]:
         allocator.cancel_allocation(asked)
@@ -50,10 +50,11 @@ def _methods(allocator: NetworkAllocator) -> Mapping[str, Callable[[Allocation],
 
 
 def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
-    """Hand an allocator what it is told of the networks of this host, in the order of the changes.
+    """Deliver the notifications of this host's networks to an allocator, in the order of the changes.
 
-    One process of a host does so at a time, which is for the caller to see to.  What fails is handed to it again, and
-    before what came later in the same network.
+    The caller must ensure that only one process of a host does this at a time. A failed notification is delivered
+    again,
+    before later ones of the same network.
     """
     with reading(compute.engine) as conn:
         found = messages.of_host(conn, compute.network_host)
@@ -67,7 +68,7 @@ def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
 
 
 def reconcile(compute: Compute, allocator: NetworkAllocator) -> None:
-    """Tell an allocator what is recorded of the networks of this host, so that it gives up what was lost."""
+    """Send an allocator the recorded addresses of this host's networks, so that it releases lost grants."""
     with reading(compute.engine) as conn:
         in_use = {one.id: held_ips.recorded(conn, one.id) for one in network_rows.own(conn, compute.network_host)}
     for network_id, servers in in_use.items():
@@ -81,7 +82,7 @@ def _handed(allocator: NetworkAllocator, told: Told) -> bool:
     try:
         _hand(allocator, told)
     except Exception:
-        log.exception("an allocator failed and is told again", method=told.method, network=told.network_id)
+        log.exception("allocator failed: the notification is retried", method=told.method, network=told.network_id)
         return False
     return True
 

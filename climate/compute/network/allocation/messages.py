@@ -1,4 +1,4 @@
-"""Requests and answers of allocators as JSON: written, and read with nothing believed."""
+"""JSON encoding and strict decoding of allocation requests and answers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,25 +12,25 @@ from climate.compute.network.allocation.allocator import Allocation, Interface
 REFUSALS: Mapping[str, type[errors.ComputeError]] = {
     kind.__name__: kind for kind in (errors.NoMoreAddresses, errors.BadRequest, errors.Conflict, errors.NotFound)
 }
-"""What an allocator may refuse a request with; all else is its own trouble."""
+"""Errors with which an allocator may refuse a request; any other error is its own failure."""
 
 LONGEST_TEXT = 500
 
 Answer = Mapping[str, str] | errors.ComputeError
-"""Server id -> address, or why there are none."""
+"""Server id -> address, or the reason for a refusal."""
 
 
 class WireError(Exception):
-    """The message is not one of allocators."""
+    """Message that does not follow the allocation protocol."""
 
 
 def allocation_body(asked: Allocation) -> dict[str, Any]:
-    """A request as JSON."""
+    """Encode a request as JSON."""
     return asdict(asked)
 
 
 def allocation_of(body: Any) -> Allocation:
-    """The request that a body holds; WireError."""
+    """Decode the request in a message body. Raise WireError."""
     try:
         interfaces = tuple(
             Interface(str(UUID(one["server_id"])), str(one["mac"]), _address(one.get("address")))
@@ -39,11 +39,11 @@ def allocation_of(body: Any) -> Allocation:
         ids = str(UUID(body["id"])), str(UUID(body["network_id"]))
         return Allocation(*ids, str(IPv4Network(body["cidr"])), str(body["project_id"]), interfaces, bool(body["vpn"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise WireError(f"it is no request for addresses: {type(error).__name__}") from None
+        raise WireError(f"not a request for addresses: {type(error).__name__}") from None
 
 
 def answer_body(asked: Allocation, answer: Answer) -> dict[str, Any]:
-    """An answer as JSON."""
+    """Encode an answer as JSON."""
     if not isinstance(answer, errors.ComputeError):
         return {"id": asked.id, "addresses": dict(answer)}
     name = next((kind.__name__ for kind in type(answer).__mro__ if kind.__name__ in REFUSALS), "")
@@ -52,10 +52,9 @@ def answer_body(asked: Allocation, answer: Answer) -> dict[str, Any]:
 
 
 def answer_of(asked: Allocation, body: Any, *, cancelled: bool = False) -> Answer | None:
-    """The answer to a request that a body holds; None: it is another's.  WireError.
+    """Decode the answer to a request; return None if it belongs to another one. Raise WireError.
 
-    An answer has one address for each server, no two the same, and no others;
-    that of a request that is `cancelled` has none.
+    A valid answer has exactly one distinct address for each server. The answer to a `cancelled` request has none.
     """
     try:
         if body["id"] != asked.id:
@@ -64,11 +63,11 @@ def answer_of(asked: Allocation, body: Any, *, cancelled: bool = False) -> Answe
             return _refusal(body["refused"])
         given = {str(UUID(server)): str(IPv4Address(address)) for server, address in body["addresses"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise WireError(f"it is no answer: {type(error).__name__}") from None
+        raise WireError(f"not an answer: {type(error).__name__}") from None
     if cancelled:
         return {}
     if set(given) != {one.server_id for one in asked.interfaces} or len(set(given.values())) < len(given):
-        raise WireError("it does not grant each server an address of its own")
+        raise WireError("the answer does not grant each server a distinct address")
     return given
 
 

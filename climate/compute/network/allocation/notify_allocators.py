@@ -1,4 +1,4 @@
-"""Telling the allocators of networks about a change, in the transaction that makes it."""
+"""Notification of allocators about a change, in the transaction that makes it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -6,14 +6,14 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 Change = tuple[str, str, Mapping[str, Any]]
-"""(network, method of the allocator, what it needs to know)."""
+"""(network, method of the allocator, body of the notification)."""
 
 
 class TellNetwork(Protocol):
-    """Tells of changes, in their order."""
+    """Records notifications for allocators, in order."""
 
     def __call__(self, conn: Connection, changes: Sequence[Change], /) -> None: ...
 
 
 def silent_network(conn: Connection, changes: Sequence[Change], /) -> None:
-    """Tell nobody: addresses are taken from the database directly, and there is no allocator."""
+    """Do nothing: addresses are allocated in the database, and there is no allocator."""

@@ -1,6 +1,6 @@
-"""The queue of network hosts: requests for addresses go to the queue of a host, and its answers come back in time.
+"""Allocation queue: sends requests for addresses to network hosts, and returns the answers that come in time.
 
-A queue may lose, double and delay what it carries; who asks sends a request again until the answer is there.
+A queue may lose, duplicate and delay messages; the caller resends a request until it is answered.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +16,18 @@ TASK = "climate.network_request"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a network host."""
+    """Request to a network host."""
 
     host: str
     method: str
     asked: Allocation
 
     def message(self, reply_to: str) -> dict[str, Any]:
-        """The request as it is sent; the answer goes to the queue `reply_to`."""
+        """Return the request as a message; the answer goes to the queue `reply_to`."""
         return {"method": self.method, "allocation": allocation_body(self.asked), "reply_to": reply_to}
 
     def read(self, body: Any) -> Answer | None:
-        """The answer that a message holds; None: it is none to this request, or none at all."""
+        """Decode the answer to this request from a message; return None if it is not one."""
         try:
             return answer_of(self.asked, body, cancelled=self.method == CANCEL)
         except WireError:
@@ -35,26 +35,26 @@ class Request:
 
 
 class AllocationQueue(Protocol):
-    """One way to reach the hosts."""
+    """Transport of requests to network hosts."""
 
     def call(self, requests: Sequence[Request], seconds: float, /) -> Mapping[str, Answer]:
-        """The answers that came in time, by the ids of the requests; NetworkUnavailable when nothing can be sent."""
+        """Return the answers that came in time, by request id. Raise NetworkUnavailable if nothing can be sent."""
 
 
 Answering = Callable[[Any], dict[str, Any] | None]
-"""Answers the message of a request."""
+"""Function that answers the message of a request."""
 
 
 @dataclass
 class MemoryQueue:
-    """The queues of hosts in one process, for tests: each request is answered at once."""
+    """In-memory queue for tests: each request is answered synchronously."""
 
     hosts: dict[str, Answering] = field(default_factory=dict)
     sent: list[tuple[str, str]] = field(default_factory=list)
     """(host, method) of all requests."""
 
     def call(self, requests: Sequence[Request], seconds: float, /) -> Mapping[str, Answer]:
-        """Answer what is asked of hosts that there are."""
+        """Answer the requests to known hosts."""
         answers: dict[str, Answer] = {}
         for one in requests:
             self.sent.append((one.host, one.method))

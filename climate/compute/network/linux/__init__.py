@@ -1,1 +1,1 @@
-"""Networks of one Linux host, in its kernel: bridges, VLANs, interfaces of guests, and what is served on them."""
+"""Kernel networking of one Linux host: bridges, VLANs, guests' interfaces, and their services."""

@@ -1,6 +1,6 @@
-"""What may come from a guest's interface: frames of its own MAC and addresses, and nothing that only a network says.
+"""Anti-spoofing rules: a guest's interface may only send frames with its own MAC and addresses.
 
-Each interface has an nftables table of its name, which is replaced and deleted as one.
+Each interface has an nftables table of its own name, which is replaced and deleted atomically.
 """
 
 import json
@@ -14,23 +14,23 @@ _FROM_TEXT = ("nft", "-f", "-")
 _NO_ADDRESS = "0.0.0.0"  # noqa: S104  (what one who has none yet sends from)
 _ASKING = "{ nd-router-solicit, mld2-listener-report }"
 _CLIENT = "@th,288,48"
-"""Where a client's hardware address is in a packet of DHCP, behind the head of UDP."""
+"""Offset and length of the client hardware address in a DHCP packet, after the UDP header."""
 _RARP, _ASKS_FOR_ADDRESS = "0x8035", "@nh,48,16 3"
-"""Source: QEMU asks this of nobody in a guest's name, with its MAC twice, so that switches learn where it is by now."""
+"""RARP announcement that QEMU sends after a migration, with the guest's MAC, so that switches learn its port."""
 _AT_MOST = "limit rate 5/second burst 50 packets"
-"""Questions to DHCP servers: each is answered by a program that is started for it, and a file."""
+"""Rate limit of DHCP requests: dnsmasq starts its script for each, which writes a file."""
 
 
 Addresses = Sequence[IPv4Address | IPv6Address]
 
 
 def text(name: str, mac: str, addresses: Addresses, ranges: Sequence[IPv4Network] = ()) -> str:
-    """For `nft -f`: the table of one interface, in place of the one it had.
+    """Return the nftables ruleset that replaces the table of one interface.
 
-    Without an address of its own a guest may ask for one (DHCP), in its own name; before it takes one it may ask
-    whether that is in use (ARP probes, IPv6's search for duplicates).  To ask that of an address that is another's
-    would keep the other from taking it.  Its link-local address is the one made of its MAC.  What is in `ranges` it
-    answers for, as a router does.  A machine that has moved says so by RARP, in its own name.
+    A guest without an address may use DHCP with its own MAC, ARP probes and IPv6 duplicate address detection. Probes
+    for
+    another guest's address are dropped, because they would block that guest. Its link-local address is the EUI-64 one.
+    The guest may route the networks in `ranges`. A migrated guest announces itself by RARP with its own MAC.
     """
     fixed = [str(one) for one in addresses if one.version == 4]
     routed = [*fixed, *(str(one) for one in ranges)]
@@ -62,22 +62,22 @@ def text(name: str, mac: str, addresses: Addresses, ranges: Sequence[IPv4Network
 
 
 def put_up(name: str, mac: str, addresses: Addresses, ranges: Sequence[IPv4Network] = ()) -> None:
-    """Let nothing else pass from an interface of this thread's namespace."""
+    """Install the rules of an interface in this thread's network namespace."""
     commands.run(None, _FROM_TEXT, text=text(name, mac, addresses, ranges))
 
 
 def take_down(name: str) -> None:
-    """Leave nothing of an interface's table."""
+    """Remove the table of an interface."""
     commands.run(None, _FROM_TEXT, text=_without(name))
 
 
 def standing() -> frozenset[str]:
-    """Names of interfaces that there are tables for, whether or not the interfaces are still there."""
+    """Return the names of interfaces that have a table, whether or not the interface exists."""
     listed = json.loads(commands.run(None, ("nft", "-j", "list", "tables", "netdev")) or "{}").get("nftables", [])
     names = (entry["table"]["name"] for entry in listed if "table" in entry)
     return frozenset(name for name in names if is_interface_name(name))
 
 
 def _without(name: str) -> str:
-    """That there be no such table, whether there is one or not."""
+    """Return commands that delete a table whether or not it exists."""
     return f"add table netdev {name}\ndelete table netdev {name}\n"

@@ -1,4 +1,4 @@
-"""Files that other programs read while they are written: in one step, and readable for all."""
+"""Atomic writes of world-readable files that other programs read."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ _MODE = 0o644
 
 
 def folder(path: Path) -> Path:
-    """A folder that others may look into, made when it is not there."""
+    """Create a world-readable folder if it is missing; return it."""
     if not path.is_dir():
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(0o755)
@@ -20,7 +20,7 @@ def folder(path: Path) -> Path:
 
 
 def write(path: Path, text: str, mode: int = _MODE) -> None:
-    """Have this text in the file; one that has it already is not touched."""
+    """Write a file atomically; leave it untouched if it has this text already."""
     with suppress(FileNotFoundError):
         if path.read_bytes() == text.encode():
             return
@@ -31,7 +31,7 @@ def write(path: Path, text: str, mode: int = _MODE) -> None:
 
 
 def read(path: Path) -> str:
-    """What is in the file; nothing when it is not there or not a text."""
+    """Return the text of a file; an empty string if it is missing or not text."""
     try:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
@@ -40,9 +40,9 @@ def read(path: Path) -> str:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Work on a folder while nobody else does who asks in the same way, in this process or in another.
+    """Hold an exclusive lock on a folder, across threads and processes.
 
-    NetworkError when the folder, or what is in it, cannot be written.
+    Raise NetworkError if the folder or its files cannot be written.
     """
     try:
         handle = os.open(folder(path), os.O_RDONLY | os.O_CLOEXEC)
@@ -52,4 +52,4 @@ def alone(path: Path) -> Iterator[None]:
         finally:
             os.close(handle)
     except OSError as error:
-        raise NetworkError(f"the files in {path} cannot be kept: {error}") from error
+        raise NetworkError(f"the files in {path} cannot be written: {error}") from error

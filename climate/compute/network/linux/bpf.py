@@ -1,7 +1,7 @@
-"""Two programs for the kernel that put VLAN tags on frames and take them off, loaded by bpf(2).
+"""Two eBPF programs that add and remove VLAN tags, loaded by bpf(2).
 
-They stand in for 802.1Q interfaces where the kernel has none: attached to traffic control, they hand each frame on
-to the interface that it is for.
+They replace 802.1Q interfaces on kernels without them. Attached to traffic control, each redirects frames to the
+target interface.
 """
 
 import ctypes
@@ -17,15 +17,15 @@ _TAG = 0x8100
 _SHOT, _GO_ON = 2, -1
 _VLAN_PUSH, _VLAN_POP, _REDIRECT = 18, 19, 23
 _PRESENT, _TCI, _PROTOCOL = 20, 24, 28
-"""Where a frame's outermost tag is in what the kernel gives to a program (struct __sk_buff)."""
+"""Offset of the outermost VLAN tag in struct __sk_buff."""
 
 _ATTRIBUTES = struct.Struct("=IIQQIIQII16s")
 
 
 def pushing(vlan: int, to: int) -> int:
-    """A loaded program, as a file: it tags frames and hands them to interface number `to`.
+    """Load a program that tags frames and redirects them to interface `to`; return its file descriptor.
 
-    Frames that are tagged already are dropped: nobody gets into another VLAN by bringing a tag along.
+    Tagged frames are dropped, so that a guest cannot enter another VLAN by tagging frames itself.
     """
     drop = [_move(0, _SHOT), _exit()]
     push = [_copy(1, 6), _move(2, socket.htons(_TAG)), _move(3, vlan), _call(_VLAN_PUSH)]
@@ -44,14 +44,14 @@ def pushing(vlan: int, to: int) -> int:
 
 
 def popping(vlan: int, to: int) -> int:
-    """A loaded program, as a file: it takes the tag off frames of one VLAN and hands them to interface number `to`.
+    """Load a program that removes the tag of one VLAN and redirects to interface `to`; return its file descriptor.
 
-    All other frames go on to whatever comes next.
+    Other frames continue to the next filter.
     """
     hand = _handing_on(to)
     drop, go_on = [_move(0, _SHOT), _exit()], [_move(0, _GO_ON), _exit()]
     pop = [_copy(1, 6), _call(_VLAN_POP), _unless_equal(0, 0, len(hand)), *hand, *drop]
-    # Each test that fails leads beyond all that follows it.
+    # Each failed test jumps past all later instructions.
     mine = [_field(2, _TCI), _and(2, 0xFFF), _unless_equal(2, vlan, len(pop))]
     tagged = [_field(2, _PROTOCOL), _unless_equal(2, socket.htons(_TAG), len(mine) + len(pop))]
     present = [_field(2, _PRESENT), _unless_equal(2, 1, len(tagged) + len(mine) + len(pop))]
@@ -71,7 +71,7 @@ def _copy(register: int, source: int) -> bytes:
 
 
 def _field(register: int, offset: int) -> bytes:
-    """Read 32 bits of what register 6 points to."""
+    """Return the instruction that loads 32 bits at an offset from register 6."""
     return struct.pack("=BBhi", 0x61, 6 << 4 | register, offset, 0)
 
 
@@ -92,10 +92,12 @@ def _exit() -> bytes:
 
 
 def _load(instructions: list[bytes]) -> int:
-    """The program's file number, to be closed by who asked; OSError with what the kernel has against it."""
+    """Load a program and return its file descriptor, which the caller closes. Raise OSError with the
+    verifier's reason.
+    """
     number = _CALLS.get(platform.machine())
     if number is None:
-        raise OSError(errno.ENOSYS, f"bpf(2) is not known on {platform.machine()}")
+        raise OSError(errno.ENOSYS, f"bpf(2) is not supported on {platform.machine()}")
     code = ctypes.create_string_buffer(b"".join(instructions))
     licence = ctypes.create_string_buffer(b"Apache-2.0")
     here, under = ctypes.addressof(code), ctypes.addressof(licence)

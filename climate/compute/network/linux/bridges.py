@@ -1,6 +1,6 @@
-"""Bridges: made for networks, attached to the host's interfaces, and given the addresses of gateways.
+"""Bridges: creation, attachment to the host's interfaces, and addresses of gateways.
 
-Source: cloud.md D.8 (ensure_bridge) and G.5 NW-26.
+The order of addresses follows ensure_bridge of Nova's linux_net: a gateway's address is first on its bridge.
 """
 
 import secrets
@@ -18,7 +18,7 @@ _MAIN_TABLE, _BY_KERNEL, _UNICAST, _LINK_LOCAL = 254, 2, 1, 253
 
 
 def ensure(ip: Any, link: Link, mtu: int) -> Device:
-    """The bridge of a network, made when it is not there and is ours to make; attached to nothing yet."""
+    """Ensure that the bridge of a network exists, creating it if climate owns it; attach nothing yet."""
     found = netlink.find(ip, link.bridge)
     if not link.ours:
         return _theirs(link, found)
@@ -29,15 +29,15 @@ def ensure(ip: Any, link: Link, mtu: int) -> Device:
         found = netlink.device(ip, link.bridge)
     netlink.mark(ip, found, _mark(link, found.mark))
     if link.vlan is not None or link.interface is None:
-        # Of what guests say, the host itself hears nothing where it has no address among them.  A bridge that has the
-        # addresses of an interface hears what that one heard.
+        # The host ignores guests' traffic on a bridge without addresses of its own. A bridge that took over an
+        # interface's addresses accepts what that interface accepted.
         netlink.sysctl(f"ipv4/conf/{link.bridge}/rp_filter", _BY_THE_WAY_BACK)
     netlink.shape(ip, found, up=True, mtu=mtu)
     return netlink.device(ip, link.bridge)
 
 
 def known(ip: Any, link: Link) -> Device:
-    """The bridge of a network that has one.  NetworkError when it is not there."""
+    """Return the existing bridge of a network. Raise NetworkError if it is missing."""
     found = netlink.device(ip, link.bridge)
     if not link.ours:
         return _theirs(link, found)
@@ -46,18 +46,18 @@ def known(ip: Any, link: Link) -> Device:
 
 
 def attach(ip: Any, bridge: Device, interface: Device) -> None:
-    """Put an interface of the host's into a bridge, which takes over its global addresses and the routes by it."""
+    """Add a host interface to a bridge, which takes over the global addresses and routes of the interface."""
     if interface.master not in (None, bridge.index):
-        raise NetworkError(f"{interface.name} is in another bridge already than {bridge.name}.")
+        raise NetworkError(f"{interface.name} is already in a bridge other than {bridge.name}.")
     if interface.master is None and (lent := netlink.lent(ip, interface.index)):
-        # Whoever has got it would renew it where nothing is heard any more, and the host would be cut off.
+        # The DHCP client would renew the lease on an interface that hears nothing any more, and cut the host off.
         raise NetworkError(
-            f"{interface.name} has {lent[0]} for a time only, as from DHCP: it is put into no bridge before it has a"
-            " lasting address, or none."
+            f"{interface.name} has the temporary address {lent[0]}, as from DHCP: give it a"
+            " static address or none before it joins a bridge."
         )
     netlink.shape(ip, interface, up=True)
     if interface.master is None and bridge.mac != interface.mac:
-        # Neighbours know the host's addresses by this MAC, and go on reaching them.
+        # Neighbours have this MAC in their caches; the bridge keeps it to stay reachable.
         ip.link("set", index=bridge.index, address=interface.mac)
     moved = list(_moving(ip, interface.index, bridge.index))
     if any(":" in words.get("address", "") for _, _, words in moved):
@@ -69,7 +69,7 @@ def attach(ip: Any, bridge: Device, interface: Device) -> None:
 
 
 def hold(ip: Any, bridge: Device, link: Link) -> None:
-    """Give a bridge its gateway's addresses: that of version 4 comes first, before any that it has otherwise."""
+    """Configure the gateway's addresses on a bridge; the IPv4 address becomes its first."""
     wanted = [gateway for gateway in (link.gateway, link.gateway_v6) if gateway is not None]
     stale = [gateway for gateway in gateways(bridge) if gateway not in wanted] if wanted else []
     steps: list[Step] = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in stale]
@@ -88,7 +88,7 @@ def hold(ip: Any, bridge: Device, link: Link) -> None:
 
 
 def link_local(bridge: Device) -> IPv6Address:
-    """The link-local address of a bridge, which it is given whether or not anything is connected to it."""
+    """Return the link-local address of a bridge, configured even if nothing is connected to it."""
     netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
     address = netlink.link_local(bridge.mac)
     words = netlink.address(bridge.index, IPv6Interface((address, 64)))
@@ -97,7 +97,7 @@ def link_local(bridge: Device) -> IPv6Address:
 
 
 def let_go(ip: Any, network_id: str) -> None:
-    """Take the gateway's addresses off the bridge of a network."""
+    """Remove the gateway's addresses from the bridge of a network."""
     for bridge in _of(ip, network_id):
         steps = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in gateways(bridge)]
         if steps:
@@ -106,9 +106,9 @@ def let_go(ip: Any, network_id: str) -> None:
 
 
 def remove(ip: Any, network_id: str) -> None:
-    """Take the bridge of a network down; interfaces of the host's get their addresses and routes back.
+    """Delete the bridge of a network; the host's interfaces get their addresses and routes back.
 
-    So are those that were begun with and never said whose they are.
+    Bridges whose creation was interrupted before they were marked are deleted too.
     """
     for bridge in _of(ip, network_id):
         let_go(ip, network_id)
@@ -120,12 +120,12 @@ def remove(ip: Any, network_id: str) -> None:
 
 
 def gateways(bridge: Device) -> list[Interface]:
-    """The addresses of a bridge that are a network's gateway, as its mark says."""
+    """Return the addresses of a bridge that are a network's gateway, according to its mark."""
     return [ip_interface(word) for word in bridge.mark.words] if bridge.mark else []
 
 
 def in_order(held: Sequence[Interface], wanted: Interface) -> tuple[list[Interface], list[Interface]]:
-    """What is taken off and what is added, in order, for `wanted` to be the first of all (G.5 NW-26)."""
+    """Return the addresses to remove and to add, in order, so that `wanted` become the first of the interface."""
     if list(held[:1]) == [wanted]:
         return [], []
     return list(held), [wanted, *(address for address in held if address != wanted)]
@@ -133,30 +133,34 @@ def in_order(held: Sequence[Interface], wanted: Interface) -> tuple[list[Interfa
 
 def _theirs(link: Link, found: Device | None) -> Device:
     if found is None or found.kind != "bridge":
-        raise NetworkError(f"There is no bridge {link.bridge} on this host: its operator makes it, climate does not.")
+        raise NetworkError(
+            f"There is no bridge {link.bridge} on this host: create it, because climate does not manage it."
+        )
     return found
 
 
 def _check(link: Link, found: Device) -> None:
     if not found.ours or found.kind != "bridge":
-        raise NetworkError(f"{link.bridge} is there already, and climate has not made it: it is left as it is.")
+        raise NetworkError(
+            f"{link.bridge} exists already and was not created by climate: rename it, or choose another bridge."
+        )
     if found.mark and found.mark.of != link.network_id:
-        raise NetworkError(f"{link.bridge} is the bridge of network {found.mark.of}, not of {link.network_id}.")
+        raise NetworkError(f"{link.bridge} belongs to network {found.mark.of}, not to {link.network_id}.")
 
 
 def _mark(link: Link, there: Mark | None) -> Mark:
     wanted = [str(gateway) for gateway in (link.gateway, link.gateway_v6) if gateway is not None]
-    # What is being put on is written down first, and what is being taken off is not forgotten before it is off.
+    # Addresses are marked before they are added, and unmarked after they are removed.
     return Mark(link.network_id, tuple(dict.fromkeys([*wanted, *(there.words if there else ())])))
 
 
 def _make(ip: Any, name: str) -> None:
-    # A bridge with a MAC of its own keeps it, whatever is put into it.
+    # A bridge with an explicit MAC keeps it when interfaces join.
     mac = "02:" + ":".join(f"{byte:02x}" for byte in secrets.token_bytes(5))
     words = {"kind": "bridge", "br_stp_state": 0, "br_forward_delay": 0, "br_mcast_snooping": 0}
     ip.link("add", ifname=name, group=netlink.GROUP, address=mac, **words)
     for key, value in (("accept_ra", 0), ("accept_dad", 0), ("disable_ipv6", 1)):
-        # The host is not to be a neighbour of guests where it has no address among them.
+        # The host must not be an IPv6 neighbour of guests on bridges without an address of its own.
         netlink.sysctl(f"ipv6/conf/{name}/{key}", value)
     for family in ("ip", "ip6", "arp"):
         netlink.sysctl(f"bridge/bridge-nf-call-{family}tables", 0)
@@ -192,7 +196,7 @@ def _give_back(ip: Any, bridge: Device) -> None:
 
 
 def _moving(ip: Any, source: int, target: int) -> Iterator[Step]:
-    """What it takes for one interface to have the addresses and routes of another."""
+    """Return the steps that move addresses and routes from one interface to another."""
     for version in (4, 6):
         for held, broadcast in netlink.addresses(ip, source, version).items():
             yield "addr", "add", netlink.address(target, held, broadcast)
@@ -201,18 +205,20 @@ def _moving(ip: Any, source: int, target: int) -> Iterator[Step]:
 
 
 def _added(moved: Sequence[Step]) -> list[Step]:
-    """Addresses before the routes that need them."""
+    """Return the moved rows, addresses before the routes that need them."""
     return sorted((step for step in moved if step[1] != "del"), key=lambda step: step[0] == "route")
 
 
 def _routes(ip: Any, source: int, target: int) -> list[Step]:
-    """The routes by one interface, made to lead by another, but for those that the kernel makes of addresses."""
+    """Return the routes of one interface redirected to another, without those that the kernel derives
+    from addresses.
+    """
     found = (
         row
         for row in ip.get_routes(family=2, table=_MAIN_TABLE)
         if row.get_attr("RTA_OIF") == source and row["proto"] != _BY_KERNEL and row["type"] == _UNICAST
     )
-    # Those to neighbours first: others lead by them.
+    # Routes to neighbours first, because others use them as gateways.
     return [("route", "replace", _route(row, target)) for row in sorted(found, key=lambda row: -int(row["scope"]))]
 
 

@@ -1,4 +1,4 @@
-"""The system's programs that the drivers run in a host's namespace, and the Debian packages that bring them."""
+"""System programs that the drivers run in a host's namespace, and their Debian packages."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where they are, also for a user who has no administrator's programs in the PATH."""
+"""Search path, including the administrator's programs for users without them in PATH."""
 
 PACKAGES = {
     "conntrack": "conntrack",
@@ -22,11 +22,11 @@ PACKAGES = {
     "radvd": "radvd",
 }
 PATIENCE_SECONDS = 30.0
-"""Longest time that any of them may take."""
+"""Timeout of any program, in seconds."""
 
 
 def missing(*programs: str) -> str | None:
-    """What has to be installed before these can be run; None: they can."""
+    """Return the programs that are missing, as a message; None if all are installed."""
     absent = [program for program in programs if shutil.which(program, path=PATH) is None]
     return "; ".join(map(_absent, absent)) or None
 
@@ -34,7 +34,9 @@ def missing(*programs: str) -> str | None:
 def run(
     place: str | None, command: Sequence[str], *, text: str = "", environment: Mapping[str, str] | None = None
 ) -> str:
-    """What a program says when it is run in the namespace `place` and reads `text`; NetworkError when it fails."""
+    """Run a program in the namespace `place` with `text` as input; return its output. Raise
+    NetworkError if it fails.
+    """
     found = shutil.which(command[0], path=PATH)
     if found is None:
         raise NetworkError(_absent(command[0]))
@@ -57,7 +59,7 @@ def run(
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NetworkError(f"{command[0]}: {error}") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip() or f"it ended with {done.returncode}"
+        said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
         raise NetworkError(f"{command[0]}: {said}")
     return done.stdout
 

@@ -1,7 +1,7 @@
-"""Programs that go on by themselves: started once they are ready, found again, ended with all that they have made.
+"""Daemons: started and awaited until ready, found again, and stopped together with their child processes.
 
-They belong to no process of ours: a service that starts anew finds them by their pid file, and by a mark that is in
-their environment when that file is gone.
+They outlive the service that starts them. A restarted service finds a daemon by its pid file, or by a mark in its
+environment if that file is gone.
 """
 
 import os
@@ -19,12 +19,12 @@ MARK = "CLIMATE_DAEMON"
 _PLACE = "CLIMATE_PLACE"
 
 END_SECONDS = 5.0
-"""Longest time that one may take to end before it is ended by force."""
+"""Seconds to wait for a daemon to terminate before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """One program on the interface `device` of a namespace; its files are in `home`, its own pid file is `pid`."""
+    """Daemon on the interface `device` of a namespace; its files are in `home`, its own pid file is `pid`."""
 
     netns: str | None
     home: Path
@@ -32,7 +32,7 @@ class Daemon:
     device: str
 
     def process(self) -> processes.Pid | None:
-        """The live process that wrote the pid file."""
+        """Return the live process that wrote the pid file."""
         try:
             found = processes.of(int(self.pid.read_text(encoding="ascii")))
         except (FileNotFoundError, ValueError):
@@ -40,7 +40,7 @@ class Daemon:
         return found if found and f"{MARK}={self.home}" in _words(found, "environ") else None
 
     def as_wanted(self, command: Sequence[str], environment: Mapping[str, str]) -> processes.Pid | None:
-        """The process, when it was started by this command, in this environment, on the interface that there is."""
+        """Return the process if it runs this command in this environment on the current interface."""
         found = self.process()
         if found is None or _words(found, "cmdline") != list(command):
             return None
@@ -48,21 +48,23 @@ class Daemon:
         return found if wanted.issubset(_words(found, "environ")) else None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start it in the place of what runs; returns when it is ready, NetworkError with its reason if it is not."""
+        """Replace the running process; return when the new one is ready. Raise NetworkError with its reason if it is
+        not.
+        """
         self.stop()
         commands.run(self.netns, command, environment=self._environment(environment))
         if self.process() is None:
-            raise NetworkError(f"{command[0]} for {self.device} ended at once; see {self.home}")
+            raise NetworkError(f"{command[0]} for {self.device} exited immediately; see the log in {self.home}")
 
     def stop(self) -> None:
-        """Leave nothing of it that runs."""
+        """Stop the daemon and its child processes."""
         family = set(processes.carrying({MARK: str(self.home)}))
         first = self.process()
         if first is not None:
             processes.send_one(first, signal.SIGTERM)
             processes.wait_gone(first, END_SECONDS)
         for pid in family:
-            # What it has made ends with it; what is left of an earlier one does not.
+            # Its children end with it; files of an earlier run are kept.
             if first is None or not processes.wait_gone(pid, END_SECONDS):
                 processes.send_one(pid, signal.SIGKILL)
                 processes.wait_gone(pid, END_SECONDS)
@@ -72,7 +74,7 @@ class Daemon:
         return {MARK: str(self.home), _PLACE: self._place(), **more}
 
     def _place(self) -> str:
-        """The interface for certain: one that was made anew has the name of the old one, and no program on it."""
+        """Return the identity of the interface: one that was recreated has the same name but no program on it."""
 
         def work() -> str:
             return f"{os.stat('/proc/thread-self/ns/net').st_ino}/{socket.if_nametoindex(self.device)}"
@@ -84,7 +86,7 @@ class Daemon:
 
 
 def _words(pid: processes.Pid, name: str) -> list[str]:
-    """Arguments or environment of a process; nothing when it is gone or another user's."""
+    """Return the arguments or the environment of a process; nothing if it is gone or another user's."""
     try:
         text = Path(f"/proc/{pid.number}/{name}").read_bytes()
     except OSError:

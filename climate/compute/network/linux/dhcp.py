@@ -1,4 +1,4 @@
-"""The DHCP and DNS servers of a host: one dnsmasq for each bridge that is served.  Source: cloud.md D.8."""
+"""DHCP and DNS servers of a host: one dnsmasq for each served bridge, as Nova's linux_net configures it."""
 
 import shutil
 import signal
@@ -14,10 +14,12 @@ from climate.compute.network.linux.daemons import Daemon
 from climate.compute.network.linux.dhcp_events import Spool
 from climate.compute.network.render import dnsmasq
 
-# dnsmasq up to 2.90 dies of SIGHUP when a client whose line has a tag was served: a server that knows of tags is
-# started anew instead, with the leases that it had.
+# dnsmasq up to 2.90 crashes on SIGHUP after it served a client whose line has a tag. A server with tags is restarted
+# instead, with the leases that it had.
 _STALE = "stale"
-"""There from before a file is changed until the server has read it: who breaks off in between, does it again."""
+"""Marker file that exists from before a file is changed until the server has read it, so that an interruption is
+noticed.
+"""
 
 _STAYS = ("--user=", "--group=")
 _ORDINARY_USERS = 65536
@@ -25,14 +27,18 @@ _ORDINARY_USERS = 65536
 
 @dataclass(frozen=True, slots=True)
 class DhcpServers:
-    """The servers of one host; their files are in `folder`, and `config` is a file of the operator's for all."""
+    """DHCP servers of one host; their files are in `folder`, and `config` is an optional file of the
+    operator for all.
+    """
 
     netns: str | None
     folder: Path
     config: str = ""
 
     def start(self, link: Link, dhcp: Dhcp) -> None:
-        """Have a server on the bridge that hands out exactly these addresses; the bridge has its own already."""
+        """Ensure that a server on the bridge assigns exactly these addresses; the bridge has its own
+        address already.
+        """
         kept = self._files(link.network_id)
         command = (*dnsmasq.command(link, dhcp, kept, self.config), *self._user())
         environment = dnsmasq.environment(link, kept)
@@ -52,7 +58,7 @@ class DhcpServers:
             (kept.home / _STALE).unlink(missing_ok=True)
 
     def stop(self, network_id: str) -> None:
-        """Leave nothing of the server of a network but what it told and nobody has read."""
+        """Stop the server of a network and delete its files, except unread events."""
         kept = self._files(network_id)
         if not kept.home.is_dir():
             return
@@ -62,25 +68,25 @@ class DhcpServers:
             self._tidy()
 
     def running(self) -> frozenset[str]:
-        """Ids of the networks whose server runs."""
+        """Return the ids of the networks whose server runs."""
         return frozenset(each for each in self._ids() if self._daemon(self._files(each)).process() is not None)
 
     def release(self, link: Link, entry: Entry) -> None:
-        """Give an address back in its client's place; nothing happens where it was not handed out."""
+        """Release a DHCP lease on behalf of its client; a lease that was never given is ignored."""
         if link.gateway is None:
-            raise NetworkError(f"bridge {link.bridge} has no DHCP server that {entry.address} could be given back to")
+            raise NetworkError(f"bridge {link.bridge} has no DHCP server to release {entry.address} to")
         server = link.gateway.ip
         try:
             netns.inside(self.netns, lambda: dhcp_release.send(link.bridge, entry.mac, entry.address, server))
         except (OSError, ValueError) as error:
-            raise NetworkError(f"{entry.address} could not be given back on {link.bridge}: {error}") from error
+            raise NetworkError(f"{entry.address} could not be released on {link.bridge}: {error}") from error
 
     def happened(self) -> Sequence[Happened]:
-        """What the servers told and nobody has forgotten, oldest first."""
+        """Return the unacknowledged events of all servers, oldest first."""
         return self._spool.read()
 
     def forget(self, keys: Sequence[str]) -> None:
-        """Do not tell of these any more."""
+        """Acknowledge events, so that they are not reported again."""
         self._spool.forget(keys)
         if not self._ids() and self.folder.is_dir():
             with atomic_files.alone(self.folder):
@@ -101,7 +107,7 @@ class DhcpServers:
         return sorted(home.name for home in homes if (home / "hosts").exists())
 
     def _write(self, kept: dnsmasq.Files, dhcp: Dhcp) -> bool:
-        """Write what a server reads again while it runs; whether it has to."""
+        """Write the files that a running server rereads; return whether it must reread them."""
         atomic_files.folder(kept.spool)
         atomic_files.folder(kept.home)
         atomic_files.write(kept.script, dnsmasq.SCRIPT, 0o755)
@@ -117,14 +123,16 @@ class DhcpServers:
         return stale.exists()
 
     def _tidy(self) -> None:
-        """With the last server goes what all of them share."""
+        """Remove the shared files after the last server stopped."""
         if not self._ids():
             kept = self._files("any")
             kept.script.unlink(missing_ok=True)
             self._spool.remove()
 
     def _user(self) -> tuple[str, ...]:
-        """Words that let the server stay who it is, where it can be nobody else, or nobody else can read its files."""
+        """Return the options that keep the server's user, if it cannot switch or another user could
+        not read its files.
+        """
         users = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text("ascii").splitlines())
         way = [self.folder, *self.folder.absolute().parents]
         readable = all(path.stat().st_mode & 0o001 for path in way if path.is_dir())

@@ -1,4 +1,4 @@
-"""One DHCP message: that a client gives its address back, said by us in its place (RFC 2131, section 4.4.6)."""
+"""DHCPRELEASE message sent on behalf of a client (RFC 2131, section 4.4.6)."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _TYPE, _RELEASE, _SERVER_ID, _END = 53, 7, 54, 255
 
 
 def message(mac: str, address: IPv4Address, server: IPv4Address) -> bytes:
-    """The message of the client with this hardware address."""
+    """Return the message of the client with this hardware address."""
     head = struct.pack("!BBBB4sHH", _REQUEST, _ETHERNET, _MAC_BYTES, 0, os.urandom(4), 0, 0)
     addresses = address.packed + bytes(12)
     hardware = bytes.fromhex(mac.replace(":", "")).ljust(16, b"\0")
@@ -21,7 +21,7 @@ def message(mac: str, address: IPv4Address, server: IPv4Address) -> bytes:
 
 
 def send(device: str, mac: str, address: IPv4Address, server: IPv4Address) -> None:
-    """Send it from this namespace to the server on `device`; nobody answers to it."""
+    """Send the message from this namespace to the server on `device`; DHCPRELEASE has no answer."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
         sender.sendto(message(mac, address, server), (str(server), _SERVER_PORT))

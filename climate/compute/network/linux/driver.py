@@ -1,4 +1,4 @@
-"""The network of one Linux host, in a network namespace or in the machine's own network."""
+"""Network driver for one Linux host, in a network namespace or in the machine's own network."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ _RIGHTS = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
 
 
 class LinuxNetwork:
-    """A NetworkDriver.  Of several processes on one host, all have to be given the same folder."""
+    """NetworkDriver for Linux. All processes of one host must use the same folder."""
 
     def __init__(self, namespace: str | None, folder: Path, segments: str = AUTO, nat: str = "nft") -> None:
-        """`segments`: how VLANs are carried, as Ground knows it; `nat`: nft or iptables."""
+        """Create the driver. `segments`: VLAN transport, as Ground takes it; `nat`: nft or iptables."""
         self._namespace = namespace
         self._chosen = segments
         self._ground = Ground(namespace, folder, segments)
@@ -36,19 +36,19 @@ class LinuxNetwork:
 
     @property
     def real(self) -> bool:
-        """Guests find their interfaces in the kernel."""
+        """Return True: guests get interfaces of the kernel."""
         return True
 
     def trouble(self) -> str | None:
-        """Why nothing can be done on this host; None: it can."""
+        """Return why the driver cannot work on this host, or None if it can."""
         if self._namespace is not None and not netns.exists(self._namespace):
             return f"There is no network namespace {self._namespace}."
         lacking = [name for bit, name in _RIGHTS.items() if not _rights() >> bit & 1]
         if lacking:
-            return f"Networks are made by root, or in a user namespace: this process has no {', '.join(lacking)}."
+            return f"Networks need root or a user namespace: this process lacks {', '.join(lacking)}."
         try:
             self._ground.marked()
-            # One that was chosen by name has to work; without a VLAN none is needed.
+            # A transport chosen by name must work; the automatic one is tried only when a VLAN is needed.
             if self._chosen != AUTO:
                 _ = self._ground.segment
         except NetworkError as error:
@@ -56,30 +56,32 @@ class LinuxNetwork:
         return commands.missing("nft")
 
     def standing(self) -> Standing:
-        """What of ours there is: found on the host, not remembered."""
+        """Return the resources of climate that exist on the host, read from the host."""
         marked = self._ground.marked()
         served = self._dhcp.running() | self._adverts.running() | {each for each, gateway in marked.items() if gateway}
         return Standing(networks=served | marked.keys(), served=served, plugs=self._ground.plugs())
 
     def ensure(self, link: Link) -> None:
-        """Make the bridge of a network, and attach it."""
+        """Create the bridge of a network, and attach it."""
         self._ground.ensure(link)
 
     def mtu(self, link: Link) -> int:
-        """The longest packet of a network on this host."""
+        """Return the MTU of a network on this host."""
         return self._ground.mtu(link)
 
     def remove(self, network_id: str) -> None:
-        """Take down what was made for a network, and its services; interfaces of guests are left without a bridge."""
+        """Remove the bridge and the services of a network; guests' interfaces are left without a bridge."""
         self.unserve(network_id)
         self._ground.remove(network_id)
 
     def spare(self, network_id: str) -> None:
-        """Take down the bridge of a network that no guest here is in, unless this host serves it."""
+        """Remove the bridge of a network that no guest on this host uses, unless this host serves the network."""
         self._ground.spare(network_id)
 
     def serve(self, served: Served) -> IPv6Address | None:
-        """Ensure its link, hand out its addresses, announce its prefix.  The bridge's link-local address, with IPv6."""
+        """Ensure the link, start DHCP and router advertisements. Return the bridge's link-local
+        address if IPv6 is on.
+        """
         mark = self._served / served.link.network_id
         with atomic_files.alone(self._served):
             mark.unlink(missing_ok=True)
@@ -89,7 +91,7 @@ class LinuxNetwork:
         return router
 
     def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
-        """Ids of the networks that were served like this, and whose bridge and programs are there."""
+        """Return the ids of the networks that were served like this, and whose bridge and daemons exist."""
         gateways = {network_id for network_id, gateway in self._ground.marked().items() if gateway}
         handed_out, announced = gateways & self._dhcp.running(), self._adverts.running()
         return frozenset(
@@ -115,47 +117,47 @@ class LinuxNetwork:
         return router
 
     def unserve(self, network_id: str) -> None:
-        """Stop handing out and announcing, and take the gateway's address off the bridge."""
+        """Stop DHCP and router advertisements, and remove the gateway's address from the bridge."""
         (self._served / network_id).unlink(missing_ok=True)
         self._dhcp.stop(network_id)
         self._adverts.stop(network_id)
         self._ground.let_go(network_id)
 
     def translate(self, nat: Nat) -> None:
-        """Have exactly this translation on the host."""
+        """Replace all address translation on the host."""
         with atomic_files.alone(self._translating):
             if not self._alone:
-                # The operator may have chosen the other way before.
+                # The operator may have switched from the other implementation.
                 self._former.forget()
                 self._alone = True
             self._nat.apply(nat)
 
     def plug(self, plug: Plug) -> None:
-        """Connect a guest's interface to its network, let nothing false pass from it."""
+        """Connect a guest's interface to its network, with anti-spoofing rules."""
         self._ground.plug(plug)
 
     def unplug(self, name: str) -> None:
-        """Leave nothing of a guest's interface."""
+        """Remove a guest's interface."""
         self._ground.unplug(name)
 
     def drop_netns(self, netns: str) -> None:
-        """Leave nothing of a guest's network namespace."""
+        """Remove a guest's network namespace."""
         self._ground.drop_netns(netns)
 
     def release(self, link: Link, entry: Entry) -> None:
-        """Tell the DHCP server of a network that this address is not used any more; it tells of that in `happened`."""
+        """Release a DHCP lease on behalf of its client; the server reports the release in `happened`."""
         self._dhcp.release(link, entry)
 
     def happened(self) -> Sequence[Happened]:
-        """What DHCP clients did, oldest first, as far as it is not forgotten."""
+        """Return the unacknowledged events of DHCP clients, oldest first."""
         return self._dhcp.happened()
 
     def forget(self, keys: Sequence[str]) -> None:
-        """Do not tell of these any more: they are written down."""
+        """Acknowledge events that were recorded, so that they are not reported again."""
         self._dhcp.forget(keys)
 
     def clear(self) -> None:
-        """Leave nothing of ours on this host: for one that is to serve no network and no server any more."""
+        """Remove all resources of climate from a host that leaves the deployment."""
         standing = self.standing()
         for name in sorted(standing.plugs):
             self.unplug(name)
@@ -166,11 +168,11 @@ class LinuxNetwork:
 
 
 def _sign(served: Served) -> str:
-    """What tells one way to serve a network from all others."""
+    """Return a digest of the way a network is served."""
     return hashlib.sha256(repr(served.timeless).encode()).hexdigest()
 
 
 def _rights() -> int:
-    """The capabilities of this process, as bits."""
+    """Return the capabilities of this process as a bit mask."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))

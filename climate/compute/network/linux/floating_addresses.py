@@ -1,6 +1,6 @@
-"""Addresses that a host has in the place of servers: put on its interfaces, marked by a label, and taken off.
+"""Floating addresses on a host's interfaces: added with a label, and removed by it.
 
-An address without the label is somebody else's: it is used where it is, and never taken away.
+An address without climate's label is foreign: it is used but never removed.
 """
 
 import json
@@ -18,7 +18,7 @@ from climate.compute.network.render.validation import interface
 
 _LABEL = ":c"
 _LONGEST = 15 - len(_LABEL)
-"""A label begins with its interface's name, and is no longer than such a name may be."""
+"""Maximum length of a label, which begins with the name of its interface."""
 
 _NONE_LEFT = "0 flow entries have been deleted"
 _ARP = struct.Struct("!6s6sHHHBBH6s4s6s4s")
@@ -28,7 +28,7 @@ _ARP_TYPE, _ETHERNET, _IPV4, _REQUEST = 0x0806, 1, 0x0800, 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class Held:
-    """An address of ours on an interface; `scope` is how far it can be seen."""
+    """Address of climate on an interface; `scope` is its kernel scope."""
 
     address: IPv4Address
     interface: str
@@ -36,7 +36,7 @@ class Held:
 
 
 def addresses(place: str | None) -> dict[Held, bool]:
-    """All addresses in a namespace, and whether they are ours."""
+    """Return all addresses in a namespace, and whether they are climate's."""
     links = json.loads(commands.run(place, ("ip", "-json", "-4", "address", "show")) or "[]")
     return {
         Held(IPv4Address(one["local"]), link["ifname"]): one.get("label") == f"{link['ifname']}{_LABEL}"
@@ -46,9 +46,9 @@ def addresses(place: str | None) -> dict[Held, bool]:
 
 
 def put(place: str | None, wanted: Iterable[Held]) -> None:
-    """Put addresses on their interfaces and tell their neighbours.
+    """Add addresses to their interfaces and announce them.
 
-    NetworkError when an interface is not there, after all the others were done.
+    Raise NetworkError if an interface is missing, after all others were handled.
     """
     new = sorted(wanted)
     problems = [problem for one in new if (problem := _problem(place, one)) is not None]
@@ -58,14 +58,14 @@ def put(place: str | None, wanted: Iterable[Held]) -> None:
 
 
 def take(place: str | None, unwanted: Iterable[Held]) -> None:
-    """Take addresses off their interfaces."""
+    """Remove addresses from their interfaces."""
     lines = "".join(f"address delete {one.address}/32 dev {one.interface}\n" for one in sorted(unwanted))
     if lines:
         commands.run(place, ("ip", "-batch", "-"), text=lines)
 
 
 def cut(place: str | None, changed: Iterable[IPv4Address]) -> None:
-    """End what is going on by way of these addresses, from outside and from inside."""
+    """Delete the tracked connections of these addresses in both directions."""
     for address in sorted(changed):
         for direction in ("--orig-dst", "--reply-dst"):
             _end(place, direction, str(address))
@@ -80,22 +80,24 @@ def _end(place: str | None, direction: str, address: str) -> None:
 
 
 def _problem(place: str | None, one: Held) -> str | None:
-    """What went wrong when the address was put on its interface."""
+    """Return why an address could not be added to its interface."""
     if len(one.interface) > _LONGEST:
-        return f"{one.address} cannot be put on {one.interface}: its name has more than {_LONGEST} characters"
+        return (
+            f"{one.address} cannot be added to {one.interface}: the interface name has more than {_LONGEST} characters"
+        )
     try:
         name = interface(one.interface)
         words = ("address", "add", f"{one.address}/32", "dev", name, "scope", one.scope, "label", f"{name}{_LABEL}")
         commands.run(place, ("ip", *words))
     except NetworkError as error:
-        return f"{one.address} cannot be put on {one.interface}: {error}"
+        return f"{one.address} cannot be added to {one.interface}: {error}"
     return None
 
 
 def _announce(new: Iterable[Held]) -> None:
-    """Have neighbours forget who else had these addresses, by asking each for itself (RFC 5227, section 3)."""
+    """Announce new addresses by gratuitous ARP, so that neighbours update their caches (RFC 5227, section 3)."""
     for one in new:
-        # An interface without neighbours has nobody to be told.
+        # An interface without neighbours needs no announcement.
         with suppress(OSError), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
             sender.bind((one.interface, _ARP_TYPE))
             mac = sender.getsockname()[4]

@@ -1,4 +1,4 @@
-"""Layer 2 of one host: what networks are before anything is served on them."""
+"""Layer 2 of one host: bridges, VLANs and guests' interfaces, without services."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -22,43 +22,45 @@ T = TypeVar("T")
 
 AUTO = "auto"
 WAYS: tuple[Segment, ...] = (Dot1q(), Bpf(), Vxlan())
-"""How VLANs can be carried, the best first."""
+"""VLAN transports, the best first."""
 
 
 class Ground:
-    """Bridges, VLANs and interfaces of guests in one namespace.  Its verbs raise NetworkError.
+    """Layer 2 of one namespace. Its methods raise NetworkError.
 
-    What is there is read from the kernel each time.  Of several processes on one host, one at a time changes it.
+    State is read from the kernel each time. A lock lets one process of a host change it at a time.
     """
 
     def __init__(self, namespace: str | None, folder: Path, way: str = AUTO) -> None:
-        """`way`: how VLANs are carried: dot1q, bpf or vxlan, alike on all hosts; auto: the first that works."""
+        """Create it. `way`: VLAN transport, the same on all hosts: dot1q, bpf or vxlan; auto: the first that works."""
         self._namespace = namespace
         self._folder = folder
         self._way = way
 
     @cached_property
     def segment(self) -> Segment:
-        """How VLANs are carried here: chosen once, by trying."""
+        """Return the VLAN transport, chosen once by probing the kernel."""
         named = [way for way in WAYS if self._way in (AUTO, way.name)]
         if not named:
-            raise NetworkError(f"VLANs are carried by {AUTO}, {', '.join(way.name for way in WAYS)}; not {self._way}.")
+            raise NetworkError(
+                f"VLAN transport must be {AUTO} or one of {', '.join(way.name for way in WAYS)}, not {self._way}."
+            )
         reasons = []
         for way in named:
             reason = why_not(way)
             if reason is None:
-                _LOG.info("VLANs are carried by %s on %s", way.name, self._namespace or "this host")
+                _LOG.info("VLAN transport is %s on %s", way.name, self._namespace or "this host")
                 return way
             reasons.append(reason)
-        raise NetworkError(f"This host can carry no VLANs. {'; '.join(reasons)}")
+        raise NetworkError(f"This host supports no VLAN transport. {'; '.join(reasons)}")
 
     def mtu(self, link: Link) -> int:
-        """The longest packet of a network here: less than was asked for where the wire, or the VLAN, takes its part."""
-        return self._inside(f"looking at network {link.network_id}", lambda ip: self._room(ip, link))
+        """Return the MTU of a network here: the requested one, reduced to what the wire and the VLAN overhead allow."""
+        return self._inside(f"reading network {link.network_id}", lambda ip: self._room(ip, link))
 
     def marked(self) -> dict[str, bool]:
-        """Ids of the networks whose bridge is ours, and whether this host is their gateway."""
-        found = self._inside("looking at bridges", netlink.devices).values()
+        """Return the ids of the networks whose bridge is climate's, and whether this host is their gateway."""
+        found = self._inside("reading bridges", netlink.devices).values()
         return {
             one.mark.of: bool(bridges.gateways(one))
             for one in found
@@ -66,31 +68,31 @@ class Ground:
         }
 
     def plugs(self) -> frozenset[str]:
-        """Names of the interfaces of guests."""
-        return self._inside("looking at interfaces", vifs.standing)
+        """Return the names of guests' interfaces."""
+        return self._inside("reading interfaces", vifs.standing)
 
     def ensure(self, link: Link) -> None:
-        """Make the bridge of a network, attach it, give it its gateway's addresses."""
+        """Create the bridge of a network, attach it, and configure its gateway's addresses."""
         with self._alone():
             self._inside(f"network {link.network_id}", lambda ip: self._ensured(ip, link))
 
     def link_local(self, link: Link) -> IPv6Address:
-        """The link-local address of a network's bridge, which has one from then on."""
+        """Return the link-local address of a network's bridge, adding one if needed."""
         doing = f"link-local address of {link.bridge}"
         return self._inside(doing, lambda ip: bridges.link_local(netlink.device(ip, link.bridge)))
 
     def let_go(self, network_id: str) -> None:
-        """Take the gateway's addresses off a network's bridge."""
+        """Remove the gateway's addresses from a network's bridge."""
         with self._alone():
             self._inside(f"network {network_id}", lambda ip: bridges.let_go(ip, network_id))
 
     def remove(self, network_id: str) -> None:
-        """Take down a network's bridge and VLAN, however it was carried."""
+        """Remove a network's bridge and VLAN, whatever its transport."""
         with self._alone():
             self._inside(f"network {network_id}", lambda ip: self._removed(ip, network_id))
 
     def spare(self, network_id: str) -> None:
-        """Take down a network's bridge that no guest's interface is in, unless it is a gateway."""
+        """Remove a network's bridge that has no guest's interface, unless it is a gateway."""
 
         def in_use(ip: Any) -> bool:
             devices = netlink.devices(ip).values()
@@ -106,7 +108,7 @@ class Ground:
             self._inside(f"network {network_id}", spared)
 
     def plug(self, wanted: Plug) -> None:
-        """Connect an interface of a guest's to its network, which was ensured before."""
+        """Connect a guest's interface to its network, which was ensured before."""
 
         def plugged(ip: Any) -> None:
             bridge = bridges.known(ip, wanted.link)
@@ -116,14 +118,14 @@ class Ground:
             self._inside(f"interface {wanted.name}", plugged)
 
     def unplug(self, name: str) -> None:
-        """Leave nothing of an interface of a guest's."""
+        """Remove a guest's interface."""
         with self._alone():
             self._inside(f"interface {name}", lambda ip: vifs.unplug(ip, name))
 
     def drop_netns(self, name: str) -> None:
-        """Leave nothing of a guest's namespace."""
+        """Remove a guest's namespace."""
         if name == self._namespace:
-            raise NetworkError(f"{name} is the host itself, not a guest.")
+            raise NetworkError(f"{name} is the network of the host, not of a guest.")
         with netlink.saying(f"namespace {name}"):
             netns.drop(name)
 

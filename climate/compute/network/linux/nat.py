@@ -1,7 +1,7 @@
-"""Address translation of a host, by nftables or by iptables: exactly what is wanted, whatever there was.
+"""Address translation of a host by nftables or iptables, which replaces any earlier state.
 
-Floating addresses change in an order that may break off anywhere: one that leads elsewhere from now on is taken off
-its interface first, and whatever comes onto an interface has no connections that are older.
+Changes of floating addresses may be interrupted at any point. An address whose target changes is first removed from
+its interface, and connections of an added address are deleted.
 """
 
 import json
@@ -19,7 +19,7 @@ from climate.compute.network.render import iptables, nat_iptables, nat_nft
 from climate.compute.network.render.nat_common import METADATA, metadata_target
 
 TRIES = 5
-"""How often iptables-restore is tried when somebody else is at it.  Source: cloud.md D.8."""
+"""Number of attempts of iptables-restore while another process holds its lock, as in Nova's linux_net."""
 
 _LEADS = re.compile(
     rf"^-A {nat_iptables.BINARY}-PREROUTING -d ([0-9.]+)/32 -j DNAT --to-destination ([0-9.]+)$", re.MULTILINE
@@ -28,26 +28,26 @@ _CHAINS = f":{nat_iptables.BINARY}-"
 _UNFILTERED = tuple(f"bridge/bridge-nf-call-{name}" for name in ("iptables", "ip6tables", "arptables"))
 
 Leads = Mapping[IPv4Address, IPv4Address]
-"""Floating addresses, and the fixed ones that they lead to."""
+"""Floating address -> fixed address."""
 
 
 @dataclass(frozen=True, slots=True)
 class NftNat:
-    """Translation by one table of nftables, which is replaced as a whole."""
+    """Translation by one nftables table, which is replaced atomically."""
 
     netns: str | None
 
     def apply(self, nat: Nat) -> None:
-        """Have exactly this translation."""
+        """Apply exactly this translation."""
         text = nat_nft.ruleset(nat)
         _apply(self.netns, nat, self._leads(), lambda: self._write(text))
 
     def clear(self) -> None:
-        """Leave nothing of any translation."""
+        """Remove all translation, including addresses."""
         _clear(self.netns, lambda: self._write(nat_nft.CLEARED))
 
     def forget(self) -> None:
-        """Take the rules away, and nothing else: another way puts right what they were about."""
+        """Remove only the rules; the other implementation takes over the addresses."""
         self._write(nat_nft.CLEARED)
 
     def _write(self, text: str) -> None:
@@ -56,7 +56,7 @@ class NftNat:
     def _leads(self) -> Leads:
         try:
             said = commands.run(self.netns, ("nft", "-j", "list", "map", nat_nft.FAMILY, nat_nft.TABLE, "fip_in"))
-        except NetworkError:  # there is no table yet
+        except NetworkError:  # the table does not exist yet
             return {}
         pairs = [pair for part in json.loads(said)["nftables"] for pair in part.get("map", {}).get("elem", ())]
         return {IPv4Address(floating): IPv4Address(fixed) for floating, fixed in pairs}
@@ -64,30 +64,30 @@ class NftNat:
 
 @dataclass(frozen=True, slots=True)
 class IptablesNat:
-    """Translation by chains of iptables among those of others."""
+    """Translation by chains of iptables beside those of other programs."""
 
     netns: str | None
 
     def apply(self, nat: Nat) -> None:
-        """Have exactly this translation."""
+        """Apply exactly this translation."""
         wanted = nat_iptables.tables(nat)
         saved = commands.run(self.netns, ("iptables-save", "-t", "nat"))
         leads = {IPv4Address(floating): IPv4Address(fixed) for floating, fixed in _LEADS.findall(saved)}
         _apply(self.netns, nat, leads, lambda: self._write(wanted))
 
     def clear(self) -> None:
-        """Leave nothing of any translation."""
+        """Remove all translation, including addresses."""
         _clear(self.netns, lambda: self._write(nat_iptables.none()))
 
     def forget(self) -> None:
-        """Take the rules away, and nothing else: another way puts right what they were about."""
+        """Remove only the rules; the other implementation takes over the addresses."""
         if any(self._has_chains(program) for program in ("iptables", "ip6tables")):
             self._write(nat_iptables.none())
 
     def _has_chains(self, program: str) -> bool:
         try:
             return _CHAINS in self._saved(program)
-        except NetworkError:  # where it cannot be run, it has never been
+        except NetworkError:  # iptables that cannot run now never ran here
             return False
 
     def _saved(self, program: str) -> str:
@@ -133,7 +133,7 @@ def _clear(place: str | None, write: Callable[[], None]) -> None:
 
 
 def _prepare(place: str | None) -> None:
-    """Let packets through this namespace; what stays on a bridge is nobody's to translate."""
+    """Enable forwarding in this namespace; bridged traffic is not translated."""
 
     def work() -> None:
         netlink.sysctl("ipv4/ip_forward", 1)
@@ -143,4 +143,4 @@ def _prepare(place: str | None) -> None:
     try:
         netns.inside(place, work)
     except OSError as error:
-        raise NetworkError(f"packets cannot be let through this host: {error}") from error
+        raise NetworkError(f"forwarding cannot be enabled on this host: {error}") from error

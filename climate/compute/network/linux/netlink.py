@@ -1,4 +1,4 @@
-"""What the drivers say to the kernel over netlink, and how they know what is theirs."""
+"""Netlink access of the drivers, and the marks by which they recognise their interfaces."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 
 GROUP = 0x636C
-"""Interfaces of ours are in this group from the moment they exist: the kernel takes it with the order to make one."""
+"""Interface group of climate's interfaces, set by the kernel in the same call that creates them."""
 
 _SIGN = "climate:"
 _UP, _GLOBAL, _PERMANENT, _NO_DAD = 0x1, 0, 0x80, 0x02
@@ -28,25 +28,25 @@ _DONE_ALREADY = frozenset((errno.EEXIST, errno.EADDRNOTAVAIL, errno.ESRCH))
 
 Interface = IPv4Interface | IPv6Interface
 Step = tuple[str, str, dict[str, Any]]
-"""`("addr", "add", {…})` and so on: a method of pyroute2's and what it is given."""
+"""`("addr", "add", {…})` and so on: a method of pyroute2 and its arguments."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What an interface of ours is for, written where it cannot get lost: into the interface's alias."""
+    """Purpose of an interface, stored in its alias."""
 
     of: str
-    """Id of a network, or of a guest's interface."""
+    """Id of the network, or of the guest's interface."""
     words: tuple[str, ...] = ()
-    """How it was made: one that was to be made otherwise is made anew."""
+    """Parameters of its creation; an interface with others is recreated."""
 
     def __str__(self) -> str:
         return " ".join([f"{_SIGN}{self.of}", *self.words])
 
     @classmethod
     def read(cls, alias: str | None) -> "Mark | None":
-        """What an alias says; None when it is not one of ours."""
+        """Parse an alias; return None if it is not climate's."""
         if not alias or not alias.startswith(_SIGN):
             return None
         of, *words = alias.removeprefix(_SIGN).split()
@@ -55,7 +55,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An interface as it is."""
+    """Interface of the kernel."""
 
     index: int
     name: str
@@ -67,13 +67,14 @@ class Device:
     up: bool
     master: int | None
     peer: int | None
-    """Index of the one it is tied to, for a pair in that one's namespace."""
+    """Index of the linked interface; for a veth pair, in the namespace of the peer."""
 
 
 def inside(name: str | None, doing: str, work: Callable[[Any], T]) -> T:
-    """What `work` answers, given a netlink connection in a namespace; all that it starts is in that namespace too.
+    """Run `work` with a netlink connection in a namespace, and return its result; its child processes inherit the
+    namespace.
 
-    What the kernel refuses is a NetworkError that says what was being done.
+    Raise NetworkError that names `doing` when the kernel refuses.
     """
 
     def connected() -> T:
@@ -88,7 +89,7 @@ def inside(name: str | None, doing: str, work: Callable[[Any], T]) -> T:
 
 @contextmanager
 def saying(doing: str) -> Iterator[None]:
-    """What the kernel refuses in here is a NetworkError that says what was being done."""
+    """Convert errors of the kernel to NetworkError with the current operation."""
     try:
         from pyroute2.netlink.exceptions import NetlinkError
     except ImportError as error:
@@ -101,7 +102,7 @@ def saying(doing: str) -> Iterator[None]:
 
 @contextmanager
 def tolerating(*numbers: int) -> Iterator[None]:
-    """What the kernel refuses in here with one of these error numbers is as good as done."""
+    """Ignore errors of the kernel with one of these numbers: the work is done already."""
     from pyroute2.netlink.exceptions import NetlinkError
 
     try:
@@ -112,12 +113,12 @@ def tolerating(*numbers: int) -> Iterator[None]:
 
 
 def devices(ip: Any) -> dict[str, Device]:
-    """All interfaces of the namespace, by name."""
+    """Return all interfaces of the namespace, by name."""
     return {device.name: device for device in map(_device, ip.get_links())}
 
 
 def find(ip: Any, name: str) -> Device | None:
-    """The interface of that name; None when there is none."""
+    """Return the interface of that name, or None."""
     found: list[Device] = []
     with tolerating(errno.ENODEV):
         found = [_device(ip.link("get", ifname=name)[0])]
@@ -125,7 +126,7 @@ def find(ip: Any, name: str) -> Device | None:
 
 
 def device(ip: Any, name: str) -> Device:
-    """The interface of that name; NetworkError when there is none."""
+    """Return the interface of that name. Raise NetworkError if it is missing."""
     found = find(ip, name)
     if found is None:
         raise NetworkError(f"There is no interface {name} on this host.")
@@ -133,13 +134,13 @@ def device(ip: Any, name: str) -> Device:
 
 
 def mark(ip: Any, target: Device, wanted: Mark) -> None:
-    """Write down what an interface is for."""
+    """Write the mark of an interface."""
     if target.mark != wanted:
         ip.link("set", index=target.index, ifalias=str(wanted))
 
 
 def shape(ip: Any, target: Device, *, up: bool, mtu: int | None = None, master: int | None = None) -> None:
-    """Change of an interface what is not as it should be; what is None stays as it is."""
+    """Change attributes of an interface that differ; None leaves an attribute unchanged."""
     changes: dict[str, Any] = {}
     if mtu is not None and target.mtu != mtu:
         changes["mtu"] = mtu
@@ -152,26 +153,26 @@ def shape(ip: Any, target: Device, *, up: bool, mtu: int | None = None, master: 
 
 
 def delete(ip: Any, target: Device) -> None:
-    """Delete an interface; nothing when it has gone by itself, as with its other end or that one's namespace."""
+    """Delete an interface; ignore one that is gone, as when its peer or its namespace was deleted."""
     with tolerating(errno.ENODEV):
         ip.link("del", index=target.index)
 
 
 def addresses(ip: Any, index: int, version: int) -> dict[Interface, str | None]:
-    """The global, lasting addresses of an interface and their broadcast addresses, in the order that they have."""
+    """Return the global, permanent addresses of an interface and their broadcast addresses, in the kernel's order."""
     rows = ip.get_addr(index=index, family=_FAMILIES[version])
     lasting = [row for row in rows if row["scope"] == _GLOBAL and row.get_attr("IFA_FLAGS") & _PERMANENT]
     return {_address(row): row.get_attr("IFA_BROADCAST") for row in lasting}
 
 
 def lent(ip: Any, index: int) -> list[str]:
-    """The addresses of version 4 that an interface has for a time only: somebody renews them there."""
+    """Return the temporary IPv4 addresses of an interface, which a DHCP client renews."""
     rows = ip.get_addr(index=index, family=_FAMILIES[4])
     return [str(_address(row)) for row in rows if not row.get_attr("IFA_FLAGS") & _PERMANENT]
 
 
 def address(target: int, wanted: Interface, broadcast: str | None = None) -> dict[str, Any]:
-    """An address as netlink wants to hear of it; those of version 6 are not asked for on the wire first."""
+    """Return the netlink arguments of an address; IPv6 duplicate address detection is disabled."""
     words = {"index": target, "address": str(wanted.ip), "prefixlen": wanted.network.prefixlen}
     if wanted.version == 6:
         return {**words, "flags": _NO_DAD}
@@ -179,15 +180,15 @@ def address(target: int, wanted: Interface, broadcast: str | None = None) -> dic
 
 
 def own_address(target: int, wanted: Interface) -> dict[str, Any]:
-    """The same of one that is of our making: with its network's broadcast address."""
+    """Return the netlink arguments of an address of climate, with the broadcast address of its network."""
     plain = wanted.version == 6 or wanted.network.prefixlen > _LONGEST_WITH_BROADCAST
     return address(target, wanted, None if plain else str(wanted.network.broadcast_address))
 
 
 def at_once(steps: Sequence[Step]) -> None:
-    """Have the kernel do all of this by one call, in the middle of which nobody can be killed.
+    """Send all steps in one system call, so that a kill cannot interrupt them.
 
-    A step that is done already is passed over; OSError of the first that failed, after all were tried.
+    Steps that are done already are skipped. Raise the OSError of the first failure after all were tried.
     """
     from pyroute2 import IPBatch
 
@@ -205,14 +206,14 @@ def at_once(steps: Sequence[Step]) -> None:
 
 
 def link_local(mac: str) -> IPv6Address:
-    """The link-local address that is made of a MAC (RFC 4291, appendix A)."""
+    """Return the link-local address of a MAC (RFC 4291, appendix A)."""
     octets = bytes.fromhex(mac.replace(":", ""))
     half = bytes([octets[0] ^ 0x02]) + octets[1:3] + b"\xff\xfe" + octets[3:]
     return IPv6Address(b"\xfe\x80" + bytes(6) + half)
 
 
 def sysctl(key: str, value: int) -> None:
-    """Set what is under /proc/sys/net in the namespace of this thread; nothing where the kernel has no such thing."""
+    """Write a key under /proc/sys/net in this thread's namespace; ignore keys that the kernel lacks."""
     path = _SYSCTL / key
     if path.exists() and path.read_text(encoding="ascii").strip() != str(value):
         path.write_text(str(value), encoding="ascii")

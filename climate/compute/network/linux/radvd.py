@@ -1,4 +1,4 @@
-"""The router advertisements of a host: one radvd for each bridge with an IPv6 prefix.  Source: cloud.md D.8."""
+"""Router advertisements of a host: one radvd for each bridge with an IPv6 prefix."""
 
 import hashlib
 import shutil
@@ -19,17 +19,17 @@ _ALSO_WHILE_FORWARDING = 2
 
 @dataclass(frozen=True, slots=True)
 class RouterAdverts:
-    """The advertisements of one host; their files are in `folder`."""
+    """Router advertisements of one host; their files are in `folder`."""
 
     netns: str | None
     folder: Path
 
     def start(self, link: Link, prefix: IPv6Network) -> None:
-        """Have exactly this prefix announced on the bridge."""
+        """Announce exactly this prefix on the bridge."""
         home = self.folder / link.network_id
         text = radvd.conf(link, prefix)
         command = radvd.command(home / _CONF, home / "pid", home / "log")
-        # It reads its file once: what it was started with is known by what is in its environment.
+        # radvd reads its file once, so its environment records the configuration it was started with.
         environment = {"CLIMATE_CONF": hashlib.sha256(text.encode()).hexdigest()}
         with atomic_files.alone(self.folder):
             atomic_files.folder(home)
@@ -40,7 +40,7 @@ class RouterAdverts:
                 daemon.start(command, environment)
 
     def stop(self, network_id: str) -> None:
-        """Leave nothing of the advertisements of a network."""
+        """Stop the router advertisements of a network."""
         home = self.folder / network_id
         if not home.is_dir():
             return
@@ -49,7 +49,7 @@ class RouterAdverts:
             shutil.rmtree(home, ignore_errors=True)
 
     def running(self) -> frozenset[str]:
-        """Ids of the networks that are announced."""
+        """Return the ids of the networks that are announced."""
         homes = self.folder.iterdir() if self.folder.is_dir() else ()
         known = [home for home in homes if (home / _CONF).exists()]
         return frozenset(home.name for home in known if self._daemon(home).process() is not None)
@@ -59,7 +59,7 @@ class RouterAdverts:
 
 
 def _forward() -> None:
-    """Let IPv6 through this namespace; what has an address from its own router keeps it."""
+    """Enable IPv6 forwarding in this namespace, and keep addresses from the host's own router."""
     if (_SETTINGS / "all" / "forwarding").read_text(encoding="ascii").strip() == "1":
         return
     for setting in _SETTINGS.glob("*/accept_ra"):

@@ -1,4 +1,4 @@
-"""Interfaces of guests: pairs that end in a guest's namespace, and taps."""
+"""Guests' interfaces: veth pairs that end in a guest's namespace, and taps."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _TAP = "tun"
 
 
 def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
-    """Connect an interface to a bridge.  It is up last of all, when nothing false passes any more."""
+    """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
     port = _standing(ip, wanted) or _made(ip, wanted, mtu)
     anti_spoofing.put_up(wanted.name, wanted.mac, wanted.addresses, wanted.ranges)
     netlink.shape(ip, port, up=wanted.up, mtu=mtu, master=bridge.index)
@@ -28,9 +28,9 @@ def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
 
 
 def unplug(ip: Any, name: str) -> None:
-    """Delete an interface, and the other end with it, then what held it back."""
+    """Delete an interface with its peer, and then its anti-spoofing rules."""
     if not is_interface_name(name):
-        raise NetworkError(f"{name} is not an interface of a guest.")
+        raise NetworkError(f"{name} is not a guest's interface.")
     found = netlink.find(ip, name)
     if found is not None and _ours(found):
         netlink.delete(ip, found)
@@ -38,7 +38,7 @@ def unplug(ip: Any, name: str) -> None:
 
 
 def standing(ip: Any) -> frozenset[str]:
-    """Names of the interfaces of guests of which anything is there."""
+    """Return the names of guests' interfaces that exist in whole or in part."""
     devices = netlink.devices(ip)
     return frozenset(name for name, one in devices.items() if is_interface_name(name) and _ours(one)) | (
         anti_spoofing.standing() - {name for name, one in devices.items() if not _ours(one)}
@@ -46,28 +46,28 @@ def standing(ip: Any) -> frozenset[str]:
 
 
 def _ours(found: Device) -> bool:
-    """Whether climate has made it; a tap is in no group yet when it comes into being."""
+    """Return whether climate created it; a new tap is not yet in climate's group."""
     return found.ours or found.kind == _TAP
 
 
 def _standing(ip: Any, wanted: Plug) -> Device | None:
-    """The interface when it is there as it should be; one that is not is deleted."""
+    """Return the interface if it is as wanted; delete it otherwise."""
     found = netlink.find(ip, wanted.name)
     if found is None:
         return None
     if found.mark == _mark(wanted) and (wanted.kind is Kind.TAP or _ends_there(found, wanted)):
         return found
     if not _ours(found):
-        raise NetworkError(f"{found.name} is there already, and climate has not made it: it is left as it is.")
+        raise NetworkError(f"{found.name} exists already and was not created by climate: delete or rename it.")
     netlink.delete(ip, found)
     return None
 
 
 def _ends_there(port: Device, wanted: Plug) -> bool:
-    """Whether the other end is in the guest's namespace, under its name."""
+    """Return whether the peer is in the guest's namespace under its name."""
     if not netns.exists(wanted.netns):
         return False
-    there = netlink.inside(wanted.netns, f"looking into {wanted.netns}", lambda ip: netlink.find(ip, wanted.device))
+    there = netlink.inside(wanted.netns, f"reading {wanted.netns}", lambda ip: netlink.find(ip, wanted.device))
     return there is not None and (there.index, there.mac) == (port.peer, wanted.mac)
 
 
@@ -81,7 +81,7 @@ def _made(ip: Any, wanted: Plug, mtu: int) -> Device:
             ip.link("add", ifname=wanted.name, kind="veth", group=netlink.GROUP, mtu=mtu, peer=peer)
     made = netlink.device(ip, wanted.name)
     ip.link("set", index=made.index, group=netlink.GROUP, ifalias=str(_mark(wanted)))
-    # The host itself has nothing to say to a guest by its interface.
+    # The host itself does not talk to a guest by this interface.
     netlink.sysctl(f"ipv6/conf/{wanted.name}/disable_ipv6", 1)
     return made
 
@@ -92,7 +92,7 @@ def _mark(wanted: Plug) -> Mark:
 
 
 def _set_up(ip: Any, wanted: Plug, mtu: int) -> None:
-    """What the guest's end is told where no DHCP server tells it."""
+    """Configure the guest's end if there is no DHCP server."""
     found = netlink.device(ip, wanted.device)
     netlink.shape(ip, found, up=True, mtu=mtu)
     if not wanted.static:
@@ -108,7 +108,7 @@ def _set_up(ip: Any, wanted: Plug, mtu: int) -> None:
 
 
 def _leads_by(ip: Any, router: str) -> bool:
-    """Whether there is a default route by this router."""
+    """Return whether there is a default route by this router."""
     rows = ip.get_routes(family=_FAMILY, table=_MAIN_TABLE)
     return any(row["dst_len"] == 0 and row.get_attr("RTA_GATEWAY") == router for row in rows)
 

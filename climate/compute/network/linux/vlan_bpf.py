@@ -1,4 +1,4 @@
-"""VLANs for kernels without 802.1Q interfaces: programs at an interface tag frames and take tags off."""
+"""VLAN transport for kernels without 802.1Q interfaces: eBPF programs add and remove the tags."""
 
 import errno
 import os
@@ -17,16 +17,16 @@ _SIGN = "climate:"
 
 
 class Bpf:
-    """A pair of interfaces, one of which goes into the bridge; what comes out of the other is tagged.
+    """VLAN as a pair of interfaces: one joins the bridge; frames that leave by the other are tagged.
 
-    The frames on the wire are those of 802.1Q.  What has to be taken off the trunk one day is known by the names of
-    the programs there, which say whose they are.
+    Frames on the wire are those of 802.1Q. Programs at the trunk are named after their network, so that they can be
+    removed later.
     """
 
     name, overhead = "bpf", 0
 
     def ensure(self, ip: Any, link: Link, trunk: Device) -> Device:
-        """The end of the pair that goes into the bridge."""
+        """Ensure the pair; return the end for the bridge."""
         vlan, name = link.vlan or 0, f"tk{link.vlan}"
         peer = {"ifname": name, "group": netlink.GROUP}
         port = vlan_transport.ensure(ip, link, trunk, self.name, {"kind": "veth", "peer": peer})
@@ -37,12 +37,12 @@ class Bpf:
         sign = f"{_sign(link.network_id)}{vlan}:{inner.index}:{trunk.index}"
         _attach(ip, inner.index, 1, sign, lambda: bpf.pushing(vlan, trunk.index))
         _attach(ip, trunk.index, vlan, sign, lambda: bpf.popping(vlan, inner.index))
-        # Frames for guests carry MACs that are not the trunk's.
+        # Frames for guests have other destination MACs than the trunk's.
         ip.link("set", index=trunk.index, flags=_PROMISCUOUS, change=_PROMISCUOUS)
         return port
 
     def remove(self, ip: Any, network_id: str) -> None:
-        """Leave nothing of a network's VLAN."""
+        """Remove a network's VLAN."""
         for index in [row["index"] for row in ip.get_qdiscs() if row.get_attr("TCA_KIND") == "clsact"]:
             _detach(ip, index, network_id)
         vlan_transport.remove(ip, network_id)
@@ -53,7 +53,7 @@ def _sign(network_id: str) -> str:
 
 
 def _attach(ip: Any, index: int, order: int, sign: str, load: Callable[[], int]) -> None:
-    """Have exactly one program of this order at an interface: one of that sign."""
+    """Attach exactly one program of this order to an interface: the one of that sign."""
     found = _programs(ip, index, _INGRESS)
     if found.get(sign) == order:
         return
@@ -83,6 +83,8 @@ def _take_off(ip: Any, index: int, order: int) -> None:
 
 
 def _programs(ip: Any, index: int, where: int) -> dict[str, int]:
-    """The order of each filter at an interface, by name; all that are not programs with a name have none together."""
+    """Return the order of each filter at an interface by name; filters other than named programs share
+    the empty name.
+    """
     rows = (row for row in ip.get_filters(index=index, parent=where) if row.get_attr("TCA_OPTIONS") is not None)
     return {row.get_nested("TCA_OPTIONS", "TCA_BPF_NAME") or "": row["info"] >> 16 for row in rows}

@@ -1,6 +1,6 @@
-"""The ways for the VLAN of a network to reach its other hosts: 802.1Q interfaces, tags put on by eBPF, VXLAN.
+"""VLAN transports between hosts: 802.1Q interfaces, tags by eBPF, or VXLAN.
 
-All hosts have to use the same.  Which of them a kernel can do is found by trying.
+All hosts must use the same one. The kernel's support is detected by probing.
 """
 
 from typing import Any, Protocol
@@ -13,47 +13,47 @@ from climate.compute.network.linux.netlink import Device, Mark
 
 
 class Segment(Protocol):
-    """One of the ways."""
+    """VLAN transport."""
 
     @property
     def name(self) -> str:
-        """What settings call it."""
+        """Return the name used in settings."""
 
     @property
     def overhead(self) -> int:
-        """Bytes of each frame on the wire that it takes for itself."""
+        """Return the bytes that it adds to each frame on the wire."""
 
     def ensure(self, ip: Any, link: Link, trunk: Device) -> Device:
-        """The interface that goes into the network's bridge; its frames are on VLAN `link.vlan` of `trunk`."""
+        """Ensure the interface for the network's bridge; its frames are on VLAN `link.vlan` of `trunk`."""
 
     def remove(self, ip: Any, network_id: str) -> None:
-        """Leave nothing of a network's VLAN."""
+        """Remove a network's VLAN."""
 
 
 class Dot1q:
-    """An interface of the kernel's own for a VLAN."""
+    """Kernel interface for an 802.1Q VLAN."""
 
     name, overhead = "dot1q", 0
 
     def ensure(self, ip: Any, link: Link, trunk: Device) -> Device:
-        """The VLAN's interface (cloud.md D.8, ensure_vlan)."""
+        """Ensure the VLAN's interface, as Nova's ensure_vlan does."""
         return ensure(ip, link, trunk, self.name, {"kind": "vlan", "link": trunk.index, "vlan_id": link.vlan})
 
     def remove(self, ip: Any, network_id: str) -> None:
-        """Leave nothing of a network's VLAN."""
+        """Remove a network's VLAN."""
         remove(ip, network_id)
 
 
 class Vxlan:
-    """A VXLAN whose number is the VLAN's, between the addresses of the hosts' trunks."""
+    """VXLAN with the VLAN's number, between the addresses of the hosts' trunks."""
 
     name, overhead = vxlan_guard.WAY, 50
 
     def ensure(self, ip: Any, link: Link, trunk: Device) -> Device:
-        """The VXLAN's interface; hosts find each other by a multicast group of the VLAN's."""
+        """Ensure the VXLAN's interface; hosts find each other by a multicast group per VLAN."""
         if trunk.master is not None:
             raise NetworkError(
-                f"{trunk.name} is in a bridge, whose guests are not to be on the wire of the VXLANs: have another"
+                f"{trunk.name} is in a bridge, so guests could reach the wire of the VXLANs: choose another"
                 " interface for VLANs, or for flat networks."
             )
         vlan = link.vlan or 0
@@ -69,13 +69,13 @@ class Vxlan:
         return ensure(ip, link, trunk, self.name, {"kind": "vxlan", **words})
 
     def remove(self, ip: Any, network_id: str) -> None:
-        """Leave nothing of a network's VLAN."""
+        """Remove a network's VLAN."""
         remove(ip, network_id)
         vxlan_guard.guard(ip)
 
 
 def why_not(way: Segment) -> str | None:
-    """What the kernel has against a way; None: it can go it.  Tried in a namespace that is gone afterwards."""
+    """Return why the kernel does not support a transport, or None; probed in a temporary namespace."""
 
     def tried(ip: Any) -> None:
         ip.link("add", ifname="trunk", kind="veth", peer={"ifname": "wire"})
@@ -89,14 +89,14 @@ def why_not(way: Segment) -> str | None:
 
 
 def ensure(ip: Any, link: Link, trunk: Device, way: str, words: dict[str, Any]) -> Device:
-    """An interface `vlan<number>` made of these words, that goes into the bridge; anew when it was made otherwise."""
+    """Ensure an interface `vlan<number>` with these attributes for the bridge; recreate it if they differ."""
     name = f"vlan{link.vlan}"
     wanted = Mark(link.network_id, (way, str(link.vlan), str(trunk.index)))
     found = netlink.find(ip, name)
     if found and not found.ours:
-        raise NetworkError(f"{name} is there already, and climate has not made it: it is left as it is.")
+        raise NetworkError(f"{name} exists already and was not created by climate: delete or rename it.")
     if found and found.mark and found.mark.of != link.network_id:
-        raise NetworkError(f"VLAN {link.vlan} is that of network {found.mark.of} on this host.")
+        raise NetworkError(f"VLAN {link.vlan} belongs to network {found.mark.of} on this host.")
     if found and found.mark == wanted:
         return found
     if found:

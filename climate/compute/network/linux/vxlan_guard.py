@@ -1,7 +1,7 @@
-"""Who may hand a host frames that are wrapped as VXLAN: the other hosts, by the wire that they share with it.
+"""Filter for VXLAN frames: only other hosts on the shared wire may send them.
 
-The kernel unwraps what comes to any address of the host, by any interface: guests, who reach the address of their
-gateway, would get into every VLAN.  What hosts send each other was never routed, and so has its TTL still.
+The kernel unwraps VXLAN that arrives at any address by any interface. Guests reach the address of their gateway, and
+could enter every VLAN. Frames between hosts are never routed, so their TTL is still the initial one.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ WAY, PORT, TTL = "vxlan", 4789, 255
 
 _TABLE = "inet climate-vxlan"
 _NUMBER = "@th,96,24"
-"""Where a VXLAN's number is in a packet, behind the head of UDP."""
+"""Offset and length of a VXLAN's number in a packet, after the UDP header."""
 
 
 def text(ways_in: Iterable[tuple[int, str]]) -> str:
-    """For `nft -f`: for each VXLAN, the one interface by which it comes; others' VXLANs are let be."""
+    """Return the nftables ruleset with the one input interface of each VXLAN; foreign VXLANs are not filtered."""
     rules = [
         f"udp dport {PORT} {_NUMBER} {number} {condition} drop"
         for number, wire in ways_in
@@ -31,7 +31,7 @@ def text(ways_in: Iterable[tuple[int, str]]) -> str:
 
 
 def guard(ip: Any, more: Iterable[tuple[int, str]] = ()) -> None:
-    """Let nothing else into the VXLANs that are ours in this thread's namespace, and into `more`."""
+    """Filter the VXLANs of climate in this thread's namespace, and `more`."""
     names = {one.index: one for one in netlink.devices(ip).values()}
     marks = [one.mark.words for one in names.values() if one.ours and one.kind == "vxlan" and one.mark is not None]
     there = {(int(number), names[int(trunk)].name) for _, number, trunk in marks if int(trunk) in names}

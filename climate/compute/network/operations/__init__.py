@@ -1,1 +1,1 @@
-"""Operations of the network APIs: each opens its transactions, and answers with values of the model."""
+"""Operations of the network APIs: each opens its own transactions and returns values of the model."""

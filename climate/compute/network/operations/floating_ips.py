@@ -1,4 +1,4 @@
-"""Floating addresses of the APIs: listed, allocated, associated with servers and released."""
+"""Operations on floating addresses: list, allocate, associate, release."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from climate.connections import reading
 
 @dataclass(frozen=True, slots=True)
 class PortAddress:
-    """A port, and which of its addresses; None: the first."""
+    """Port, and one of its addresses; None: the first."""
 
     port_id: str
     address: str | None = None
@@ -25,49 +25,49 @@ class PortAddress:
 
 @dataclass(frozen=True, slots=True)
 class NewFloating:
-    """A floating address that a client of the Network API wants."""
+    """Floating address that a client of the Network API requests."""
 
     project_id: str
     network_id: str
-    """The network outside, which is a pool."""
+    """External network, which is a pool."""
     subnet_id: object = None
-    """The subnet that the client expects the network to have; None: any."""
+    """Subnet that the network must have; None: any."""
     address: str | None = None
     is_any_allowed: bool = False
-    """Whether `address` may be one that the pool does not hand out."""
+    """True if `address` may be outside the ranges of the pool."""
     description: str = ""
     port: PortAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFloating:
-    """A change of a floating address by a client of the Network API."""
+    """Change of a floating address by a client of the Network API."""
 
     is_moved: bool
-    """Whether it stands for `port` from now on, or for none."""
+    """True to associate it with `port`, or to disassociate it if `port` is None."""
     port: PortAddress | None = None
     address: str | None = None
-    """The address of the port that it stands for, where no port is named."""
+    """Fixed address to associate, if no port is given."""
     description: str | None = None
-    """None: it stays."""
+    """None: unchanged."""
 
 
 def listed(compute: Compute, project_id: str | None, *, free: bool = False) -> list[Floating]:
-    """Return the addresses of a project, None: of all; `free`: with those that nobody has."""
+    """Return the addresses of a project; None: of all projects. `free` includes unallocated ones."""
     with reading(compute.engine) as conn:
         return rows.listed(conn, project_id, free=free)
 
 
 def get(compute: Compute, floating_id: str, project_id: str | None) -> Floating:
-    """Return an address; NotFound, also when it is another project's.  None: any project's."""
+    """Return an address. Raise NotFound if it is unknown or another project's; project None: any project's."""
     with reading(compute.engine) as conn:
         return floating_ips.get(conn, floating_id, project_id)
 
 
 def allocate(compute: Compute, project_id: str, pool: str | None) -> Floating:
-    """Give a project a free address of the pool of a name; None: of the deployment's pool.
+    """Allocate a free address of the named pool to a project; None: of the default pool.
 
-    Raises NotFound, QuotaExceeded, NoMoreFloatingAddresses.
+    Raise NotFound, QuotaExceeded, NoMoreFloatingAddresses.
     """
     with compute.engine.begin() as conn:
         pool_id = floating_ips.pool(conn, pool, compute.network.floating_pool)
@@ -75,10 +75,10 @@ def allocate(compute: Compute, project_id: str, pool: str | None) -> Floating:
 
 
 def create(compute: Compute, wanted: NewFloating) -> Floating:
-    """Give a project an address, and let it stand for a port if one is named.
+    """Allocate an address to a project, and associate it with a port if one is given.
 
-    Raises NotFound, InvalidInput for a subnet of another network, QuotaExceeded, and as
-    `floating.allocate`, `floating.allocate_this` and `floating.associate` do.
+    Raise NotFound, InvalidInput for a subnet of another network, QuotaExceeded, and the errors of
+    `floating.allocate`, `floating.allocate_this` and `floating.associate`.
     """
     with compute.engine.begin() as conn:
         now = compute.now(conn)
@@ -97,7 +97,7 @@ def create(compute: Compute, wanted: NewFloating) -> Floating:
 def change(compute: Compute, floating_id: str, project_id: str | None, wanted: ChangedFloating) -> Floating:
     """Change the port or the description of an address; return the address.
 
-    Raises NotFound, InvalidInput for an address without a port, and as `floating.associate` does.
+    Raise NotFound, InvalidInput for an address without a port, and the errors of `floating.associate`.
     """
     with compute.engine.begin() as conn:
         fixed = _fixed(conn, wanted.port, project_id)
@@ -112,14 +112,16 @@ def change(compute: Compute, floating_id: str, project_id: str | None, wanted: C
 
 
 def set_tags(compute: Compute, floating_id: str, project_id: str | None, tags: Sequence[str]) -> None:
-    """Let an address have these tags and no others; NotFound."""
+    """Replace the tags of an address. Raise NotFound."""
     with compute.engine.begin() as conn:
         floating_ips.get(conn, floating_id, project_id)
         rows.tag(conn, floating_id, tags)
 
 
 def associate(compute: Compute, floating_id: str, project_id: str | None, fixed_address: str) -> Floating:
-    """Let an address stand for a fixed one; return it as it was.  Raises NotFound, and as `floating.associate` does."""
+    """Associate an address with a fixed one; return its earlier state. Raise NotFound, and the errors of
+    `floating.associate`.
+    """
     with compute.engine.begin() as conn:
         fixed = floating_ips.fixed(conn, project_id, address=fixed_address)
         there = floating_ips.get(conn, floating_id, project_id)
@@ -128,7 +130,7 @@ def associate(compute: Compute, floating_id: str, project_id: str | None, fixed_
 
 
 def disassociate(compute: Compute, floating_id: str, project_id: str | None) -> Floating:
-    """Let an address stand for none; return it as it was.  Raises NotFound, and as `floating.disassociate` does."""
+    """Disassociate an address; return its earlier state. Raise NotFound, and the errors of `floating.disassociate`."""
     with compute.engine.begin() as conn:
         there = floating_ips.get(conn, floating_id, project_id)
         floating_ips.disassociate(conn, there, compute.now(conn), compute.tell_network)
@@ -136,7 +138,9 @@ def disassociate(compute: Compute, floating_id: str, project_id: str | None) -> 
 
 
 def release(compute: Compute, floating_id: str, project_id: str | None) -> Floating:
-    """Give an address back to its pool; return it as it was.  Raises NotFound, and as `floating.release` does."""
+    """Release an address to its pool; return its earlier state. Raise NotFound, and the errors of
+    `floating.release`.
+    """
     with compute.engine.begin() as conn:
         there = floating_ips.get(conn, floating_id, project_id)
         floating_ips.release(conn, there, compute.now(conn), compute.tell_network)
@@ -146,14 +150,14 @@ def release(compute: Compute, floating_id: str, project_id: str | None) -> Float
 def _pool(conn: Connection, wanted: NewFloating) -> str:
     found = next((pool for pool in floating_pools.pools(conn) if pool["id"] == wanted.network_id), None)
     if found is None:
-        raise NotFound(f"Network {wanted.network_id} could not be found, or is no external one")
+        raise NotFound(f"Network {wanted.network_id} could not be found, or is not external")
     if wanted.subnet_id not in (None, found["subnet_id"]):
         raise InvalidInput(f"subnet_id must be the subnet of the external network, {found['subnet_id']}")
     return str(found["id"])
 
 
 def _fixed(conn: Connection, port: PortAddress | None, project_id: str | None) -> Fixed | None:
-    """Return the fixed address of a port; NotFound, also where its network has no floating addresses."""
+    """Return the fixed address of a port. Raise NotFound, also if its network has no floating addresses."""
     if port is None:
         return None
     found = floating_ips.fixed(conn, project_id, port_id=port.port_id, address=port.address)
@@ -164,7 +168,7 @@ def _fixed(conn: Connection, port: PortAddress | None, project_id: str | None) -
 
 def _port(there: Floating) -> str:
     if there.port_id is None:
-        raise InvalidInput("fixed_ip_address needs port_id: the floating address stands for no port")
+        raise InvalidInput("fixed_ip_address needs port_id: the floating address is not associated")
     return there.port_id
 
 

@@ -1,4 +1,4 @@
-"""Pools of floating addresses of the APIs: listed, filled and emptied."""
+"""Operations on pools of floating addresses: list, fill, empty."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from climate.connections import reading
 
 @dataclass(frozen=True, slots=True)
 class PoolFields:
-    """Fields that a client names of a pool; None: those that the pool has, or the usual ones of a new pool."""
+    """Pool fields in a request; None: unchanged, or the default for a new pool."""
 
     cidr: IPv4Network | None = None
     gateway: IPv4Address | None = None
@@ -31,10 +31,11 @@ def listed(compute: Compute) -> list[dict[str, Any]]:
 
 
 def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields) -> str | None:
-    """Put a range of addresses into the pool of a name, which is made if it is missing; return its interface.
+    """Add a range of addresses to the named pool, created if missing; return its interface.
 
-    Raises InvalidInput for fields that differ from those of the pool, BadRequest for addresses
-    outside of its network or too many, Conflict when the pool has them all.
+    Raise InvalidInput for fields that differ from those of the pool, BadRequest for addresses outside its network or
+    too
+    many, Conflict if the pool has them all.
     """
     first, last = stretch
     with compute.engine.begin() as conn:
@@ -46,12 +47,12 @@ def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields)
             _check_same(there, wanted)
             pool_id, interface = str(there["id"]), there["interface"]
         if not floating_ips.add(conn, pool_id, first, last, compute.network.own):
-            raise Conflict(f"{first} to {last}: all of them that can be handed out are in the pool already")
+            raise Conflict(f"{first} to {last}: all usable addresses are in the pool already")
     return interface
 
 
 def remove_range(compute: Compute, first: IPv4Address, last: IPv4Address) -> None:
-    """Take a range of addresses out of the pool that has them; NotFound, Conflict when a project has one of them."""
+    """Remove a range of addresses from its pool. Raise NotFound, Conflict if a project has one of them."""
     with compute.engine.begin() as conn:
         pool = next((one for one in rows.pools(conn) if _has(one, first, last)), None)
         if pool is None:
@@ -60,7 +61,7 @@ def remove_range(compute: Compute, first: IPv4Address, last: IPv4Address) -> Non
 
 
 def _make(conn: Connection, name: str, stretch: Stretch, wanted: PoolFields, interface: str | None) -> str:
-    """Make a pool of the network that is named, else of the smallest that has all addresses and an end of its own."""
+    """Create a pool for the given network, else for the smallest network with all addresses and a free end."""
     floating_ips.counted(*stretch)
     cidr = wanted.cidr or _around(*stretch)
     return floating_ips.make_pool(conn, name, cidr, gateway=wanted.gateway, interface=interface)
@@ -77,7 +78,7 @@ def _check_same(there: Mapping[str, Any], wanted: PoolFields) -> None:
     for key in ("interface", "cidr", "gateway"):
         value = getattr(wanted, key)
         if value is not None and str(value) != there[key]:
-            raise InvalidInput(f"{key} of pool {there['name']} is {there[key]}, and stays so")
+            raise InvalidInput(f"{key} of pool {there['name']} is {there[key]} and cannot be changed")
 
 
 def _has(pool: Mapping[str, Any], first: IPv4Address, last: IPv4Address) -> bool:

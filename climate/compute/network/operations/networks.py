@@ -1,4 +1,4 @@
-"""Networks of the APIs: listed, created, deleted and given to projects."""
+"""Operations on networks: list, create, delete, associate with projects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from climate.connections import reading
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """Networks of servers, pools of floating addresses, and networks that have no range yet."""
+    """Networks of servers, pools of floating addresses, and networks without a range yet."""
 
     inside: Sequence[Network]
     pools: Sequence[Mapping[str, Any]]
@@ -32,34 +32,34 @@ def of_servers(compute: Compute, project_id: str | None) -> list[Network]:
 
 
 def listed(compute: Compute, project_id: str | None) -> Networks:
-    """Return all that a project may use; None: all, with the networks that have no range yet."""
+    """Return all networks that a project may use; None: all, including those without a range."""
     with reading(compute.engine) as conn:
         inside, pools = rows.listed(conn, project_id), floating_pools.pools(conn)
         return Networks(inside, pools, outline_rows.listed(conn) if project_id is None else ())
 
 
 def create(compute: Compute, wanted: Wanted, manager: str | None) -> list[Network]:
-    """Create networks of servers, all of them or none; raises as `networks.create` does."""
+    """Create networks of servers, all or none. Raises as `networks.create` does."""
     with compute.engine.begin() as conn:
         return networks.create(conn, compute.network, wanted, manager)
 
 
 def create_outline(compute: Compute, drawn: Drawn) -> Outline:
-    """Create a network that has no range yet; raises as `outlines.draw` does."""
+    """Create a network without a range. Raises as `outlines.draw` does."""
     with compute.engine.begin() as conn:
         return pending_networks.draw(conn, drawn)
 
 
 def delete(compute: Compute, network_id: str) -> None:
-    """Delete a network of servers; raises as `networks.delete` does."""
+    """Delete a network of servers. Raises as `networks.delete` does."""
     with compute.engine.begin() as conn:
         networks.delete(conn, network_id)
 
 
 def delete_any(compute: Compute, network_id: str) -> None:
-    """Delete a network of servers, a pool of floating addresses, or a network that has no range yet.
+    """Delete a network of servers, a pool of floating addresses, or a network without a range.
 
-    Raises NotFound, Conflict while addresses of it are in use.
+    Raise NotFound, Conflict while its addresses are in use.
     """
     with compute.engine.begin() as conn:
         if outline_rows.get(conn, network_id) is not None:
@@ -71,18 +71,18 @@ def delete_any(compute: Compute, network_id: str) -> None:
 
 
 def associate(compute: Compute, network_id: str, project_id: str) -> None:
-    """Give a project this network; raises as `networks.associate` does."""
+    """Associate a network with a project. Raises as `networks.associate` does."""
     with compute.engine.begin() as conn:
         networks.associate(conn, network_id, project_id)
 
 
 def disassociate(compute: Compute, network_id: str) -> None:
-    """Let a network be no project's; raises as `networks.disassociate` does."""
+    """Disassociate a network from its project. Raises as `networks.disassociate` does."""
     with compute.engine.begin() as conn:
         networks.disassociate(conn, network_id)
 
 
 def add_to_project(compute: Compute, project_id: str) -> None:
-    """Give a project the lowest network that is nobody's; NoMoreNetworks."""
+    """Associate the lowest unowned network with a project. Raise NoMoreNetworks."""
     with compute.engine.begin() as conn:
         networks.add_to_project(conn, project_id)

@@ -1,4 +1,4 @@
-"""Overview of networks: the interfaces of servers, the addresses in use and the network services."""
+"""Overview of networks: servers' interfaces, addresses in use, and network services."""
 
 from typing import Any
 
@@ -10,19 +10,19 @@ from climate.connections import reading
 def ports(
     compute: Compute, project_id: str | None, *, port_id: str | None = None, server_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return the interfaces of servers of a project, None: of all, by port or by server where these are given."""
+    """Return the servers' interfaces of a project, or of all if None, filtered by port or server."""
     wanted = {"port_id": port_id, "server_id": server_id, "project_id": project_id}
     with reading(compute.engine) as conn:
         return fixed_ips.ports(conn, wanted)
 
 
 def addresses_in_use(compute: Compute) -> list[dict[str, Any]]:
-    """Return how many addresses each network and each pool has, and how many are in use."""
+    """Return the number of addresses, and of used ones, for each network and each pool."""
     with reading(compute.engine) as conn:
         return ip_counts.listed(conn)
 
 
 def services(compute: Compute) -> list[dict[str, Any]]:
-    """Return the network services, and whether they were heard of lately."""
+    """Return the network services, and whether their heartbeats are recent."""
     with reading(compute.engine) as conn:
         return network_hosts.listed(conn, compute.now(conn), compute.network.down_seconds)

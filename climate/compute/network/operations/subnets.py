@@ -1,4 +1,4 @@
-"""Subnets of the Network API: each network has one, which gives it its range."""
+"""Operations on subnets of the Network API: each network has exactly one, its range."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class Subnets:
     inside: Sequence[Network]
     pools: Sequence[Mapping[str, Any]]
     ranges: Mapping[str, Sequence[tuple[str, str]]]
-    """Pool -> the first and the last of each stretch of addresses that it hands out."""
+    """Pool -> first and last address of each of its ranges."""
 
     def has_network(self, network_id: str) -> bool:
-        """Return whether one of the subnets is that of a network."""
+        """Return whether one of the subnets belongs to a network."""
         return network_id in {*(network.id for network in self.inside), *(pool["id"] for pool in self.pools)}
 
 
@@ -40,10 +40,10 @@ def listed(compute: Compute, project_id: str | None) -> Subnets:
 
 
 def create(compute: Compute, network_id: str, given: Range, *, dhcp: bool | None = None) -> Subnets:
-    """Give a network that has none its range; return all subnets.  `dhcp`: whether it is to be served by DHCP.
+    """Add the range to a network that has none; return all subnets. `dhcp`: DHCP is requested.
 
-    Raises NotFound, Conflict when the network has a range, InvalidInput for a range that its kind cannot have,
-    and as `outlines.complete` does.
+    Raise NotFound, Conflict if the network has a range, InvalidInput for a range that its manager does not support, and
+    the errors of `outlines.complete`.
     """
     with compute.engine.begin() as conn:
         outline = outline_rows.get(conn, network_id)
@@ -56,9 +56,9 @@ def create(compute: Compute, network_id: str, given: Range, *, dhcp: bool | None
 
 
 def reshape(compute: Compute, subnet_id: str, stretches: Sequence[Stretch] | None) -> Subnets:
-    """Change the addresses that a pool hands out, None: none of them; return all subnets.
+    """Change the allocation ranges of a pool, None: no change; return all subnets.
 
-    The subnet of a network of servers stays as it is.  Raises as `pools.reshape` does.
+    Subnets of networks of servers cannot be changed. Raises as `pools.reshape` does.
     """
     with compute.engine.begin() as conn:
         pool = next((row for row in floating_pools.pools(conn) if row["subnet_id"] == subnet_id), None)
@@ -75,16 +75,16 @@ def _listed(conn: Connection, project_id: str | None) -> Subnets:
 
 def _refusal(conn: Connection, network_id: str) -> Exception:
     if _listed(conn, None).has_network(network_id):
-        return Conflict(f"Network {network_id} has its subnet already, and no more than one")
+        return Conflict(f"Network {network_id} has a subnet already; only one is supported")
     return NotFound(f"Network {network_id} could not be found.")
 
 
 def _check_inside(manager: str, given: Range, *, dhcp: bool | None) -> None:
-    """Return when a network of servers can have the range; InvalidInput."""
+    """Check that a network of servers can have the range. Raise InvalidInput."""
     first = given.cidr[1]
     if given.gateway != first:
-        raise InvalidInput(f"gateway_ip must be the first address of the range, {first}, or not be given")
+        raise InvalidInput(f"gateway_ip must be the first address of the range, {first}, or be omitted")
     if given.stretches:
-        raise InvalidInput("allocation_pools are those of external networks: servers get any address of their network")
+        raise InvalidInput("allocation_pools is only supported for external networks")
     if dhcp is False and MANAGERS[manager].DHCP:
         raise InvalidInput(f"enable_dhcp cannot be false: networks of the manager {manager} are served by DHCP")

@@ -1,1 +1,1 @@
-"""The texts that network programs are run by: pure functions, the same for driven hosts and for recorded ones."""
+"""Configuration files of network programs: pure functions, used by the Linux driver and the recording driver."""

@@ -1,4 +1,4 @@
-"""What dnsmasq is told: its command, and the files that it reads.  Source: cloud.md D.8 and G.5."""
+"""Command and configuration files of dnsmasq, following Nova's linux_net."""
 
 import re
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _SET = "net:"
 _NO_ROUTER = 3
-"""Number of DHCP's option for routers: named without a value, none is told."""
+"""Number of the DHCP option for routers; an empty value suppresses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the files of the server of one network are: in a folder of its own below `folder`."""
+    """Paths of the files of one network's server, in its own folder below `folder`."""
 
     folder: Path
     network_id: str
@@ -59,20 +59,20 @@ class Files:
 
 
 def command(link: Link, dhcp: Dhcp, files: Files, config: str = "") -> tuple[str, ...]:
-    """The command of the server of one bridge; `config` is a file of the operator's that it reads too.
+    """Return the command of the server of one bridge; `config` is an additional file of the operator.
 
-    It is bound to its bridge, not only to its address: several servers on a host share port 67, and what a client
-    sends to one of them must not reach another.  NetworkError when the bridge has no address to listen on.
+    It is bound to its bridge, not only to its address: several servers of a host share port 67, and a client's request
+    must reach only its own. Raise NetworkError if the bridge has no address to listen on.
     """
     if link.gateway is None:
-        raise NetworkError(f"bridge {link.bridge} has no address that a DHCP server could listen on")
+        raise NetworkError(f"bridge {link.bridge} has no address for a DHCP server to listen on")
     return (
         *(PROGRAM, "--strict-order", "--bind-interfaces", f"--conf-file={config}", f"--domain={dhcp.domain}"),
         *(f"--pid-file={files.pid}", f"--listen-address={link.gateway.ip}", f"--interface={interface(link.bridge)}"),
         *("--except-interface=lo", f"--dhcp-range={dhcp.start},static,{dhcp.lease_seconds}s"),
         *(f"--dhcp-lease-max={dhcp.network.num_addresses}", f"--dhcp-hostsfile={files.hosts}"),
         *(f"--dhcp-optsfile={files.options}", f"--dhcp-script={files.script}", "--leasefile-ro"),
-        # A client is who its MAC says: that is its own for certain, and what else it calls itself is not.
+        # Clients are identified by MAC, which anti-spoofing verifies; client ids are not verified.
         *("--dhcp-ignore-clid", "--dhcp-authoritative", f"--local=/{dhcp.domain}/", "-h", "-R"),
         *(f"--server={server}" for server in dhcp.servers),
         *((f"--dhcp-option-force=26,{link.mtu}",) if link.mtu != ORDINARY_MTU else ()),
@@ -81,7 +81,7 @@ def command(link: Link, dhcp: Dhcp, files: Files, config: str = "") -> tuple[str
 
 
 def environment(link: Link, files: Files) -> dict[str, str]:
-    """What the server hands on to its script, besides where programs are."""
+    """Return the environment for the server's script."""
     return {
         "NETWORK_ID": link.network_id,
         "DNSMASQ_INTERFACE": link.bridge,
@@ -91,35 +91,35 @@ def environment(link: Link, files: Files) -> dict[str, str]:
 
 
 def hosts(entries: Iterable[Entry], domain: str) -> str:
-    """The file of who gets which address.  Source: cloud.md D.8, hosts line."""
+    """Return the dhcp-hostsfile: the address of each MAC."""
     return "".join(f"{_host(entry, domain)}\n" for entry in entries)
 
 
 def options(entries: Iterable[Entry]) -> str:
-    """The file of who is told of no router: interfaces that are not their server's first.  Source: NW-16."""
+    """Return the dhcp-optsfile: no router for interfaces that are not their server's first."""
     return "".join(f"{_tag(entry)},{_NO_ROUTER}\n" for entry in entries if not entry.routes)
 
 
 def leases(entries: Iterable[Entry], seconds: int) -> str:
-    """What a server that starts takes for granted, as the script answers `init`.  Source: NW-17."""
+    """Return the leases that a starting server assumes, as the script prints them for `init`."""
     return "".join(
         f"{entry.since + seconds} {entry.mac} {entry.address} {named(entry.hostname) or '*'} *\n" for entry in entries
     )
 
 
 def gone(before: str, entries: Iterable[Entry]) -> str:
-    """Of such a file as it was, the lines about addresses that nobody has now: their clients may still hold them."""
+    """Return the lines of an earlier hosts file whose addresses are no longer assigned; clients may still hold them."""
     held = {str(entry.address) for entry in entries}
     return "".join(f"{line}\n" for line in before.splitlines() if line.split()[2] not in held)
 
 
 def tagged(hosts_file: str) -> bool:
-    """Whether a file of who gets which address has tags in it."""
+    """Return whether a hosts file has tags."""
     return f",{_SET}" in hosts_file
 
 
 def named(hostname: str) -> str | None:
-    """The name, when DNS can have it; None: the interface gets its address, and no name."""
+    """Return the hostname if it is valid in DNS, else None: the interface gets an address but no name."""
     return hostname if _LABEL.fullmatch(hostname) else None
 
 
@@ -131,7 +131,7 @@ def _host(entry: Entry, domain: str) -> str:
 
 def _tag(entry: Entry) -> str:
     if not _WORD.fullmatch(entry.vif_id):
-        raise NetworkError(f"{entry.vif_id!r} is not the id of an interface")
+        raise NetworkError(f"{entry.vif_id!r} is not an interface's id")
     return f"NW-{entry.vif_id}"
 
 
@@ -148,4 +148,4 @@ add | old | del)
     ;;
 esac
 """
-"""The program that dnsmasq calls (cloud.md D.8, dhcp-script): actions that it does not know do nothing."""
+"""Script that dnsmasq runs for each lease event (dhcp-script); unknown actions are ignored."""

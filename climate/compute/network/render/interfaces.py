@@ -1,4 +1,4 @@
-"""The file that tells a guest its addresses where no DHCP server does: /etc/network/interfaces (cloud.md D.7)."""
+"""/etc/network/interfaces of guests without a DHCP server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One interface of a guest, as the guest is told of it."""
+    """Interface of a guest, as written to its file."""
 
     device: str
     address: IPv4Interface
@@ -18,7 +18,7 @@ class Card:
 
 
 def interfaces(cards: Sequence[Card]) -> str:
-    """The file: loopback, and then each interface with its addresses."""
+    """Return the file: loopback, then each interface with its addresses."""
     blocks = ["auto lo\niface lo inet loopback\n", *(block for card in cards for block in _blocks(card))]
     return "\n".join(blocks)
 

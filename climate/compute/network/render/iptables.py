@@ -1,8 +1,8 @@
-"""One program's chains among others' in an iptables table, brought in by editing what iptables-save tells.
+"""Rules of climate within an iptables table, merged into the output of iptables-save.
 
-Source: cloud.md D.8 (iptables manager), NW-19.  A wrapped chain `C` of the program `P` is called `P-C`; in a rule,
-`$C` stands for that name.  `nova-filter-top` and `nova-postrouting-bottom` are shared between programs.  Lines of
-others stay as and where they are.
+The layout is that of Nova's iptables manager. A wrapped chain `C` of the program `P` is called `P-C`; in a rule, `$C`
+stands for that name. `nova-filter-top` and `nova-postrouting-bottom` are shared between programs. Lines of other
+programs keep their content and position.
 """
 
 import logging
@@ -14,14 +14,14 @@ from itertools import pairwise
 log = logging.getLogger(__name__)
 
 LONGEST_BINARY = 16
-"""A chain's name has at most 28 characters, and `POSTROUTING` belongs to it too."""
+"""Maximum length of the program's name: a chain's name has at most 28 characters, and `POSTROUTING` is part of one."""
 
 FILTER_TOP, NAT_BOTTOM = "nova-filter-top", "nova-postrouting-bottom"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of a chain; `top`: before all others of that chain, also before those of other programs."""
+    """Rule of a chain; `top`: before all others of that chain, including those of other programs."""
 
     chain: str
     text: str
@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass
 class Table:
-    """The chains and rules of the program `binary` in one table."""
+    """Chains and rules of the program `binary` in one table."""
 
     binary: str
     chains: list[str] = field(default_factory=list)
@@ -41,31 +41,31 @@ class Table:
     def __post_init__(self) -> None:
         if not re.fullmatch(rf"[A-Za-z0-9_.]{{1,{LONGEST_BINARY}}}", self.binary):
             raise ValueError(
-                f"{self.binary!r} cannot begin the names of chains: 1 to {LONGEST_BINARY} letters or digits"
+                f"{self.binary!r} is not a valid prefix of chain names: use 1 to {LONGEST_BINARY} letters or digits"
             )
 
     def add_chain(self, name: str, *, wrap: bool = True) -> None:
-        """Have a chain of that name; nothing when it is there."""
+        """Add a chain unless it exists."""
         known = self.chains if wrap else self.shared
         if name not in known:
             known.append(name)
 
     def add(self, chain: str, text: str, *, wrap: bool = True, top: bool = False) -> None:
-        """Add a rule to a chain; ValueError when it is a chain of the program's that is not there."""
+        """Add a rule to a chain. Raise ValueError if the program has no such chain."""
         if wrap and chain not in self.chains:
             raise ValueError(f"Unknown chain: {chain!r}; there are {', '.join(self.chains) or 'none'}")
         self.rules.append(Rule(chain, self._filled(text), wrap, top))
 
     def remove(self, chain: str, text: str, *, wrap: bool = True, top: bool = False) -> None:
-        """Take a rule away; when it is not there, that is only logged."""
+        """Remove a rule; log a warning if it is missing."""
         rule = Rule(chain, self._filled(text), wrap, top)
         if rule in self.rules:
             self.rules.remove(rule)
         else:
-            log.warning("there is no rule %r in chain %s that could be removed", text, chain)
+            log.warning("iptables rule %r not found in chain %s", text, chain)
 
     def merged(self, lines: Sequence[str]) -> list[str]:
-        """The lines of a table between its name and COMMIT, with exactly what the program wants of it."""
+        """Return the lines of a table between its name and COMMIT, with exactly the program's wanted rules."""
         rules = [self.line(rule) for rule in sorted(self.rules, key=lambda rule: not rule.top)]
         chains = [f":{name} - [0:0]" for name in [*self.shared, *(f"{self.binary}-{name}" for name in self.chains)]]
         wanted = {*rules, *chains}
@@ -79,7 +79,7 @@ class Table:
         return [*declared, *chains, *_once(first), *foreign, *_once(bottom)]
 
     def line(self, rule: Rule) -> str:
-        """A rule as iptables-restore reads it."""
+        """Return a rule in the syntax of iptables-restore."""
         chain = f"{self.binary}-{rule.chain}" if rule.wrap else rule.chain
         return f"-A {chain} {rule.text}"
 
@@ -91,7 +91,7 @@ class Table:
 
 
 def apply(saved: str, tables: Mapping[str, Table]) -> str:
-    """What iptables-restore is to read, of what iptables-save told: the tables of these names and no others."""
+    """Return the input of iptables-restore for the output of iptables-save, with only the tables of these names."""
     found = _sections(saved)
     lines: list[str] = []
     for name, table in tables.items():
@@ -112,7 +112,7 @@ def _sections(saved: str) -> dict[str, list[str]]:
 
 
 def _mentioned(line: str) -> list[str]:
-    """The chains that a line is about."""
+    """Return the chains that a line refers to."""
     words = line.split()
     if line.startswith(":"):
         return [words[0][1:]]
@@ -120,16 +120,16 @@ def _mentioned(line: str) -> list[str]:
 
 
 def _without_unused(name: str, lines: Sequence[str]) -> list[str]:
-    """The lines without a shared chain and the jumps to it, when no program has rules in it."""
+    """Return the lines without a shared chain and its jumps, if no program has rules in it."""
     used = any(line.startswith(f"-A {name} ") for line in lines)
     return [line for line in lines if used or name not in _mentioned(line)]
 
 
 def _unmeasured(line: str) -> str:
-    """A chain's line without what was counted."""
+    """Return a chain's line without its counters."""
     return re.sub(r"\[\d+:\d+\]$", "[0:0]", line) if line.startswith(":") else line
 
 
 def _once(lines: Sequence[str]) -> list[str]:
-    """The lines, each at the last place that it had."""
+    """Return the lines without duplicates; the last occurrence stays."""
     return list(reversed(dict.fromkeys(reversed(lines))))

@@ -1,4 +1,4 @@
-"""What both ways of address translation say in the same manner."""
+"""Values common to both implementations of address translation."""
 
 from ipaddress import AddressValueError, IPv4Address
 from itertools import permutations
@@ -8,15 +8,15 @@ from climate.compute.network.driver import Nat
 from climate.compute.network.render.validation import interface
 
 METADATA = IPv4Address("169.254.169.254")
-"""Where a server asks about itself."""
+"""Address of the metadata service."""
 
 METADATA_PORT = 80
 VPN_PORT = 1194
-"""Where a cloudpipe server listens (UDP)."""
+"""UDP port of a cloudpipe server."""
 
 
 def metadata_target(nat: Nat) -> str | None:
-    """Where METADATA leads, as `address:port`; None: nowhere.  NetworkError when it has a name and no address."""
+    """Return the target of METADATA as `address:port`, or None. Raise NetworkError if it is a name, not an address."""
     if nat.metadata is None:
         return None
     host, port = nat.metadata
@@ -27,7 +27,7 @@ def metadata_target(nat: Nat) -> str | None:
 
 
 def routed(nat: Nat) -> list[tuple[str, str]]:
-    """Bridges between which this host routes, from one to the other; each to itself too."""
+    """Return the ordered pairs of bridges between which this host routes, including each bridge with itself."""
     both_ways = {pair for group in nat.between for pair in permutations(group, 2)}
     alone = {(bridge, bridge) for bridge in nat.bridges}
     return sorted((interface(one), interface(other)) for one, other in both_ways | alone)

@@ -1,7 +1,7 @@
-"""All address translation of a host as chains of iptables.  Source: cloud.md D.8, NW-20.
+"""Address translation of a host as chains of iptables, laid out as in Nova's linux_net.
 
-Beyond what D.8 lists: nothing passes between bridges of different groups, and nothing comes in from outside but to
-floating addresses, cloudpipe servers and from where servers are seen with their own addresses.
+In addition, traffic between bridges of different groups is dropped. Traffic from outside reaches only floating
+addresses, cloudpipe servers, and servers that keep their own addresses for the source.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ _OF_ANOTHER_BRIDGE = "-m addrtype --dst-type LOCAL -m addrtype ! --dst-type LOCA
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of a host, by name."""
+    """Tables of a host, by name."""
 
     v4: dict[str, Table]
     v6: dict[str, Table]
 
 
 def tables(nat: Nat, binary: str = BINARY) -> Tables:
-    """The chains of the translation."""
+    """Return the chains of the translation."""
     v4, v6 = _filter(binary), _filter(binary)
     for vpn in nat.vpns:
         v4.add("FORWARD", f"-d {vpn.private} -p udp --dport {VPN_PORT} -j ACCEPT")
@@ -38,7 +38,7 @@ def tables(nat: Nat, binary: str = BINARY) -> Tables:
 
 
 def none(binary: str = BINARY) -> Tables:
-    """Tables without anything of the program's."""
+    """Return tables without any rule of the program."""
     return Tables({"filter": Table(binary), "nat": Table(binary)}, {"filter": Table(binary)})
 
 
@@ -60,7 +60,7 @@ def _built_in(table: Table, chains: Iterable[str]) -> None:
 
 
 def _walls(table: Table, nat: Nat, *, v6: bool) -> None:
-    """Who may pass through this host, and what guests reach of the host itself."""
+    """Add the rules for forwarded traffic, and for guests' traffic to the host itself."""
     bridges = [interface(bridge) for bridge in nat.bridges]
     table.add_chain("bridged")
     table.add_chain("apart")
@@ -98,7 +98,7 @@ def _nat(binary: str, nat: Nat) -> Table:
 
 def _outwards(table: Table, nat: Nat) -> None:
     own = nat.fixed_range
-    # A server that asks for a floating address of its own network is answered by way of this host.
+    # Traffic from a server to a floating address of its own network returns through this host.
     table.add("POSTROUTING", f"-s {own} -d {own} {_TRANSLATED} -j MASQUERADE")
     if nat.kept is not None:
         table.add("POSTROUTING", f"-s {own} -d {nat.kept} -j ACCEPT")

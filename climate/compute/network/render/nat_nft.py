@@ -1,7 +1,7 @@
-"""All address translation of a host as one nftables table: what nft reads to put it in the place of the last one.
+"""Address translation of a host as one nftables table, replaced atomically.
 
-Floating addresses are elements of two maps, so that a packet costs the same whatever their number is.  Who may
-pass through the host is as with iptables (nat_iptables.py).
+Floating addresses are elements of two maps, so the cost per packet does not depend on their number. Forwarding rules
+are the same as with iptables (nat_iptables.py).
 """
 
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from climate.compute.network.render.validation import interface
 FAMILY, TABLE = "inet", "climate"
 
 CLEARED = f"add table {FAMILY} {TABLE}\ndelete table {FAMILY} {TABLE}\n"
-"""What takes the table away, whether it is there or not."""
+"""Commands that delete the table whether or not it exists."""
 
 
 def ruleset(nat: Nat) -> str:
-    """The table, as one transaction."""
+    """Return the table as one transaction."""
     parts = [*_values(nat), *_inwards(nat), *_outwards(nat), *_WALLS, *_bridged(nat), *_host(nat)]
     return f"{CLEARED}table {FAMILY} {TABLE} {{\n{''.join(f'  {line}{chr(10)}' for line in parts)}}}\n"
 
@@ -61,7 +61,7 @@ def _outwards(nat: Nat) -> list[str]:
     return [
         "chain postrouting {",
         "  type nat hook postrouting priority 100; policy accept;",
-        # A server that asks for a floating address of its own network is answered by way of this host.
+        # Traffic from a server to a floating address of its own network returns through this host.
         f"  ip saddr {own} ip daddr {own} ct status dnat masquerade",
         *kept,
         f"  ip saddr {own} ip daddr {own} accept",

@@ -1,4 +1,4 @@
-"""What radvd is told.  Source: cloud.md D.8."""
+"""Command and configuration file of radvd."""
 
 from ipaddress import IPv6Network
 from pathlib import Path
@@ -10,12 +10,12 @@ PROGRAM = "radvd"
 
 
 def command(conf: Path, pid: Path, log: Path) -> tuple[str, ...]:
-    """The command of the router advertisements of one bridge."""
+    """Return the command of radvd for one bridge."""
     return PROGRAM, "-C", str(conf), "-p", str(pid), "-m", "logfile", "-l", str(log)
 
 
 def conf(link: Link, prefix: IPv6Network) -> str:
-    """The file that it is configured by; the size of packets is told where it is not the ordinary one."""
+    """Return the configuration file; the MTU is announced only if it is not the default."""
     mtu = [f"   AdvLinkMTU {link.mtu};"] if link.mtu != ORDINARY_MTU else []
     lines = [
         f"interface {interface(link.bridge)}",

@@ -1,4 +1,4 @@
-"""What may be said of an interface in a text: what reads it could take an odd name for something else."""
+"""Validation of interface names before they are written to configuration files."""
 
 import re
 
@@ -7,11 +7,11 @@ from climate.compute.errors import NetworkError
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}")
 
 ORDINARY_MTU = 1500
-"""Size of packets that nobody needs to be told."""
+"""Default MTU, in bytes, which is not announced."""
 
 
 def interface(name: str) -> str:
-    """The name, when it can be that of an interface and nothing else; NetworkError otherwise."""
+    """Return the name if it is a valid interface name. Raise NetworkError otherwise."""
     if not _NAME.fullmatch(name):
-        raise NetworkError(f"{name!r} cannot be the name of an interface: 1 to 15 letters, digits or . _ @ -")
+        raise NetworkError(f"{name!r} is not a valid interface name: use 1 to 15 letters, digits or . _ @ -")
     return name

@@ -1,1 +1,1 @@
-"""The network service: claims networks and serves them on its host."""
+"""Network service: claims networks and serves them on its host."""

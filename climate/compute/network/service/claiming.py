@@ -1,4 +1,4 @@
-"""Network hosts claim networks: at most one at each beat, so that several hosts share them (cloud.md D.3)."""
+"""Claims of networks by network hosts: at most one per beat, so that several hosts share them."""
 
 import json
 
@@ -16,25 +16,25 @@ log = structlog.get_logger(__name__)
 
 
 def beat(compute: Compute) -> None:
-    """Show that this process's network service is alive."""
+    """Record a heartbeat of this process's network service."""
     with compute.engine.begin() as conn:
         network_hosts.beat(conn, compute.network_host, compute.now(conn))
 
 
 def claim(compute: Compute) -> Network | None:
-    """Claim the first network that has no host, or whose host is not heard of any more; None: there is none.
+    """Claim the first network without a live host; return None if there is none.
 
-    Of two hosts that want it one gets it: the row is locked, and the other looks at the next one.
+    The row is locked, so of two competing hosts one gets it and the other tries the next.
     """
     with compute.engine.begin() as conn:
         found = claim_one(conn, compute)
     if found is not None:
-        log.info("a network is claimed", network=found.label, host=compute.network_host)
+        log.info("network claimed", network=found.label, host=compute.network_host)
     return found
 
 
 def claim_one(conn: Connection, compute: Compute) -> Network | None:
-    """The same, within a transaction."""
+    """Claim a network as `claim` does, within a transaction."""
     options = compute.network
     if options.placement == FEWEST and not _has_fewest(conn, compute):
         return None
@@ -46,11 +46,11 @@ def claim_one(conn: Connection, compute: Compute) -> Network | None:
 
 
 def _has_fewest(conn: Connection, compute: Compute) -> bool:
-    """Return whether this host has room for the next network, and no living host has fewer."""
+    """Return whether this host has room for another network, and no live host has fewer."""
     options = compute.network
     own, fewest = network_hosts.loads(conn, compute.network_host, compute.now(conn), options.down_seconds)
     if fewest >= options.max_networks:
         if rows.unclaimed(conn):
-            log.warning("all network hosts have too many networks", networks=fewest, most=options.max_networks)
+            log.warning("no network host has room for another network", networks=fewest, most=options.max_networks)
         return False
     return own == fewest

@@ -1,4 +1,4 @@
-"""The networks that a fresh cloud is furnished with."""
+"""Default networks of a new deployment."""
 
 from ipaddress import IPv4Network
 
@@ -21,10 +21,9 @@ NETWORK, CIDR = "private", IPv4Network("10.10.0.0/20")
 
 
 def furnish(conn: Connection, compute: Compute) -> None:
-    """Make networks and a pool of floating addresses where there are none yet.
+    """Create default networks and a pool of floating addresses if there are none.
 
-    The first network is served by this process's network service, as if it had
-    claimed it: servers can be booted at once.
+    This process's network service claims the first network at once, so that servers can be booted immediately.
     """
     options = compute.network
     if not rows.taken(conn):
@@ -35,8 +34,8 @@ def furnish(conn: Connection, compute: Compute) -> None:
     if pool is not None and not floating_pools.pools(conn):
         try:
             _furnish_pool(conn, options, pool)
-        except Conflict as refusal:  # with networks that there are, which servers need more
-            log.error("there are no floating addresses", reason=str(refusal))
+        except Conflict as refusal:  # Continue: networks matter more to servers than floating addresses.
+            log.error("default floating pool not created", reason=str(refusal))
 
 
 def _furnish_pool(conn: Connection, options: NetworkOptions, pool: IPv4Network) -> None:
@@ -46,7 +45,7 @@ def _furnish_pool(conn: Connection, options: NetworkOptions, pool: IPv4Network) 
 
 
 def _count(options: NetworkOptions) -> int:
-    """How many networks there is room for; one, of the whole range, where networks are not projects' own."""
+    """Return the number of networks that fit; one, of the whole range, if projects share networks."""
     if options.manager != VLAN:
         return 1
     fitting = CIDR.num_addresses >> (32 - subnets.prefix_length(options.network_size))

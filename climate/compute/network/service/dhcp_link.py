@@ -1,4 +1,4 @@
-"""What the two managers with DHCP do alike for a network on its own host."""
+"""Functions common to the two managers with DHCP."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,12 +9,12 @@ from climate.compute.network.network_options import NetworkOptions
 
 
 def with_gateway(link: Link, network: Network) -> Link:
-    """The link on the host that is the gateway of its network."""
+    """Return the link with the gateway's address, for the host that serves the network."""
     return replace(link, gateway=network.gateway_interface, gateway_v6=network.router_v6)
 
 
 def served(link: Link, network: Network, options: NetworkOptions, entries: Sequence[Entry]) -> Served:
-    """DHCP for these addresses, and the network's IPv6 prefix announced."""
+    """Return the services of a network: DHCP for these entries, and router advertisements."""
     dhcp = Dhcp(
         network=network.cidr,
         start=network.dhcp_start,

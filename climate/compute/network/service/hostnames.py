@@ -1,4 +1,4 @@
-"""Names that servers have in DNS."""
+"""DNS names of servers."""
 
 import re
 
@@ -7,9 +7,9 @@ _ID = 8
 
 
 def hostname(name: str, server_id: str, taken: bool = False) -> str:
-    """The name of a server as DNS allows it (RFC 1123): of its own name, or of its id when nothing is left of that.
+    """Return the DNS label of a server (RFC 1123), from its name, or from its id if no valid character remains.
 
-    `taken`: another server of the network is called so already; then a part of the id makes it unique.
+    `taken`: another server of the network has this label; then a part of the id makes it unique.
     """
     plain = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9-]", "-", name.lower())).strip("-")
     if not plain:

@@ -1,6 +1,6 @@
-"""The network service: brings its host to what the database says of the networks that it serves.
+"""Network service: reconciles its host with the networks in the database.
 
-It may be stopped and started at any time: what runs on the host is found, and goes on.
+It may be stopped and restarted at any time, because everything that runs on the host is found again.
 """
 
 import json
@@ -34,12 +34,12 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 SERVED_BETWEEN_BEATS = 10
-"""Networks that are seen to before a host is heard of again."""
+"""Number of networks served between two heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a host is to do, as the database says it."""
+    """Wanted state of a host, from the database."""
 
     networks: Sequence[Network]
     entries: Mapping[str, Sequence[Entry]]
@@ -47,11 +47,10 @@ class Wanted:
 
 
 def tend(compute: Compute, *, thorough: bool = False) -> None:
-    """One beat: be heard of, claim a network, write down what DHCP clients did, and serve what has changed.
+    """Run one beat: send a heartbeat, claim a network, record DHCP events, and serve changed networks.
 
-    One process of a host does so at a time, which is for the caller to see to.
-    `thorough`: look at the whole host though nothing is known to have changed; otherwise a network that is served as
-    it should be costs no more than a glance, however many there are.
+    The caller must ensure that only one process of a host does this at a time. `thorough`: check the whole host even
+    without known changes. A correctly served network then costs one cheap check.
     """
     driver = compute.wires.on(compute.network_netns)
     claiming.beat(compute)
@@ -64,8 +63,8 @@ def tend(compute: Compute, *, thorough: bool = False) -> None:
         return
     trouble = _serve(compute, driver, thorough=thorough)
     if trouble:
-        log.error("the networks of this host are not as they should be", host=compute.network_host, reason=trouble)
-    # Who is called and fails is called again, and so is who dies before this.
+        log.error("networks of this host are not reconciled", host=compute.network_host, reason=trouble)
+    # The call stays recorded after a failure or a crash, and is repeated.
     with compute.engine.begin() as conn:
         if trouble and not calls:
             network_hosts.call(conn, [compute.network_host])
@@ -74,15 +73,19 @@ def tend(compute: Compute, *, thorough: bool = False) -> None:
 
 
 def _note(compute: Compute, driver: NetworkDriver) -> None:
-    """Write down what DHCP clients did; it is told of again until it is forgotten."""
-    happened = _found(driver.happened, "what DHCP clients did is not known", compute)
+    """Record events of DHCP clients; the driver repeats them until they are acknowledged."""
+    happened = _found(driver.happened, "DHCP events cannot be read", compute)
     if not happened:
         return
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         for one in happened:
             fixed.note(conn, one, now)
-    _found(partial(driver.forget, [one.key for one in happened]), "what DHCP clients did is told of again", compute)
+    _found(
+        partial(driver.forget, [one.key for one in happened]),
+        "DHCP events not acknowledged: they will be repeated",
+        compute,
+    )
 
 
 def _found(ask: Callable[[], T], trouble: str, compute: Compute) -> T | None:
@@ -94,7 +97,7 @@ def _found(ask: Callable[[], T], trouble: str, compute: Compute) -> T | None:
 
 
 def _time_out(compute: Compute, conn: Connection) -> bool:
-    """Free what has waited for too long (cloud.md D.6); whether there was any."""
+    """Release addresses whose wait for the DHCP lease expired; return whether there were any."""
     waited = compute.network.timeout_seconds
     stale = addresses.time_out(conn, compute.network_host, compute.now(conn), waited, GRANT_SECONDS)
     if stale:
@@ -103,9 +106,9 @@ def _time_out(compute: Compute, conn: Connection) -> bool:
 
 
 def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
-    """Bring the host to what the database says; why that is not possible.  What fails keeps nothing else from it."""
+    """Reconcile the host with the database; return the first problem. A failure does not stop the other steps."""
     wanted = _wanted(compute)
-    # Translation first: what it lets the host do, and keeps apart, no network is served without.
+    # Translation comes first, because it separates the bridges of networks.
     reason = _tried("translation", partial(driver.translate, _translation(compute, wanted)))
     trouble = [reason] if reason else []
     served = {} if thorough else _unchanged(compute, driver, wanted)
@@ -116,13 +119,13 @@ def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
             served[network.id] = network
         else:
             trouble.append(reason)
-        if place % SERVED_BETWEEN_BEATS == 0:  # a host with many networks is not dead while it sees to them
+        if place % SERVED_BETWEEN_BEATS == 0:  # Heartbeats continue while a host with many networks serves them.
             claiming.beat(compute)
     steps: list[tuple[str, Callable[[], None]]] = [
-        ("networks of others", partial(_leave, driver, {network.id for network in wanted.networks})),
+        ("stopping of networks of other hosts", partial(_leave, driver, {network.id for network in wanted.networks})),
     ]
     if compute.network.force_release:
-        # Only where DHCP knows by now who is gone: an address is not free while it may still be handed out.
+        # Only after DHCP was updated: an address is not free while DHCP may still assign it.
         steps.append(("release of addresses", partial(_release, compute, driver, served)))
     trouble += [reason for what, step in steps if (reason := _tried(what, step))]
     return "; ".join(trouble)
@@ -137,7 +140,7 @@ def _tried(what: str, step: Callable[[], None]) -> str | None:
 
 
 def _leave(driver: NetworkDriver, keep: Collection[str]) -> None:
-    """Serve none but these."""
+    """Stop serving all other networks."""
     lost = sorted(driver.standing().served.difference(keep))
     trouble = [reason for one in lost if (reason := _tried(one, partial(driver.unserve, one)))]
     if trouble:
@@ -154,7 +157,7 @@ def _wanted(compute: Compute) -> Wanted:
 
 
 def _named(found: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
-    """The entries with the names that their servers have in this network: each only once."""
+    """Return the entries with the DNS names of their servers, each unique in the network."""
     taken: dict[str, str] = {}
     named = []
     for server_id, name, entry in found:
@@ -170,9 +173,9 @@ def _served(compute: Compute, network: Network, wanted: Wanted) -> Served | None
 
 
 def _unchanged(compute: Compute, driver: NetworkDriver, wanted: Wanted) -> dict[str, Network]:
-    """The networks that are served as they should be."""
+    """Return the networks that are served correctly."""
     asked = [made for network in wanted.networks if (made := _served(compute, network, wanted)) is not None]
-    found = _found(partial(driver.unchanged, asked), "all networks of this host are looked at", compute)
+    found = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
     return {network.id: network for network in wanted.networks if network.id in (found or ())}
 
 
@@ -206,7 +209,7 @@ def _translation(compute: Compute, wanted: Wanted) -> Nat:
 
 
 def _between(compute: Compute, networks: Sequence[Network], nat: Nat) -> tuple[frozenset[str], ...]:
-    """The bridges between which the host routes: those of one project, or all when the operator asks for it."""
+    """Return the groups of bridges between which the host routes: those of one project, or all if configured."""
     if compute.network.route_between_projects:
         return (frozenset(nat.bridges),)
     by_project: dict[str | None, set[str]] = {}
@@ -218,7 +221,7 @@ def _between(compute: Compute, networks: Sequence[Network], nat: Nat) -> tuple[f
 
 
 def _release(compute: Compute, driver: NetworkDriver, networks: Mapping[str, Network]) -> None:
-    """Have DHCP forget the addresses of servers that are gone, and free those that no client held."""
+    """Release DHCP leases of deleted servers, and free addresses that no client holds."""
     with reading(compute.engine) as conn:
         waiting = [one for one in addresses.waiting(conn, compute.network_host) if one.network_id in networks]
         seen = compute.now(conn)

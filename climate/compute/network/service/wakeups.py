@@ -1,4 +1,4 @@
-"""Who has to be rung for about networks: hosts for which something has changed, and all of them for their beats."""
+"""Network hosts that need a wake-up: those with recorded changes, and all for their beats."""
 
 from climate.compute.context import Compute
 from climate.compute.store.networks import messages
@@ -6,17 +6,17 @@ from climate.compute.store.networks import network_hosts as rows
 from climate.connections import alone
 
 AGAIN_SECONDS = 2.0
-"""A call that was not answered is rung for again after so long."""
+"""Seconds after which an unanswered wake-up is repeated."""
 
 
 def to_ring(compute: Compute) -> list[str]:
-    """The hosts that are called for and up."""
+    """Return the live hosts with recorded changes."""
     with alone(compute.engine) as conn:
         return list(rows.to_ring(conn, compute.now(conn), AGAIN_SECONDS, compute.network.down_seconds))
 
 
 def to_tell(compute: Compute) -> list[str]:
-    """The hosts whose allocators are to be told of something, and that are up."""
+    """Return the live hosts whose allocators have pending notifications."""
     if compute.network_queue is None:
         return []
     with alone(compute.engine) as conn:
@@ -24,7 +24,7 @@ def to_tell(compute: Compute) -> list[str]:
 
 
 def to_beat(compute: Compute) -> list[tuple[str, bool, bool]]:
-    """The network hosts there are, whether it is time for each to look at all that it has, and whether it is up."""
+    """Return (host, a complete check is due, the host is live) for each network host."""
     options = compute.network
     with alone(compute.engine) as conn:
         return rows.to_beat(conn, compute.now(conn), options.look_seconds, options.down_seconds)

@@ -1,1 +1,1 @@
-"""Decisions of the scheduler: record, log lines, notifications."""
+"""Decisions of the scheduler: records, log lines, notifications."""

@@ -1,4 +1,4 @@
-"""The log lines that make decisions visible (cloud.md C.9).  They cost nothing while nobody reads them."""
+"""Log lines of scheduler decisions, in Nova's format. They cost nothing at log levels that drop them."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +12,10 @@ from climate.compute.scheduler.hosts.table import Hosts
 log = logging.getLogger("climate.compute.scheduler")
 
 Stage = tuple[str, int, int, Sequence[tuple[str, str]]]
-"""(name of a filter, how many hosts it met, how many it left, the first of these while debugging)"""
+"""(name of a filter, hosts before it, hosts after it, the first of these at debug level)"""
 
 SHOWN = 100
-"""Hosts in one line."""
+"""Maximum number of hosts in one line."""
 
 
 def debugging() -> bool:
@@ -23,7 +23,7 @@ def debugging() -> bool:
 
 
 def host(hosts: Hosts, place: int) -> str:
-    """A host as the log shows it.  Sizes: MB."""
+    """Return a host in the format of Nova's HostState. Sizes: MB."""
     names = f"({hosts.service_hosts[place]}, {hosts.names[place]})"
     free = f"ram:{_whole(hosts.free_ram_mb[place])} disk:{_whole(hosts.free_disk_mb[place])}"
     return f"{names} {free} io_ops:{_whole(hosts.io_ops[place])} instances:{_whole(hosts.servers[place])}"
@@ -52,7 +52,7 @@ def took_out(hosts: Hosts, place: int, why: str) -> None:
 
 
 def left(hosts: Hosts, among: NDArray[Any]) -> list[tuple[str, str]]:
-    """The first (host, node) pairs of those in these rows, or under this mask, while debugging."""
+    """Return the first (host, node) pairs of those rows, or under that mask, at debug level."""
     if not debugging():
         return []
     return list(zip(hosts.service_hosts[among][:SHOWN], hosts.names[among][:SHOWN], strict=True))
@@ -66,7 +66,7 @@ def returned(name: str, count: int) -> None:
 
 
 def all_removed(spec: Spec, number: int, stages: Sequence[Stage]) -> None:
-    """Which filter took out how many, when none is left for server `number` of a build; debugging: and what it left."""
+    """Log how many hosts each filter removed for server `number` of a build, and at debug level which remained."""
     _removed(log.info, spec, number, [f"{name}: (start: {start}, end: {end})" for name, start, end, _ in stages])
     if debugging():
         _removed(log.debug, spec, number, [(name, list(left) or None) for name, _, _, left in stages])
@@ -87,13 +87,13 @@ def too_few(found: int, count: int) -> None:
 
 
 def filtered(hosts: Hosts, first: Sequence[int], count: int) -> None:
-    """The first hosts of the `count` that passed."""
+    """Log the first hosts of the `count` that passed."""
     if debugging():
         log.debug("Filtered %s", _some([host(hosts, place) for place in first], count))
 
 
 def weighed_all(hosts: Hosts, best: Sequence[tuple[int, float]], count: int) -> None:
-    """The best hosts, best first, of `count`."""
+    """Log the best hosts of `count`, best first."""
     if debugging():
         log.debug("Weighed %s", _some([weighed(hosts, place, weight) for place, weight in best], count))
 
@@ -109,7 +109,7 @@ def ignoring(names: Sequence[str]) -> None:
 
 
 def forcing(kind: str, names: Sequence[str], found: Iterable[str]) -> None:
-    """`kind`: hosts or nodes."""
+    """Log the hosts that a request forces; `kind`: hosts or nodes."""
     available = ", ".join(dict.fromkeys(found))
     if names and available:
         log.info("Host filter forcing available %s to %s", kind, available)

@@ -1,6 +1,6 @@
-"""A selection: one run of a scheduler, told of at its start and its end.
+"""Run of a scheduler with notifications at its start and its end.
 
-A fault of an installed part refuses the request and nothing else.
+A failure of an installed filter, weigher or scheduler only refuses the request.
 """
 
 import logging
@@ -19,18 +19,18 @@ log = logging.getLogger(__name__)
 START, END = "scheduler.select_destinations.start", "scheduler.select_destinations.end"
 
 Tell = Callable[[str, Mapping[str, Any]], None]
-"""(START or END, {"request_spec": …}); at the end also `hosts`, one {host, nodename, limits} per server, or `error`."""
+"""(START or END, {"request_spec": …}); END also has `hosts`, one {host, nodename, limits} per server, or `error`."""
 
 
 def silent(kind: str, body: Mapping[str, Any]) -> None:
-    """Tell nobody."""
+    """Send no notification."""
 
 
 def run(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], tell: Tell = silent) -> Plan:
-    """Return the plan of the scheduler for so many servers by these rules.  Consumes `hosts`.
+    """Return the scheduler's plan for `count` servers under these rules. Consumes `hosts`.
 
-    Raises what the scheduler raises, and NoValidHost when a filter, weigher or
-    cost function fails: the parts of other packages are no reason to answer 500.
+    Raise what the scheduler raises, and NoValidHost if a filter, weigher or cost function fails, so that a third-party
+    part never causes a 500.
     """
     if tell is silent:
         return _guarded(schedule, hosts, spec, asked)
@@ -47,7 +47,7 @@ def run(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], 
 
 
 def request_spec(spec: Spec, count: int) -> dict[str, Any]:
-    """Return what a request asks for in plain values.  Sizes: MB."""
+    """Return a request as plain values. Sizes: MB."""
     return {
         **record.asked(spec, count),
         "num_instances": count,

@@ -1,22 +1,22 @@
-"""How a decision was reached, taken down cheaply while it is made and put into plain values at the end.
+"""Record of a scheduling decision, collected cheaply and converted to plain values at the end.
 
-The shape, all of it JSON:
+All of it is JSON:
 
-    asked       what was asked for: servers, vcpus, ram_mb, disk_mb, and where given flavor, zone, reservations,
+    asked       the request: servers, vcpus, ram_mb, disk_mb, and if given flavor, zone, reservations,
                 group (its policy), destination, force_hosts, force_nodes, ignore_hosts, tried
-    hosts       how many nodes there were
-    considered  how many of them were left by destination, force_hosts, force_nodes and ignore_hosts
-    filters     for the first server, each filter in order: name, start and end (how many nodes it met and left),
-                removed: up to LISTED of those that it took out, each with host, node and why
+    hosts       number of nodes
+    considered  number of nodes that remained after destination, force_hosts, force_nodes and ignore_hosts
+    filters     for the first server, each filter in order: name, start and end (number of nodes before and after),
+                removed: up to LISTED removed nodes, each with host, node and why
     weighers    name and multiplier of each, in the order of the lists raw and normalised below
     weighed     up to LISTED candidates for the first server, best first: host, node, raw, normalised, weight;
                 a single candidate is not weighed: its lists are empty and its weight is 0
-    picks       for each server: host, node, raw, normalised, weight, and from the second on, where nodes have fallen
-                out since the one before it, filters: name, start, end and removed as above
-    more_picks  how many servers were placed beyond the DETAILED ones that `picks` has; as many nodes are named as
-                fallen out in all
-    refused     the filter that left no node, `hosts` when there was none to begin with, `weighers` when a candidate
-                could not be weighed; not there when all is well
+    picks       for each server: host, node, raw, normalised, weight, and from the second on, if nodes were removed
+                since the previous one, filters: name, start, end and removed as above
+    more_picks  number of placed servers beyond the DETAILED ones in `picks`; the same limit holds for all removed
+                nodes that are named
+    refused     the filter that left no node, `hosts` if there were no nodes, `weighers` if a candidate could not be
+                weighed; absent on success
 
 `host` is a service host, `node` one of its nodes.  Sizes: MB.
 """
@@ -33,17 +33,17 @@ from climate.compute.scheduler.placement_plan import Trail
 from climate.compute.scheduler.scheduler_parts import Filter, Options, Rules
 
 LISTED = 100
-"""Nodes that are named in one list."""
+"""Maximum number of nodes in one list."""
 
 DETAILED = 1000
-"""Servers of a build whose nodes are named; and nodes that fell out while it was placed."""
+"""Maximum number of servers of a build with named nodes, and of nodes that were removed while it was placed."""
 
 Weighed = tuple[list[float], list[float], float]
-"""Of one node: what each weigher found, the same brought to 0…1, and the weight that they make."""
+"""For one node: the raw value of each weigher, the same normalised to 0…1, and the total weight."""
 
 
 def asked(spec: Spec, count: int) -> dict[str, Any]:
-    """What a request wants, where it wants anything."""
+    """Return the non-empty parts of a request."""
     wanted = {
         "flavor": spec.flavor.name if spec.flavor else None,
         "zone": spec.zone,
@@ -60,12 +60,12 @@ def asked(spec: Spec, count: int) -> dict[str, Any]:
 
 
 def stage(rule: Filter, start: int, end: int, removed: Sequence[dict[str, str]]) -> dict[str, Any]:
-    """What a filter did."""
+    """Return the result of a filter."""
     return {"name": rule.name, "start": start, "end": end, "removed": list(removed)}
 
 
 def removed(hosts: Hosts, spec: Spec, options: Options, rule: Filter, gone: Mask) -> list[dict[str, str]]:
-    """The first nodes that a filter took out, and why.  To be asked before anything more is counted on them."""
+    """Return the first nodes that a filter removed, and why. Call it before another server is counted on them."""
     places = np.flatnonzero(gone)[:LISTED].tolist()
     return [named(hosts, place) | {"why": _why(hosts, spec, options, rule, place)} for place in places]
 
@@ -80,7 +80,7 @@ def named(hosts: Hosts, place: int) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Record:
-    """What is taken down of one build."""
+    """Record of the decisions for one build."""
 
     hosts: Hosts
     asked: dict[str, Any]
@@ -90,20 +90,20 @@ class Record:
     weighed: list[tuple[int, Weighed]] = field(default_factory=list)
     picks: list[tuple[int, Weighed]] = field(default_factory=list)
     later: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    """By the number of the server, what filters took out before it."""
+    """By the number of the server: the filters that removed nodes before it."""
     listed: int = 0
-    """Nodes named there."""
+    """Number of nodes named there."""
     refused: str | None = None
 
     def fell(self, told: dict[str, Any]) -> None:
-        """A filter took out nodes that stayed for the server before."""
+        """Record that a filter removed nodes that had remained for the previous server."""
         told["removed"] = told["removed"][: DETAILED - self.listed]
         self.listed += len(told["removed"])
         if told["removed"]:
             self.later.setdefault(len(self.picks), []).append(told)
 
     def trail(self) -> Trail:
-        """All of it in plain values."""
+        """Return the record as plain values."""
         told: dict[str, Any] = {
             "asked": self.asked,
             "hosts": len(self.hosts),
@@ -127,6 +127,6 @@ class Record:
 
 
 def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Record:
-    """An empty record of a request."""
+    """Return an empty record of a request."""
     weighers = [{"name": rule.name, "multiplier": rule.multiplier(rules.options)} for rule in rules.weighers]
     return Record(hosts, asked(spec, count), tuple(weighers))

@@ -1,7 +1,7 @@
-"""A build under the distributed scheduler: which nodes stay, and what each costs (cloud.md B.4, B.11).
+"""Build under the distributed scheduler: its candidate nodes and their costs, as in Nova's least_cost.
 
-The trail is that of the filter scheduler (climate.compute.scheduler.decisions.record) with
-`scheduler`: "least_cost"; what it calls weighers are costs here: lower is better.
+The trail is that of the filter scheduler (climate.compute.scheduler.decisions.record) with `scheduler`: "least_cost".
+Its weighers are costs here, so lower is better.
 """
 
 from dataclasses import dataclass, field, replace
@@ -27,10 +27,9 @@ from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Ru
 
 @dataclass(slots=True)
 class Priced:
-    """The nodes in question and their costs, kept from one server to the next.
+    """Candidate nodes and their costs, kept between the servers of a build.
 
-    What a filter or a cost function says of a row depends on that row alone:
-    after a pick only the node that was taken is looked at again.
+    Filters and cost functions evaluate each row alone, so after a pick only the chosen node is evaluated again.
     """
 
     hosts: Hosts
@@ -42,18 +41,18 @@ class Priced:
     record: Record
     picks: list[Pick] = field(default_factory=list)
     stages: list[log.Stage] = field(default_factory=list)
-    """For the log: what the filters left, and each node that fell out since."""
+    """For the log: the nodes that the filters left, and each one removed since."""
 
     def pick(self) -> None:
-        """Take the cheapest node, the first of equals, and count a server on it.
+        """Return the cheapest node, the first of equals, and count a server on it.
 
-        ComputeHostMetricNotFound when the cost of a node in question is no number.
+        Raise ComputeHostMetricNotFound if the cost of a candidate is not a number.
         """
         among = np.flatnonzero(self.mask)
         raw = [column[among] for column in self.raw]
         for cost, column in zip(self.rules.costs, raw, strict=True):
             if not np.isfinite(column).all():
-                raise ComputeHostMetricNotFound(f"The cost '{cost.name}' is no number for a host.")
+                raise ComputeHostMetricNotFound(f"The cost '{cost.name}' is not a number for a host.")
         columns = [normalised(column) for column in raw]
         costs = total(self.rules.costs, columns)
 
@@ -67,7 +66,7 @@ class Priced:
         self._take(int(among[cheapest]), weighed(cheapest))
 
     def sort(self) -> None:
-        """Put the picks in order, cheapest first, and those of the record with them."""
+        """Sort the picks and their records by cost, cheapest first."""
         order = sorted(range(len(self.picks)), key=lambda number: self.picks[number].weight)
         self.picks = [self.picks[number] for number in order]
         self.record.picks = [self.record.picks[number] for number in order]
@@ -109,7 +108,7 @@ class Priced:
         return decision_record.stage(rule, start, end, gone)
 
     def sift(self) -> None:
-        """Ask the filters, in order, until one leaves no node."""
+        """Apply the filters in order until one leaves no node."""
         self.record.considered = int(np.count_nonzero(self.mask))
         self.record.refused = None if self.record.considered else Search.NO_HOSTS
         for rule in self.filters:
@@ -121,10 +120,10 @@ class Priced:
 
 
 def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Priced:
-    """A build that has been filtered once.  BadRequest for a host filter that is not in the list.
+    """Return a build after its first filtering. Raise BadRequest for an unknown host filter.
 
-    A forced host skips all filters but that of reservations, and then there
-    are no limits, as under the filter scheduler.
+    A forced host skips all filters except the reservation filter, and then there are no limits, as under the filter
+    scheduler.
     """
     own = (*STANDING, FREE_MEMORY, host_filters.chosen(spec, rules))
     record = decision_record.begun(hosts, spec, count, replace(rules, weighers=()))
@@ -137,7 +136,7 @@ def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Priced:
 
 
 def has_free_memory(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """The distributed scheduler's own rule for servers: memory is promised once."""
+    """Return the nodes with enough unallocated memory; the distributed scheduler never overcommits it."""
     return np.asarray(hosts.free_ram_mb >= spec.ram_mb, dtype=np.bool_)
 
 

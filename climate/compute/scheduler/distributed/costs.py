@@ -1,7 +1,7 @@
-"""Named cost functions: lower is better, and a node's cost is the weighted sum (cloud.md B.11).
+"""Named cost functions: lower is better, and a node's cost is the weighted sum, as in Nova's least_cost.
 
-Every installed entry point of the group `climate.scheduler_costs` can be named
-by the settings; ours are found in no other way than a stranger's.
+Settings can name each installed entry point of the group `climate.scheduler_costs`; the bundled ones are loaded the
+same way as third-party ones.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ GROUP = "climate.scheduler_costs"
 
 
 def noop_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
-    """The same for every node."""
+    """Return the same cost for every node."""
     return np.ones(len(hosts))
 
 
 def compute_fill_first_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
-    """Memory that is not promised, in MB: the fullest node that still has room is the cheapest."""
+    """Return the unallocated memory in MB: the fullest node with enough room is the cheapest."""
     return hosts.free_ram_mb
 
 
 def compute_same_user_cost_fn(hosts: Hosts, spec: Spec) -> Numbers:
-    """Servers of the user who asks: a node without any is the cheapest, so that a failure hits few of them."""
+    """Return the number of servers of the requesting user, so that a failed node hits few of them."""
     return np.zeros(len(hosts)) if spec.occupants is None else spec.occupants.count(hosts.ids, user_id=spec.user_id)
 
 
@@ -39,26 +39,26 @@ NOOP = Cost("noop_cost_fn", noop_cost_fn)
 
 
 def normalised(costs: Numbers) -> Numbers:
-    """`costs` divided by the greatest of them when that is above zero, else as they are."""
+    """Return `costs` divided by their maximum if that is above zero, else unchanged."""
     greatest = costs.max(initial=0.0)
     return costs / greatest if greatest > 0 else costs
 
 
 def total(costs: Sequence[Cost], columns: Sequence[Numbers]) -> Numbers:
-    """What each node costs: the sum of its normalised costs, each times its weight."""
+    """Return the cost of each node: the sum of its normalised costs times their weights."""
     parts = [cost.weight * column for cost, column in zip(costs, columns, strict=True)]
     return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
 
 
 def load(chosen: Sequence[tuple[str, float]]) -> tuple[Cost, ...]:
-    """The (name, weight) chosen, as costs.
+    """Return the costs for the configured (name, weight) pairs.
 
-    SchedulerCostFunctionNotFound names all that are not installed, and those that are.
+    Raise SchedulerCostFunctionNotFound with all missing names and the installed ones.
     """
     found = parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
     wrong = [name for name, part in found.items() if not isinstance(part, Cost) and not callable(part)]
     if wrong:
-        raise SchedulerCostFunctionNotFound(f"Cost functions {', '.join(wrong)} are installed, but are no functions")
+        raise SchedulerCostFunctionNotFound(f"Cost functions {', '.join(wrong)} are installed, but are not functions")
     return tuple(_cost(name, found[name], weight) for name, weight in chosen)
 
 

@@ -1,8 +1,7 @@
-"""The host filters of the distributed scheduler (cloud.md B.10): which nodes a size, or a query, asks for.
+"""Host filters of the distributed scheduler: nodes that match a flavor or a query, as in Nova's host_filter.
 
-A node's capabilities are `host_memory_free` (MB, not promised), `disk_available`
-(GB, not promised), and the stats that its driver gives.  In queries they stand
-below `$compute`.
+A node's capabilities are `host_memory_free` (unallocated MB), `disk_available` (unallocated GB), and the stats of its
+driver. Queries name them below `$compute`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,43 +21,43 @@ from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, Ru
 GROUP = "climate.scheduler_host_filters"
 
 SERVICE = "compute"
-"""The service whose capabilities a query can ask for."""
+"""Service name under which queries find capabilities."""
 
 
 def chosen(spec: Spec, rules: Rules) -> Filter:
-    """The host filter that the request names, else the configured one; BadRequest for one that is not in the list."""
+    """Return the host filter of the request, else the configured one. Raise BadRequest for an unknown one."""
     return named(spec.host_filter or rules.options.host_filter, rules.host_filters or HOST_FILTERS)
 
 
 def named(name: str, known: Mapping[str, Filter]) -> Filter:
-    """The host filter of that name; BadRequest for one that is not in the list."""
+    """Return the host filter of that name. Raise BadRequest for an unknown one."""
     if name not in known:
         raise BadRequest(f"Scheduler Host Filter {name[:80]} could not be found. Known are {', '.join(known)}.")
     return known[name]
 
 
 def load(names: Sequence[str]) -> Mapping[str, Filter]:
-    """Return the installed host filters of these names, which are then the only ones; with none named, the bundled.
+    """Return the installed host filters of these names, or the bundled ones if none is named.
 
-    Raises SchedulerHostFilterNotFound for names that are not installed and for what is no Filter.
+    Raise SchedulerHostFilterNotFound for names that are not installed or not a Filter.
     """
     if not names:
         return HOST_FILTERS
     found = parts.named(GROUP, "Scheduler Host Filter", names, SchedulerHostFilterNotFound)
     wrong = [name for name, part in found.items() if not isinstance(part, Filter)]
     if wrong:
-        raise SchedulerHostFilterNotFound(f"Scheduler Host Filter {', '.join(wrong)} is installed, but it is no Filter")
+        raise SchedulerHostFilterNotFound(f"Scheduler Host Filter {', '.join(wrong)} is installed, but is not a Filter")
     return found
 
 
 def large_enough(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Enough memory and disk is free, and each extra spec is a stat of the node: the same value in the same type."""
+    """Return the nodes with enough free memory and disk whose stats equal each extra spec in value and type."""
     extra = {} if spec.flavor is None else spec.flavor.extra_specs
     return _roomy(hosts, spec) & hosts.profile.where(lambda profile: _has(profile, extra))
 
 
 def _why_too_small(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    """What there is too little of, else what the stats are."""
+    """Return the shortage of memory and disk, else the stats."""
     stats = dict(hosts.profile.row(place).values[0].stats)
     return f"has the stats {stats}." if _roomy(hosts, spec)[place] else _free(hosts, place)
 
@@ -73,16 +72,16 @@ def _has(profile: Profile, extra: Mapping[str, str]) -> bool:
 
 
 def asked_by_query(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """What the flavor asks for and what the hint `query` asks for besides.
+    """Return the nodes that satisfy the flavor and the hint `query`.
 
-    The flavor's part is `["and", [">=", "$compute.host_memory_free", MB],
-    [">=", "$compute.disk_available", GB]]`, asked of the columns directly.
+    The flavor's part is `["and", [">=", "$compute.host_memory_free", MB], [">=", "$compute.disk_available", GB]]`,
+    evaluated on the columns directly.
     """
     return _roomy(hosts, spec) & matching(hosts, parse(spec.hints.get("query")))
 
 
 def _why_not_asked(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    return "is not what the query asks for." if _roomy(hosts, spec)[place] else _free(hosts, place)
+    return "does not match the query." if _roomy(hosts, spec)[place] else _free(hosts, place)
 
 
 def _roomy(hosts: Hosts, spec: Spec) -> Mask:
@@ -91,12 +90,12 @@ def _roomy(hosts: Hosts, spec: Spec) -> Mask:
 
 
 def matching(hosts: Hosts, query: Query) -> Mask:
-    """Which nodes have the capabilities that a query asks for."""
+    """Return the nodes whose capabilities match a query."""
     return query.where(lambda path: _capability(hosts, path), len(hosts))
 
 
 def _capability(hosts: Hosts, path: Path) -> Sequence[Any]:
-    """The values of one capability; None where a node lacks it."""
+    """Return the values of one capability; None for nodes without it."""
     service, *inner = path
     if service != SERVICE:
         return [None] * len(hosts)
@@ -127,4 +126,4 @@ INSTANCE_TYPE = Filter("InstanceTypeFilter", large_enough, Again.ROW, _why_too_s
 JSON = Filter("JsonFilter", asked_by_query, Again.ROW, _why_not_asked, limit=("disk_gb", _disk_limit))
 
 HOST_FILTERS = {rule.name: rule for rule in (ALL_HOSTS, INSTANCE_TYPE, JSON)}
-"""Those that a request can name when CLIMATE_SCHEDULER_HOST_FILTERS names none."""
+"""Default value of CLIMATE_SCHEDULER_HOST_FILTERS: filters that a request can name."""

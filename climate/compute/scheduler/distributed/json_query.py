@@ -1,10 +1,8 @@
-"""What a host must be like, as JSON: `["and", [">=", "$free_ram_mb", 1024], ["in", "$hypervisor_type", "qemu"]]`.
+"""Requirements on hosts as JSON: `["and", [">=", "$free_ram_mb", 1024], ["in", "$hypervisor_type", "qemu"]]`.
 
-Parsed before anything is scheduled, and asked of all hosts at once (cloud.md
-B.10, with the later forms): `or` is true when any argument is truthy, `and`
-when all are, `not` is a list of negations, and a final list passes when any of
-its elements is true.  A variable that a host does not have, and an empty text,
-are left out of the arguments.
+Queries are parsed before scheduling and evaluated on all hosts at once, with the semantics of Nova's JsonFilter. `or`
+is true if any argument is truthy, `and` if all are, and `not` is a list of negations. A final list passes if any of
+its elements is true. Variables that a host lacks, and empty texts, are left out of the arguments.
 """
 
 import json
@@ -22,14 +20,13 @@ from climate.compute.scheduler.hosts.table import Mask
 
 MAX_DEPTH = 16
 MAX_TERMS = 100
-"""Each costs about as many microseconds as there are hosts, while nobody else is served: so many are half a second
-at 10,000 hosts."""
+"""Maximum number of terms. Each costs about one microsecond per host: half a second for 10,000 hosts."""
 
 Path = tuple[str, ...]
-"""`$service.disabled` is ("service", "disabled")."""
+"""Path of a variable: `$service.disabled` is ("service", "disabled")."""
 
 Look = Callable[[Path], Any]
-"""What a host has at a path; None: nothing."""
+"""Function that returns a host's value at a path, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator and its arguments."""
+    """Operator and its arguments."""
 
     op: str
     arguments: tuple["Variable | Literal | Call", ...]
@@ -54,7 +51,7 @@ Term = Variable | Literal | Call
 
 
 def _each(holds: Callable[[Any, Any], Any]) -> Callable[[Sequence[Any]], bool]:
-    """The first argument against each of the others; values that have no order do not fit."""
+    """Compare the first argument with each other one; values of different types never match."""
 
     def compare(values: Sequence[Any]) -> bool:
         try:
@@ -80,16 +77,18 @@ OPERATORS: dict[str, Callable[[Sequence[Any]], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query; None: everything passes."""
+    """Query; None: all hosts pass."""
 
     term: Call | None
 
     def passes(self, look: Look) -> bool:
-        """Whether one host passes."""
+        """Return whether one host passes."""
         return bool(self.where(lambda path: [look(path)], 1)[0])
 
     def where(self, column: Callable[[Path], Sequence[Any]], length: int) -> Mask:
-        """Which of `length` hosts pass; `column` has what each of them has at a path, and is asked once for each."""
+        """Return which of `length` hosts pass; `column` returns all hosts' values at a path and is called once per
+        path.
+        """
         if self.term is None:
             return np.ones(length, dtype=np.bool_)
         results = _values(self.term, cache(column), length)
@@ -98,9 +97,9 @@ class Query:
 
 
 def parse(query: object) -> Query:
-    """A query from its JSON text, or from the lists that such text stands for; nothing asks for nothing.
+    """Parse a query from JSON text or lists; an empty query passes all hosts.
 
-    Raises BadRequest, which says what cannot be understood.
+    Raise BadRequest with the part that is invalid.
     """
     tree = _read(query) if isinstance(query, str) else query
     if tree in (None, "", [], {}):
@@ -150,7 +149,7 @@ def _terms(term: Term) -> Iterator[Term]:
 
 
 def _values(term: Term, column: Callable[[Path], Sequence[Any]], length: int) -> Iterable[Any]:
-    """What a term is for each host."""
+    """Return the value of a term for each host."""
     if isinstance(term, Literal):
         return repeat(term.value, length)
     if isinstance(term, Variable):

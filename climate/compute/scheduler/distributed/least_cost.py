@@ -1,4 +1,4 @@
-"""The distributed scheduler's choice in one deployment: filter, cost, take the cheapest, count it (cloud.md B.4)."""
+"""Distributed scheduler within one deployment: filter, compute costs, choose the cheapest node, count the server."""
 
 import logging
 from dataclasses import replace
@@ -19,7 +19,7 @@ REASON = "No valid host was found. No hosts were available."
 
 
 def least_cost(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """The cheapest node for each server, by the costs of the settings; NoValidHost when one finds none."""
+    """Return the cheapest node for each server by the configured costs. Raise NoValidHost if one gets none."""
     build = begun(hosts, spec, count, rules)
     plan = _plan(build, count)
     if len(plan.picks) < count:
@@ -29,15 +29,14 @@ def least_cost(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
 
 
 def host_filter(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """The first node that the host filter leaves, for each server: all of them cost 1."""
+    """Return the first node that the host filter leaves, for each server; all costs are 1."""
     return least_cost(hosts, spec, count, replace(rules, costs=(NOOP,)))
 
 
 def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """A build plan, cheapest first: a node for each of `count` servers, or for as many as there is room for.
+    """Return a plan, cheapest first, for `count` servers or as many as fit.
 
-    What is chosen is counted before the next one is.  Consumes `hosts`.
-    Raises BadRequest for a host filter that is not in the list.
+    Each pick is counted before the next. Consumes `hosts`. Raise BadRequest for an unknown host filter.
     """
     return _plan(begun(hosts, spec, count, rules), count)
 

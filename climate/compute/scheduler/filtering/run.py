@@ -1,4 +1,4 @@
-"""A build being placed: which nodes are still in question, and which of them is the best (cloud.md C.3)."""
+"""Build under the filter scheduler: its candidate nodes, and the best of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ NOT_WEIGHED: Weighed = ([], [], 0.0)
 
 @dataclass(slots=True)
 class Search:
-    """The nodes that have passed all filters so far, and what is known of them.
+    """Candidate nodes of a build, and their cached weights.
 
-    Between two servers of a build only the node that was taken changes, and the
-    group's.  So of the filters only those are asked again that say so, and most
-    of them about that one node; weights are kept, and brought to 0…1 anew.
+    Between two servers of a build only the chosen node and its server group change. Only filters that depend on them
+    run
+    again, most of them on that one node. Weights are cached and normalised again for each server.
     """
 
     NO_HOSTS: ClassVar[str] = "hosts"
@@ -40,16 +40,16 @@ class Search:
     weights: Weights | None = None
     """None before the first weighing."""
     taken: Hosts | None = None
-    """The node of the server before, as a table of its own that shows what is counted on it."""
+    """Chosen node of the previous server, as a table of its own that reflects the counted server."""
     at: int | None = None
-    """Where that one is in `among`; None: it has fallen out."""
+    """Index of that node in `among`; None: a filter removed it."""
     stages: list[log.Stage] = field(default_factory=list)
-    """What the filters did for the present server."""
+    """Results of the filters for the current server."""
 
     def pick(self, number: int) -> Pick | None:
-        """The node for server `number`, counted; None, with the filter noted, when none is left.
+        """Return the node for server `number`, counted; None, with the filter noted, if none is left.
 
-        Raises ComputeHostMetricNotFound.
+        Raise ComputeHostMetricNotFound.
         """
         left = self._sift() if self.taken is None else self._sift_again(self.taken)
         if not left:
@@ -66,11 +66,11 @@ class Search:
     def _filters(self) -> tuple[Filter, ...]:
         if not self.spec.forced:
             return self.rules.filters
-        # Nova checks the policy of a group on the node itself, also of a server that was forced there.
+        # Nova checks a group's policy on the compute node too, even for a forced host.
         return (RESERVATION, *(rule for rule in (APART, TOGETHER) if self.spec.group is not None))
 
     def _sift(self) -> bool:
-        """Ask all filters about all nodes; whether any is left."""
+        """Apply all filters to all nodes; return whether any is left."""
         mask = self._considered()
         start = self.record.considered = int(np.count_nonzero(mask))
         self._start(start)
@@ -93,12 +93,12 @@ class Search:
         log.starting(count)
 
     def _tell_of(self, rule: Filter, start: int, end: int, among: Places | Mask) -> None:
-        """Log what a filter did."""
+        """Log the result of a filter."""
         self.stages.append((rule.name, start, end, log.left(self.hosts, among)))
         log.returned(rule.name, end)
 
     def _considered(self) -> Mask:
-        """The nodes that the request does not rule out by name."""
+        """Return the nodes that the request does not exclude by name."""
         log.ignoring(self.spec.ignore_hosts)
         mask = in_question(self.hosts, self.spec)
         if not self.spec.forced:
@@ -116,7 +116,7 @@ class Search:
         return removed
 
     def _sift_again(self, taken: Hosts) -> bool:
-        """Ask the filters whose answers may have changed; whether any node is left."""
+        """Apply the filters whose results may have changed; return whether any node is left."""
         self._start(len(self.among))
         for rule in self._filters:
             if not rule.changes(self.spec):
@@ -133,7 +133,7 @@ class Search:
         return True
 
     def _stays(self, rule: Filter, taken: Hosts) -> Mask | None:
-        """Which of the nodes still pass; None: all of them."""
+        """Return which nodes still pass; None: all."""
         options = self.rules.options
         if rule.again is Again.ALL:
             stays = rule.keep(self.hosts, self.spec, options)[self.among]
@@ -155,7 +155,9 @@ class Search:
             self.at = int(np.count_nonzero(stays[: self.at])) if stays[self.at] else None
 
     def _choose(self) -> tuple[int, Weighed]:
-        """Where in `among` the chosen node is, and its weight: one of the best few, by chance when they are several."""
+        """Return the index in `among` of the chosen node, and its weight; several best ones are chosen
+        from at random.
+        """
         log.filtered(self.hosts, self.among[: log.SHOWN].tolist(), len(self.among))
         if len(self.among) == 1:
             self._tell([0], [NOT_WEIGHED])
@@ -171,14 +173,14 @@ class Search:
         return at, self.weights.of(at, float(totals[at]))
 
     def _tell(self, order: Sequence[int], weighed: list[Weighed]) -> None:
-        """Take down the best nodes, best first: for the first server, and in the log for each."""
+        """Record the best nodes, best first, for the first server; log them for each."""
         listed = list(zip(self.among[order].tolist(), weighed, strict=True))
         if not self.record.picks:
             self.record.weighed = listed
         log.weighed_all(self.hosts, [(place, entry[2]) for place, entry in listed], len(self.among))
 
     def _take(self, place: int, row: Hosts, weight: float) -> Pick:
-        """Count a server on the node: in the table, in its group and among its owner's."""
+        """Count a server on the node in the table, its group and its owner's servers."""
         hosts, node_id = self.hosts, int(self.hosts.ids[place])
         kept = limits(self._filters, row, self.spec, self.rules.options)
         pick = Pick(node_id, str(hosts.names[place]), str(hosts.service_hosts[place]), kept, weight)

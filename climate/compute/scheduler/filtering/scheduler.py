@@ -1,4 +1,4 @@
-"""The filter scheduler: filter, weigh, pick, consume; one server after the other (cloud.md C.3)."""
+"""Filter scheduler: filter, weigh, choose and count, one server after the other."""
 
 from climate.compute.errors import ComputeHostMetricNotFound, NoValidHost
 from climate.compute.models.request import Spec
@@ -13,13 +13,12 @@ REASON = "No valid host was found. There are not enough hosts available."
 
 
 def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-    """A node for each of `count` servers, each chosen after the one before it was counted.
+    """Return a node for each of `count` servers, each chosen after the previous one was counted.
 
-    The answers are those of filtering and weighing all nodes anew for every
-    server; only what can have changed is asked for again.  Consumes `hosts`.
-    Raises NoValidHost, with the trail and without names of nodes in its text,
-    when a server finds none; BadRequest for hints and image properties that a
-    filter does not understand.
+    Results equal those of filtering and weighing all nodes again for every server; only changed parts are recomputed.
+    Consumes `hosts`. Raise NoValidHost, with the trail but no node names in its text, if a server finds no node;
+    BadRequest
+    for hints and image properties that a filter cannot parse.
     """
     rules = rules.applied(spec)
     for rule in rules.filters:
@@ -42,7 +41,7 @@ def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
 
 
 def refusal(spec: Spec, count: int, record: Record, reason: str = REASON) -> str:
-    """What was asked for and why it cannot be had; whoever asked may read it."""
+    """Return the reason of a refusal for the requesting user."""
     size = f"{spec.vcpus} vCPUs, {spec.ram_mb} MB of memory, {spec.disk_mb} MB of disk"
     flavor = f" of flavor {spec.flavor.name}" if spec.flavor else ""
     zone = f" in availability zone {spec.zone}" if spec.zone else ""
@@ -57,9 +56,9 @@ def refusal(spec: Spec, count: int, record: Record, reason: str = REASON) -> str
 
 def _cause(record: Record) -> str:
     if record.refused == Search.NO_HOSTS:
-        return "There are no hosts." if not len(record.hosts) else "No host is left by the names that were given."
-    return f"None is left by the filter '{record.refused}'."
+        return "There are no hosts." if not len(record.hosts) else "No host matches the given names."
+    return f"The filter '{record.refused}' left no host."
 
 
 FILTER = Scheduler(select, filters=True)
-"""The filter scheduler as it is installed."""
+"""Filter scheduler as an entry point."""

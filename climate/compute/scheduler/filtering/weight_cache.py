@@ -1,4 +1,4 @@
-"""How good the nodes in question are, kept from one server of a build to the next (cloud.md C.5)."""
+"""Weights of candidate nodes, cached between the servers of a build."""
 
 import math
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Rules, Weigher
 
 Places = NDArray[np.intp]
-"""Rows of a table of hosts, ascending."""
+"""Ascending row indexes of a table of hosts."""
 
 
 @dataclass(slots=True)
 class Weights:
-    """What each weigher finds of each node in question; brought to 0…1 anew for each pick, over those that are left."""
+    """Raw weights of each candidate node, normalised to 0…1 over the remaining nodes for each pick."""
 
     rules: Rules
     raw: list[Numbers]
     ranges: list[tuple[float, float]] = field(default_factory=list)
-    """(lowest, span) of each at the last pick."""
+    """(minimum, span) of each weigher at the last pick."""
 
     def totals(self, count: int) -> Numbers:
-        """The weight of each of the `count` nodes; ComputeHostMetricNotFound where a weigher has none for it."""
+        """Return the weight of each of the `count` nodes. Raise ComputeHostMetricNotFound if a weigher has no value."""
         self.ranges = [self._range(number) for number in range(len(self.raw))]
         total = np.zeros(count)
         for rule, values, (low, span) in zip(self.rules.weighers, self.raw, self.ranges, strict=True):
@@ -41,21 +41,21 @@ class Weights:
     def _range(self, number: int) -> tuple[float, float]:
         rule = self.rules.weighers[number]
         if self.ranges and rule.again is Again.NEVER and not self.ranges[number][1]:
-            return self.ranges[number]  # what is all the same stays so when some of it goes
+            return self.ranges[number]  # constant values stay constant when nodes are removed
         return _range(rule, self.raw[number])
 
     def of(self, at: int, total: float) -> Weighed:
-        """What the last totals were made of, for one node."""
+        """Return the parts of the last total of one node."""
         raw = [float(values[at]) for values in self.raw]
         parts = [(value - low) / span if span else 0.0 for value, (low, span) in zip(raw, self.ranges, strict=True)]
         return raw, parts, total
 
     def keep(self, stays: Mask) -> None:
-        """Forget the nodes that do not stay."""
+        """Remove the nodes outside the mask."""
         self.raw = [values[stays] for values in self.raw]
 
     def renew(self, at: int | None, row: Hosts, hosts: Hosts, among: Places, spec: Spec) -> None:
-        """Weigh again what one server more on the node at `at` has changed; None: that one is not among them."""
+        """Recompute the weights that another server on the node at `at` changes; None: the node was removed."""
         for number, rule in enumerate(self.rules.weighers):
             if rule.again is Again.ALL:
                 self.raw[number] = rule.weigh(hosts, spec, self.rules.options)[among]
@@ -64,21 +64,21 @@ class Weights:
 
 
 def weights(hosts: Hosts, among: Places, spec: Spec, rules: Rules) -> Weights:
-    """The nodes in question, weighed for the first time."""
+    """Return the weights of the candidate nodes, computed for the first time."""
     return Weights(rules, [rule.weigh(hosts, spec, rules.options)[among] for rule in rules.weighers])
 
 
 def _range(rule: Weigher, values: Numbers) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise ComputeHostMetricNotFound(f"The weigher '{rule.name}' requires what a host does not report.")
+        raise ComputeHostMetricNotFound(f"The weigher '{rule.name}' requires a metric that a host does not report.")
     low = low if rule.floor is None else min(low, rule.floor)
     high = high if rule.ceiling is None else max(high, rule.ceiling)
     return low, high - low
 
 
 def best(totals: Numbers, size: int) -> Sequence[int]:
-    """Where the `size` largest are, largest first, and of equals the first first."""
+    """Return the indexes of the `size` largest totals, largest first; equals keep their order."""
     if size == 1:
         return [int(totals.argmax())]
     if totals.min() == totals.max():

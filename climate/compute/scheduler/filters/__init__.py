@@ -1,4 +1,4 @@
-"""The filters, in the order in which they run by default."""
+"""Filters, in their default order."""
 
 from climate.compute.scheduler.filters.affinity import APART, TOGETHER
 from climate.compute.scheduler.filters.capabilities import COMPUTE_CAPABILITIES
@@ -19,7 +19,7 @@ FILTERS = (
     APART,
     TOGETHER,
 )
-"""The default filters of the filter scheduler, after ReservationFilter, which keeps lent nodes."""
+"""Default filters of the filter scheduler, after ReservationFilter, which protects reserved nodes."""
 
 WITH_CORES = (*FILTERS, CORE)
-"""The default filters when CLIMATE_SCHEDULER_CORE_FILTER asks for the ratio of CPUs too."""
+"""Default filters if CLIMATE_SCHEDULER_CORE_FILTER enables CoreFilter."""

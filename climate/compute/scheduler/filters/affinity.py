@@ -1,4 +1,4 @@
-"""Filters by which servers are on a node already (cloud.md C.4)."""
+"""Filters by the servers that are on a node already."""
 
 from collections.abc import Collection
 
@@ -13,48 +13,48 @@ AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 
 
 def among(hosts: Hosts, ids: Collection[int]) -> Mask:
-    """Which of the nodes have one of these ids."""
+    """Return which nodes have one of these ids."""
     if len(hosts) == 1:
         return np.array([int(hosts.ids[0]) in ids])
     return np.isin(hosts.ids, np.fromiter(ids, np.int64, len(ids)))
 
 
 def members(hosts: Hosts, group: Group) -> Numbers:
-    """How many servers of the group are on each node."""
+    """Return the number of the group's servers on each node."""
     return np.fromiter((group.nodes.get(node, 0) for node in hosts.ids.tolist()), np.float64, len(hosts))
 
 
 def apart(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """No server of the group is there, or fewer than it may have on one node."""
+    """Return the nodes with no server of the group, or fewer than its maximum per node."""
     if spec.group is None or spec.group.policy != ANTI_AFFINITY or not spec.group.nodes:
         return everywhere(hosts)
     return np.asarray(members(hosts, spec.group) < spec.group.most, dtype=np.bool_)
 
 
 def together(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """A server of the group is there, once there is one at all."""
+    """Return the nodes with a server of the group, or all nodes while the group is empty."""
     if spec.group is None or spec.group.policy != AFFINITY or not spec.group.nodes:
         return everywhere(hosts)
     return among(hosts, spec.group.nodes)
 
 
 def same_host(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """One of the servers named is there, or none at all: so the peer has it (cloud.md H 7)."""
+    """Return the nodes with one of the named servers; all nodes if none of them exists, as Nova does."""
     return everywhere(hosts) if spec.same_host is None else among(hosts, spec.same_host) | (hosts.servers == 0)
 
 
 def different_host(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """None of the servers named is there."""
+    """Return the nodes with none of the named servers."""
     return everywhere(hosts) if spec.different_host is None else ~among(hosts, spec.different_host)
 
 
 def of_one_type(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """No server of another flavor is there."""
+    """Return the nodes without servers of another flavor."""
     return ~among(hosts, spec.other_flavors)
 
 
 def without_user(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """No server of the user who asks is there, in whatever project."""
+    """Return the nodes without servers of the requesting user, in any project."""
     if spec.occupants is None:
         return everywhere(hosts)
     return np.asarray(spec.occupants.count(hosts.ids, user_id=spec.user_id) == 0, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Filters by what the metadata of a node's aggregates say (cloud.md C.4)."""
+"""Filters by the metadata of a node's aggregates."""
 
 from climate.compute.models.aggregate import NAMED
 from climate.compute.models.request import Spec
@@ -11,7 +11,7 @@ SCOPE = "aggregate_instance_extra_specs"
 
 
 def extra_specs(spec: Spec, scope: str) -> list[tuple[str, str]]:
-    """The flavor's extra specs without a scope or with this one, the scope taken off; those of others are not."""
+    """Return the flavor's extra specs without a scope or with this scope, which is removed."""
     split = [
         (key.partition(":"), str(value)) for key, value in (spec.flavor.extra_specs if spec.flavor else {}).items()
     ]
@@ -19,7 +19,9 @@ def extra_specs(spec: Spec, scope: str) -> list[tuple[str, str]]:
 
 
 def specs_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """For every extra spec of the flavor an aggregate has a value that fits it; slots of a reservation need none."""
+    """Return the nodes with matching aggregate metadata for each extra spec; flavors of reservations
+    skip this filter.
+    """
     asked = [(key, wanted) for key, wanted in extra_specs(spec, SCOPE) if not (spec.slots and key == NAMED)]
     if not asked:
         return everywhere(hosts)
@@ -31,7 +33,7 @@ def specs_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def type_welcome(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """The flavor is named by its aggregates' `instance_type`, or they name none."""
+    """Return the nodes whose aggregates name the flavor in `instance_type`, or name none."""
 
     def fits(grouping: Grouping) -> bool:
         named = grouping.values("instance_type")
@@ -41,7 +43,7 @@ def type_welcome(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def project_welcome(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """The project is named by its aggregates' `filter_tenant_id`, or they name none."""
+    """Return the nodes whose aggregates name the project in `filter_tenant_id`, or name none."""
 
     def fits(grouping: Grouping) -> bool:
         return not grouping.values("filter_tenant_id") or spec.project_id in grouping.words("filter_tenant_id")
@@ -50,7 +52,7 @@ def project_welcome(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def image_welcome(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Where an aggregate and the image both say something under a key, it is the same; keys may need a prefix."""
+    """Return the nodes whose aggregates have the image's value under each common key; keys may need a prefix."""
     prefix = options.image_namespace + options.image_separator if options.image_namespace else ""
     said = {key: str(value) for key, value in spec.image.items() if value and key.startswith(prefix)}
 

@@ -1,4 +1,4 @@
-"""Filters by what a node says of itself (cloud.md C.4)."""
+"""Filters by the capabilities that a node reports."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ SCOPE = "capabilities"
 
 
 def _asked(spec: Spec) -> list[tuple[Path, str]]:
-    """The flavor's extra specs that are about capabilities, as paths."""
+    """Return the flavor's extra specs about capabilities, as paths."""
     found = []
     for key, wanted in (spec.flavor.extra_specs if spec.flavor else {}).items():
         scope, *rest = key.split(":")
@@ -33,7 +33,7 @@ def _is_mark(spec: Spec, key: str) -> bool:
 
 
 def capable(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Every extra spec that is about capabilities is met by an attribute of the node or a statistic of its driver."""
+    """Return the nodes with a matching attribute or driver statistic for each extra spec about capabilities."""
     mask = everywhere(hosts)
     for path, wanted in _asked(spec):
         mask &= _met(hosts, path, wanted)
@@ -51,12 +51,12 @@ def _capable_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
 
 
 def query_of(hosts: Hosts, spec: Spec) -> Query:
-    """The query in the hint `query`, or BadRequest."""
+    """Return the query in the hint `query`. Raise BadRequest."""
     return json_query.parse(spec.hints.get("query"))
 
 
 def query_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """The query holds."""
+    """Return the nodes that match the query."""
     query = query_of(hosts, spec)
 
     def column(path: Path) -> Sequence[Any]:
@@ -67,7 +67,7 @@ def query_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def measured(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """It reports all metrics that count."""
+    """Return the nodes that report all configured metrics."""
     if not options.metrics:
         return everywhere(hosts)
     names = {name for name, _ in options.metrics}
@@ -75,5 +75,5 @@ def measured(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 COMPUTE_CAPABILITIES = Filter("ComputeCapabilitiesFilter", capable, why=_capable_why)
-JSON = Filter("JsonFilter", query_met, Again.ROW, lambda *_: "does not fit the query.", check=query_of)
-METRICS = Filter("MetricsFilter", measured, why=lambda *_: "does not report all metrics that count.")
+JSON = Filter("JsonFilter", query_met, Again.ROW, lambda *_: "does not match the query.", check=query_of)
+METRICS = Filter("MetricsFilter", measured, why=lambda *_: "does not report all configured metrics.")

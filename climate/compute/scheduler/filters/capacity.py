@@ -1,7 +1,7 @@
-"""Filters by what is free (cloud.md C.4).
+"""Filters by free capacity.
 
-A node's memory, CPUs and disk may be promised more than once, by a ratio: its
-own, or in the aggregate variants the least that its aggregates name.
+Memory, CPUs and disk may be overcommitted by a ratio: the node's own, or in the aggregate variants the minimum of its
+aggregates.
 """
 
 import logging
@@ -20,7 +20,9 @@ Ratio = Callable[[Hosts], Numbers]
 
 
 def least(hosts: Hosts, key: str, otherwise: Numbers) -> Numbers:
-    """The least number that a node's aggregates have under `key`; where there is none, or nonsense, `otherwise`."""
+    """Return the minimum number that a node's aggregates have under `key`, else `otherwise`; malformed values are
+    skipped.
+    """
 
     def number(values: list[str]) -> float:
         try:
@@ -34,9 +36,9 @@ def least(hosts: Hosts, key: str, otherwise: Numbers) -> Numbers:
 
 
 def ram_filter(name: str, ratio: Ratio) -> Filter:
-    """Memory enough; one server never gets more than the node has, whatever the ratio.
+    """Return a filter for enough memory; one server never gets more than the node's total, whatever the ratio.
 
-    Of a node that is a cluster, one of the members has room for the server in one piece.
+    For a node that is a cluster, one member must have room for the whole server.
     """
 
     def usable(hosts: Hosts) -> Numbers:
@@ -58,7 +60,7 @@ def ram_filter(name: str, ratio: Ratio) -> Filter:
 
 
 def core_filter(name: str, ratio: Ratio) -> Filter:
-    """CPUs enough; a node that does not say how many it has is not held to them."""
+    """Return a filter for enough CPUs; nodes that do not report CPUs pass."""
 
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         known = hosts.vcpus > 0
@@ -79,7 +81,7 @@ def core_filter(name: str, ratio: Ratio) -> Filter:
 
 
 def disk_filter(name: str, ratio: Ratio) -> Filter:
-    """Disk enough."""
+    """Return a filter for enough disk."""
 
     def usable(hosts: Hosts) -> Numbers:
         return hosts.disk_mb * ratio(hosts) - hosts.used_disk_mb
@@ -105,7 +107,7 @@ AGGREGATE_DISK = disk_filter(
 
 
 def exact_filter(name: str, free: Callable[[Hosts], Numbers], wanted: Callable[[Spec], int], what: str) -> Filter:
-    """Exactly as much free as is asked for: a server then has a whole machine."""
+    """Return a filter for exactly the requested free amount, so that a server gets a whole machine."""
 
     def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
         return f"does not have exactly {wanted(spec)} {what}, it has {free(hosts)[place]}."

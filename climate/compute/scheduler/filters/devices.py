@@ -1,4 +1,4 @@
-"""Filters by what a node is: its NUMA cells and PCI devices as it reports them, and its trust as others attest it."""
+"""Filters by NUMA cells, PCI devices and attested trust of a node."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,20 +16,20 @@ from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Keep, Options, Why
 
 DEVICES = "pci_devices"
-"""Where a node's stats have its PCI devices: a list of {"vendor_id": "10de", "product_id": "20b0"}."""
+"""Key of PCI devices in a node's stats: a list of {"vendor_id": "10de", "product_id": "20b0"}."""
 
 Product = tuple[str, str]
 """(vendor id, product id), four hexadecimal digits each."""
 
 
 def demanded(spec: Spec) -> Demand:
-    """Return what the flavor asks for beyond its size; BadRequest when that cannot be understood."""
+    """Return the NUMA, PCI and trust demands of a flavor. Raise BadRequest if they are invalid."""
     flavor = spec.flavor
     return Demand() if flavor is None else demand_of(flavor.extra_specs, flavor.vcpus, flavor.ram_mb)
 
 
 def cells_fit(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """The guest's NUMA cells fit on cells of the node, beside those of the servers that are there."""
+    """Return the nodes whose free NUMA cells fit the guest's, beside those of existing servers."""
     cells = demanded(spec).cells
     if not cells:
         return everywhere(hosts)
@@ -48,7 +48,7 @@ def _why_no_cells(hosts: Hosts, spec: Spec, options: Options, place: int) -> str
 
 
 def devices_free(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """As many PCI devices of each kind are free as the flavor asks for."""
+    """Return the nodes with enough free PCI devices of each requested kind."""
     mask = everywhere(hosts)
     for product, count in wanted(spec, options).items():
         mask &= _free(hosts, spec, options, product) >= count
@@ -56,7 +56,7 @@ def devices_free(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def wanted(spec: Spec, options: Options) -> Mapping[Product, int]:
-    """Return the devices that a flavor asks for by their aliases; BadRequest for an alias that is not defined."""
+    """Return the devices of the flavor's aliases. Raise BadRequest for an undefined alias."""
     known = dict(options.pci_aliases)
     devices = demanded(spec).devices
     unknown = [name for name, _ in devices if name not in known]
@@ -74,7 +74,7 @@ def _by_product(devices: Iterable[tuple[str, int]], known: Mapping[str, Product]
 
 
 def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbers:
-    """How many devices of a kind each node has that no server there has been promised."""
+    """Return the number of unallocated devices of a kind on each node."""
     free = hosts.profile.number(lambda profile: _reported(profile.stats)[product])
     known = dict(options.pci_aliases)
     for node_id, demands in (spec.demands or {}).items():
@@ -107,7 +107,7 @@ def _there(spec: Spec, node_id: int) -> Iterable[Demand]:
 
 
 def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Its service has the level of trust that the flavor asks for."""
+    """Return the nodes whose service has the flavor's trust level."""
     level = attestation.wanted(spec.flavor)
     if level is None:
         return everywhere(hosts)
@@ -126,7 +126,7 @@ TRUSTED = Filter(
 
 
 def _by_demands(name: str, keep: Keep, why: Why, asks: Callable[[Demand], bool]) -> Filter:
-    """Return a filter by what the flavor asks for beyond its size, asked again for requests that ask for it."""
+    """Return a filter by NUMA, PCI or trust demands, repeated only for requests with such demands."""
     return Filter(
         name,
         keep,

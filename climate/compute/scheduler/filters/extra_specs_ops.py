@@ -1,4 +1,4 @@
-"""How a value fits what an extra spec asks of it: `>= 4`, `<in> avx`, `<or> a <or> b` (cloud.md C.4)."""
+"""Operators of extra specs: `>= 4`, `<in> avx`, `<or> a <or> b`, as in Nova's extra_specs_ops."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ Holds = Callable[[Any, str], bool]
 
 
 def _numbers(holds: Callable[[float, float], bool]) -> Holds:
-    """Compared as numbers; what is no number does not fit."""
+    """Compare as numbers; other values never match."""
 
     def compare(value: Any, operand: str) -> bool:
         try:
@@ -24,7 +24,7 @@ def _texts(holds: Callable[[str, str], bool]) -> Holds:
 
 
 ONE_OPERAND: dict[str, Holds] = {
-    "=": _numbers(operator.ge),  # known and relied upon as "at least"
+    "=": _numbers(operator.ge),  # "=" means "at least" in Nova, and flavors rely on it
     "==": _numbers(operator.eq),
     "!=": _numbers(operator.ne),
     ">=": _numbers(operator.ge),
@@ -37,13 +37,13 @@ ONE_OPERAND: dict[str, Holds] = {
     "s>=": _texts(operator.ge),
     "<in>": lambda value, operand: operand in value,
 }
-"""They read the word behind them; what follows that is not looked at."""
+"""Operators of one operand; further words are ignored."""
 
 
 def match(value: str | Sequence[str] | None, wanted: str) -> bool:
-    """Whether `value` fits; without an operator in front both must be the same text.
+    """Return whether `value` matches; without an operator both must be equal text.
 
-    `>` and `<` alone are no operators.  No value fits no operator.
+    `>` and `<` alone are not operators. A missing value matches no operator.
     """
     words = wanted.split()
     word, operands = (words[0], words[1:]) if words else ("", [])

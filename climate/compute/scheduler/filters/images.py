@@ -1,4 +1,4 @@
-"""Filters by the image that a server is made of (cloud.md C.4)."""
+"""Filters by the image of a server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,10 +39,10 @@ KINDS = (
     ("hypervisor type", ("hypervisor_type", "img_hv_type"), HYPERVISORS),
     ("mode of virtual machines", ("vm_mode", "hw_vm_mode"), MODES),
 )
-"""In the order in which a node says them: what it is, the properties of an image that ask for it, what is known."""
+"""Node order of a capability: its label, the image properties that request it, and the known values."""
 
 _HYPERVISOR = 1
-"""The place of the hypervisor type."""
+"""Index of the hypervisor type."""
 
 VERSION = ("hypervisor_version_requires", "img_hv_requested_version")
 
@@ -52,14 +52,14 @@ def _asked(image: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def canonical(what: str, text: str) -> str:
-    """The one name of an architecture, hypervisor or mode that has several."""
+    """Return the canonical name of an architecture, hypervisor or mode."""
     word = text.strip().lower()
     return ALIASES[what].get(word, word)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an image asks of a node."""
+    """Requirements of an image on a node."""
 
     words: tuple[str | None, ...]
     """(architecture, hypervisor type, mode)"""
@@ -71,13 +71,13 @@ class Wanted:
 
 
 def wanted(hosts: Hosts, spec: Spec) -> Wanted:
-    """What the image asks for; BadRequest for what neither we nor a node know."""
+    """Return the requirements of the image. Raise BadRequest for values unknown to climate and all nodes."""
     found: list[str | None] = []
     for place, (what, names, known) in enumerate(KINDS):
         text = _asked(spec.image, names)
         word = None if text is None else canonical(what, text)
         if word and word not in known and word not in _offered(hosts, place, what):
-            raise BadRequest(f"The image asks for the {what} {text!r}, which is not known.")
+            raise BadRequest(f"The image requires the unknown {what} {text!r}.")
         found.append(word)
     version = _asked(spec.image, VERSION)
     return Wanted(tuple(found), version, hypervisor_version.parse(version) if version else ())
@@ -90,7 +90,7 @@ def _offered(hosts: Hosts, place: int, what: str) -> set[str]:
 
 
 def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """It runs the architecture, hypervisor and mode that the image asks for, in a version that it takes."""
+    """Return the nodes that support the image's architecture, hypervisor, mode and hypervisor version."""
     asked = wanted(hosts, spec)
     if not asked:
         return everywhere(hosts)
@@ -104,7 +104,7 @@ def image_fits(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def _runs(profile: Profile, triple: tuple[str, str, str], words: tuple[str | None, ...]) -> bool:
-    """Whether servers of this kind are what is asked for; they are of the node's own hypervisor type too."""
+    """Return whether a kind of servers matches the image; the kind includes the node's hypervisor type."""
     offered = [{word} for word in triple]
     offered[_HYPERVISOR].add(profile.hypervisor_type)
     named = zip(words, offered, KINDS, strict=True)
@@ -112,7 +112,7 @@ def _runs(profile: Profile, triple: tuple[str, str, str], words: tuple[str | Non
 
 
 def isolated(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Isolated images go to isolated hosts; while these are restricted, nothing else does."""
+    """Return the nodes where isolated images and isolated hosts match, as in Nova's IsolatedHostsFilter."""
     apart = np.isin(hosts.service_hosts, list(options.isolated_hosts))
     if not options.isolated_images:
         return ~apart if options.restrict_isolated else everywhere(hosts)
@@ -128,4 +128,6 @@ IMAGE_PROPERTIES = Filter(
     why=lambda *_: "does not support the properties requested in the image.",
     check=wanted,
 )
-ISOLATED_HOSTS = Filter("IsolatedHostsFilter", isolated, why=lambda *_: "is not for this image: one is isolated.")
+ISOLATED_HOSTS = Filter(
+    "IsolatedHostsFilter", isolated, why=lambda *_: "is isolated and the image is not, or the reverse."
+)

@@ -1,4 +1,4 @@
-"""Filters by how much goes on at a node: servers on it, and servers being worked on (cloud.md C.4)."""
+"""Filters by the load of a node: its servers, and the operations on them."""
 
 from collections.abc import Callable
 
@@ -13,14 +13,14 @@ from climate.compute.scheduler.scheduler_parts import Again, Filter, Options, We
 def fewer_filter(
     name: str, has: Callable[[Hosts], Numbers], most: Weigh, what: str, limited: str | None = None
 ) -> Filter:
-    """Fewer than `most` of something; `limited`: the name of the limit that this is for a claim, where it is one."""
+    """Return a filter for fewer than `most` of something; `limited`: name of the limit for a claim, if any."""
 
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         return has(hosts) < most(hosts, spec, options)
 
     def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
         row = hosts.row(place)
-        return f"has {has(row)[0]:.0f} {what}, and the most that it may have is {most(row, spec, options)[0]:.0f}."
+        return f"has {has(row)[0]:.0f} {what}, and the maximum is {most(row, spec, options)[0]:.0f}."
 
     def limit(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
         return np.ceil(most(hosts, spec, options))

@@ -1,4 +1,4 @@
-"""Filters by where a node is, and whether it is there at all (cloud.md C.3, C.4)."""
+"""Filters by location and liveness of a node."""
 
 import ipaddress
 
@@ -17,29 +17,29 @@ def everywhere(hosts: Hosts) -> Mask:
 
 
 def not_tried_yet(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Not a node on which making the server has failed before."""
+    """Return the nodes on which no earlier attempt of this server failed."""
     return ~np.isin(hosts.ids, np.array(spec.tried, dtype=np.int64)) if spec.tried else everywhere(hosts)
 
 
 def zones(grouping: Grouping, options: Options) -> frozenset[str]:
-    """The availability zones of a node: its aggregates', else the one that it names itself, else the default one."""
+    """Return the availability zones of a node: of its aggregates, else its own, else the default."""
     return grouping.words("availability_zone") or frozenset([grouping.zone or options.default_zone])
 
 
 def in_zone(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """In the availability zone asked for."""
+    """Return the nodes in the requested availability zone."""
     if spec.zone is None:
         return everywhere(hosts)
     return hosts.grouping.where(lambda grouping: spec.zone in zones(grouping, options))
 
 
 def service_up(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """Its compute service is enabled and was heard of lately."""
+    """Return the nodes whose compute service is enabled and has a recent heartbeat."""
     return hosts.up & ~hosts.disabled
 
 
 def forced(hosts: Hosts, spec: Spec) -> Mask:
-    """The nodes that an administrator named by service host, node or both, and that are there; or all of them."""
+    """Return the live nodes that an administrator forced by service host, node or both; without force, all."""
     mask = hosts.present.copy() if spec.forced else everywhere(hosts)
     if spec.force_hosts:
         mask &= np.isin(hosts.service_hosts, spec.force_hosts) | np.isin(hosts.names, spec.force_hosts)
@@ -49,7 +49,7 @@ def forced(hosts: Hosts, spec: Spec) -> Mask:
 
 
 def in_question(hosts: Hosts, spec: Spec) -> Mask:
-    """At the destination of the request, and not on a service host that it wants to do without."""
+    """Return the nodes at the request's destination, without the service hosts that it ignores."""
     mask = ~np.isin(hosts.service_hosts, spec.ignore_hosts) if spec.ignore_hosts else everywhere(hosts)
     host, node = read_destination(spec.destination) if spec.destination else (None, None)
     if host is not None:
@@ -60,7 +60,7 @@ def in_question(hosts: Hosts, spec: Spec) -> Mask:
 
 
 def neighbourhood(spec: Spec) -> Network | None:
-    """The network of the address in the hint `build_near_host_ip`, by the prefix in `cidr` (or /24); or BadRequest."""
+    """Return the network of the hint `build_near_host_ip` with the prefix in `cidr` (or /24). Raise BadRequest."""
     address = spec.hints.get("build_near_host_ip")
     if not address:
         return None
@@ -69,12 +69,12 @@ def neighbourhood(spec: Spec) -> Network | None:
         return ipaddress.ip_network(f"{address}/{prefix}", strict=False)
     except ValueError:
         raise BadRequest(
-            f"The hints 'build_near_host_ip' {address!r} and 'cidr' {prefix!r} are no address and prefix."
+            f"The hints 'build_near_host_ip' {address!r} and 'cidr' {prefix!r} are not an address and a prefix."
         ) from None
 
 
 def near(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """In the network that the hints ask for."""
+    """Return the nodes in the network that the hints request."""
     network = neighbourhood(spec)
     if network is None:
         return everywhere(hosts)
@@ -104,7 +104,7 @@ COMPUTE = Filter("ComputeFilter", service_up, why=_compute_why)
 CIDR = Filter(
     "SimpleCIDRAffinityFilter",
     near,
-    why=lambda *_: "is not near the address asked for.",
+    why=lambda *_: "is not near the requested address.",
     check=lambda hosts, spec: neighbourhood(spec),
 )
 ALL_HOSTS = Filter("AllHostsFilter", lambda hosts, spec, options: everywhere(hosts))

@@ -1,7 +1,7 @@
-"""What holds under every scheduler: nobody lands on a node that is kept, lent to others, or not there."""
+"""Mandatory filters of every scheduler: reservations, liveness and maintenance."""
 
 from climate.compute.scheduler.filters.location import COMPUTE, RETRY
 from climate.compute.scheduler.filters.reservation import RESERVATION
 
 STANDING = (RESERVATION, RETRY, COMPUTE)
-"""The first filters of the schedulers beside the filter scheduler; a forced host skips all but that of reservations."""
+"""Filters that run first under the other schedulers; a forced host skips all but the reservation filter."""

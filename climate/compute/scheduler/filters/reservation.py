@@ -1,4 +1,4 @@
-"""Who may boot on nodes that are kept for leases."""
+"""Filter that protects nodes of reservations and of the reservation pool."""
 
 import numpy as np
 
@@ -9,15 +9,16 @@ from climate.compute.scheduler.hosts.table import Grouping, Hosts, Mask, Pool
 from climate.compute.scheduler.scheduler_parts import Again, Filter, Options
 
 FOR = "filter_tenant_id"
-"""Metadata of such an aggregate: the project that the reservation is for."""
+"""Aggregate metadata key: the project of the reservation."""
 
 
 def in_reservation(hosts: Hosts, spec: Spec, options: Options) -> Mask:
-    """With the hint: the named pools' nodes, when they are lent to the project and not closed.
+    """Return the nodes that a request may use with regard to reservations.
 
-    With a reservation's own flavor: the nodes of the reservation pool where it
-    has a free slot.  With neither every node of the reservation pool or of a
-    lent one is hidden from everybody.
+    With the hint `reservation`: the nodes of the named pools, if they are lent to the project and not closed. With a
+    reservation's flavor: nodes of the reservation pool with a free slot of it. Otherwise: nodes in neither the
+    reservation
+    pool nor a lent one.
     """
     flavor = spec.flavor
     if flavor is not None and flavor.reservation is not None:
@@ -37,7 +38,7 @@ def _is_free(pool: Pool | None) -> bool:
 
 
 def _in_slots(hosts: Hosts, slots: Slots) -> Mask:
-    """Where there are fewer servers than there are when all slots are in use."""
+    """Return the nodes with fewer servers than slots of the reservation."""
     known = np.array(sorted(slots.most), dtype=np.int64)
     most = np.zeros(len(hosts))
     places = np.searchsorted(hosts.ids, known)
@@ -48,7 +49,7 @@ def _in_slots(hosts: Hosts, slots: Slots) -> Mask:
 
 
 def _named(hosts: Hosts, spec: Spec, reservation: str) -> Mask:
-    """What a service outside this cloud has given to a reservation; how much of it is used is its own to know."""
+    """Return the nodes that an external service assigned to the reservation; that service counts their use."""
 
     def fits(grouping: Grouping) -> bool:
         return reservation in grouping.words(NAMED) and spec.project_id in grouping.words(FOR)
@@ -63,7 +64,7 @@ def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
     if pool is None:
         return "is in no reservation."
     if pool.owner is None:
-        return f"is kept for leases, in the pool {pool.name}."
+        return f"belongs to the pool {pool.name}, which is for leases."
     if pool.name not in spec.pools:
         return f"is lent to the reservation {pool.name}."
     if pool.owner != spec.project_id:
@@ -76,4 +77,4 @@ def _counted(spec: Spec) -> bool:
 
 
 RESERVATION = Filter("ReservationFilter", in_reservation, Again.ROW, _why, when=_counted)
-"""Never skipped: not even an administrator's forced host makes a way into another's reservation."""
+"""Reservation filter; never skipped, not even for an administrator's forced host."""

@@ -1,4 +1,4 @@
-"""What can be asked of a host by name: `free_ram_mb`, `hypervisor_type`, `cpu_info`, statistics of its driver (C.2)."""
+"""Attributes of hosts by name: `free_ram_mb`, `hypervisor_type`, `cpu_info`, and the statistics of drivers."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ Column = Callable[[Hosts], Coded[Any]]
 
 
 def _number(of: Callable[[Hosts], Numbers], whole: bool = True) -> Column:
-    """A column of numbers; sizes and counts are shown without a fraction."""
+    """Return a column of numbers; sizes and counts are shown without a fraction."""
 
     def column(hosts: Hosts) -> Coded[Any]:
         values, codes = np.unique(of(hosts), return_inverse=True)
@@ -65,18 +65,18 @@ COLUMNS: dict[str, Column] = {
     "metrics": _each(lambda hosts: hosts.metrics),
     "service": _each(_service),
 }
-"""Those with few different values say each once."""
+"""Attributes with few different values, stored once per value."""
 
 
 def at(hosts: Hosts, path: Path) -> Coded[Any]:
-    """What every host has at a path; None where it has nothing.  Texts below which something is asked are JSON."""
+    """Return each host's value at a path; None if it has none. Texts with a subpath are parsed as JSON."""
     first, *rest = path
     known = COLUMNS[first](hosts) if first in COLUMNS else Coded(np.zeros(len(hosts), dtype=np.int32), (None,))
     return Coded(known.codes, tuple(_below(value, rest) for value in known.values))
 
 
 def at_or_stats(hosts: Hosts, path: Path) -> Coded[Any]:
-    """The same; where a host has no such attribute, its driver's statistics are asked (ComputeCapabilitiesFilter)."""
+    """Return each host's value as `at` does, else from its driver's statistics (ComputeCapabilitiesFilter)."""
     if path[0] not in COLUMNS:
         return at(hosts, ("stats", *path))
     own = at(hosts, path[:1])

@@ -1,9 +1,8 @@
-"""Room in one piece: a node that is a cluster reports what is free on each of its members.
+"""Contiguous capacity of clusters: a node that is a cluster reports the free capacity of each member.
 
-What was promised of the node since the report is not in it yet.  It counts as
-servers of the size that is asked for, so that the servers of one request never
-share a slot that has room for one of them.  A guess that was wrong is put right
-by the next report; the cluster refuses what has no room, and another node is tried.
+Allocations since the last report are counted as servers of the requested size, so that two servers of one request
+never share a slot for one. The next report corrects the estimate. The cluster refuses servers without room, and another
+node is tried.
 """
 
 import math
@@ -16,13 +15,13 @@ from climate.compute.models.request import Spec
 from climate.compute.scheduler.hosts.table import Hosts, Mask
 
 STATS = "cluster"
-"""The statistic of a node that is a cluster: `slots`, (vcpus, MB, GB) free on each member, and `taken_ram_mb`."""
+"""Statistic of a cluster: `slots`, (vcpus, MB, GB) free on each member, and `taken_ram_mb`."""
 
 _GB = 1024
 
 
 def in_one_piece(hosts: Hosts, spec: Spec) -> Mask:
-    """Return which nodes are no clusters, or have a member with room for a server of this size."""
+    """Return which nodes are not clusters, or have a member with room for a server of this size."""
     kept = np.ones(len(hosts), dtype=np.bool_)
     for code, profile in enumerate(hosts.profile.values):
         offer = _offer(profile.stats)
@@ -36,7 +35,7 @@ def in_one_piece(hosts: Hosts, spec: Spec) -> Mask:
 
 
 def why_not(hosts: Hosts, spec: Spec, place: int) -> str:
-    """Return why a server of this size goes to none of the members of a cluster."""
+    """Return why no member of a cluster has room for a server of this size."""
     offer = _offer(hosts.profile.values[hosts.profile.codes[place]].stats)
     most = max((slot[1] for slot in offer[1]), default=0) if offer else 0
     wanted = f"{spec.ram_mb} MB of ram, {spec.vcpus} vcpus and {spec.disk_mb} MB of disk"
@@ -44,16 +43,16 @@ def why_not(hosts: Hosts, spec: Spec, place: int) -> str:
 
 
 def _times(slot: tuple[float, ...], spec: Spec) -> float:
-    """Return how many servers of this size have room in a slot."""
+    """Return the number of servers of this size that fit into a slot."""
     wanted = (spec.vcpus, spec.ram_mb, spec.disk_mb / _GB)
     counts = [math.floor(free / need) for free, need in zip(slot, wanted, strict=True) if need]
     return max(min(counts, default=1), 0)
 
 
 def _offer(stats: Mapping[str, Any]) -> tuple[float, list[tuple[float, ...]]] | None:
-    """Return what a cluster reports: taken MB of memory, and the slots.  None for a node that is none.
+    """Return the report of a cluster: allocated MB of memory, and the slots; None if the node is not a cluster.
 
-    An operator may have written anything under the same name for another node.
+    Malformed values are ignored, because an operator may use the same key for another node.
     """
     said = stats.get(STATS)
     if not isinstance(said, Mapping) or not _is_number(said.get("taken_ram_mb")):

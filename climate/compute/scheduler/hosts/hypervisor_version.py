@@ -1,4 +1,4 @@
-"""Versions of hypervisors: numbers like 6002000 for 6.2.0, and what is asked of them: `>=6.0,<6.2` (cloud.md C.4)."""
+"""Versions of hypervisors: numbers like 6002000 for 6.2.0, and requirements like `>=6.0,<6.2`."""
 
 import operator
 import re
@@ -22,15 +22,15 @@ Bound = tuple[str, Version]
 
 
 def parse(text: str) -> tuple[Bound, ...]:
-    """The bounds that a text like `>=6.0,<6.2` means, or BadRequest."""
+    """Return the bounds of a text like `>=6.0,<6.2`. Raise BadRequest."""
     found = [_BOUND.fullmatch(part) for part in text.split(",")]
     if not all(found):
-        raise BadRequest(f"The image asks for the hypervisor version {text[:100]!r}; it must be like '>=6.0,<6.2'.")
+        raise BadRequest(f"The image requires the hypervisor version {text[:100]!r}; it must be like '>=6.0,<6.2'.")
     return tuple((bound[1], _trimmed(map(int, bound[2].split(".")))) for bound in found if bound)
 
 
 def within(number: int, bounds: Sequence[Bound]) -> bool:
-    """Whether a version, three digits to each of its parts, keeps all bounds."""
+    """Return whether a version, with three digits per part, satisfies all bounds."""
     version = _trimmed(_parts(number))
     return all(COMPARISONS[word](version, other) for word, other in bounds)
 
@@ -44,7 +44,7 @@ def _parts(number: int) -> list[int]:
 
 
 def _trimmed(parts: Iterable[int]) -> Version:
-    """Without the zeros at the end: 6.0 is 6."""
+    """Return the parts without trailing zeros: 6.0 is 6."""
     found = list(parts)
     while found and found[-1] == 0:
         found.pop()

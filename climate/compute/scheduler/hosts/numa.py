@@ -1,4 +1,4 @@
-"""NUMA cells of nodes, and whether the cells of guests fit on them."""
+"""NUMA cells of nodes, and the placement of guests' cells on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from typing import Any
 from climate.compute.placement.flavor_demands import GuestCell
 
 CELLS = "numa_cells"
-"""Where a node's stats have its cells: a list of {"cpus": number, "memory_mb": number}."""
+"""Key of NUMA cells in a node's stats: a list of {"cpus": number, "memory_mb": number}."""
 
 Guest = Sequence[GuestCell]
 
 
 @dataclass(slots=True)
 class Cell:
-    """A cell of a node, and what of it is promised."""
+    """NUMA cell of a node, and its allocated share."""
 
     cpus: float
     memory_mb: float
     most_cpus: float
     most_memory_mb: float
-    """What may be promised, by the node's ratios."""
+    """Capacity with the node's overcommit ratios."""
 
     def takes(self, guest: GuestCell) -> bool:
-        """Return whether a guest's cell fits; one cell never gets more than the node's has, whatever the ratio."""
+        """Return whether a guest's cell fits; one cell never exceeds the node's cell, whatever the ratio."""
         alone = guest.cpus <= self.cpus and guest.memory_mb <= self.memory_mb
         return alone and guest.cpus <= self.most_cpus and guest.memory_mb <= self.most_memory_mb
 
@@ -33,7 +33,7 @@ class Cell:
 
 
 def sizes(stats: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Return (cpus, MB of memory) of each cell that a node reports; none where its stats have no sound list."""
+    """Return (cpus, MB of memory) of each cell that a node reports; empty if its stats are malformed."""
     told = stats.get(CELLS)
     try:
         return [(float(one["cpus"]), float(one["memory_mb"])) for one in told] if isinstance(told, list) else []
@@ -42,9 +42,9 @@ def sizes(stats: Mapping[str, Any]) -> list[tuple[float, float]]:
 
 
 def fit(cells: Sequence[tuple[float, float]], guests: Sequence[Guest], ratios: tuple[float, float]) -> bool:
-    """Return whether all guests have their cells, one guest after the other, each cell of a guest on another cell.
+    """Return whether all guests fit, one after the other, with each cell of a guest on a different cell.
 
-    `ratios`: how often CPUs and memory may be promised.
+    `ratios`: overcommit ratios of CPUs and memory.
     """
     cpu_ratio, ram_ratio = ratios
     free = [Cell(cpus, memory, cpus * cpu_ratio, memory * ram_ratio) for cpus, memory in cells]
@@ -52,8 +52,8 @@ def fit(cells: Sequence[tuple[float, float]], guests: Sequence[Guest], ratios: t
 
 
 def _placed(free: Sequence[Cell], guest: Guest) -> bool:
-    """Promise the cells of one guest; False when they have no place, and then nothing is promised."""
-    # The fullest first, so that large guests still find empty cells.
+    """Allocate the cells of one guest; return False and allocate nothing if they do not fit."""
+    # Fullest cells first, so that large guests still find empty ones.
     order = sorted(range(len(free)), key=lambda place: free[place].most_memory_mb)
     taken: dict[int, int] = {}
     if not all(_augmented(free, guest, number, (order, taken, set())) for number in range(len(guest))):
@@ -66,7 +66,7 @@ def _placed(free: Sequence[Cell], guest: Guest) -> bool:
 def _augmented(
     free: Sequence[Cell], guest: Guest, number: int, state: tuple[Sequence[int], dict[int, int], set[int]]
 ) -> bool:
-    """Find a cell for one of the guest's, moving others of the same guest where that makes room."""
+    """Find a cell for one of the guest's, moving its other cells if needed (augmenting path)."""
     order, taken, seen = state
     for place in order:
         if place in seen or not free[place].takes(guest[number]):

@@ -1,6 +1,6 @@
-"""All nodes at one moment, as they are kept between requests: built from rows, and brought on by the rows that changed.
+"""Snapshots of all nodes, kept between requests: built from rows, and updated with changed rows.
 
-A moment never changes; the next one shares with it what has stayed the same.
+A snapshot is immutable; the next one shares its unchanged parts.
 """
 
 import json
@@ -34,18 +34,18 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
 SLACK = 64
-"""Values that a coded column may gather beside twice those it began with, before everything is read anew."""
+"""Values that a coded column may add, beyond twice its initial number, before all rows are read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Book(Generic[T]):
-    """The values of a coded column, and the key under which each is known."""
+    """Values of a coded column, and the key of each."""
 
     codes: Mapping[Hashable, int] = field(default_factory=dict)
     values: tuple[T, ...] = ()
 
     def knowing(self, keys: Sequence[K], make: Callable[[K], T]) -> "Book[T]":
-        """The book with a value for each of the keys."""
+        """Return a book that has a value for each of the keys."""
         unknown = [key for key in dict.fromkeys(keys) if key not in self.codes]
         if not unknown:
             return self
@@ -58,7 +58,7 @@ class Book(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """The books of the three coded columns."""
+    """Books of the three coded columns."""
 
     pools: Book[Pool | None] = field(default_factory=Book)
     groupings: Book[Grouping] = field(default_factory=Book)
@@ -70,42 +70,42 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The compute services, one after the other."""
+    """Columns of the compute services."""
 
     places: Mapping[str, int]
     enabled: Mask
     forced_down: Mask
     beat_at: Numbers
-    """As Unix time."""
+    """Unix time of the last heartbeat."""
 
     def up(self, now: datetime, down_seconds: float) -> Mask:
-        """Which were heard of lately and are not said to be down."""
+        """Return which services have a recent heartbeat and are not forced down."""
         return np.asarray((self.beat_at > now.timestamp() - down_seconds) & ~self.forced_down, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What one snapshot of the database showed."""
+    """Content of one database snapshot."""
 
     seen: str
-    """That snapshot, as pg_snapshot writes it."""
+    """Database snapshot in the format of pg_snapshot."""
     origin: str
-    """Where its rows came from: what comes from elsewhere cannot be added to them."""
+    """Source database of the rows; rows of another one cannot be merged."""
     hosts: Hosts
-    """Without `up`, `disabled` and `io_ops`, which are of the request."""
+    """Columns without `up`, `disabled` and `io_ops`, which are computed per request."""
     ready: Mask
-    """The driver reports it, and it is not in maintenance."""
+    """True if the driver reports the node and it is not in maintenance."""
     service: Codes
-    """The place of its service."""
+    """Index of the node's service."""
     services: Services
     labels: Mapping[int, tuple[Label, ...]]
-    """Node -> the ordinary aggregates it is in."""
+    """Node -> its ordinary aggregates."""
     books: Books
     room: int
-    """Values that the books may hold together."""
+    """Maximum number of values in all books."""
 
     def table(self, busy: str, now: datetime, down_seconds: float) -> Hosts:
-        """The nodes for one request, to consume; `busy`: their ids, once for each server that keeps a disk busy."""
+        """Return the nodes for one request to consume; `busy`: ids of nodes, once for each server with disk I/O."""
         nodes = np.fromstring(busy, dtype=np.int64, sep=" ")
         io_ops = np.bincount(np.searchsorted(self.hosts.ids, nodes), minlength=len(self.hosts)).astype(np.float64)
         up = self.services.up(now, down_seconds)[self.service] & self.ready
@@ -113,7 +113,7 @@ class Moment:
 
 
 def whole(reading: Reading) -> Moment:
-    """The moment that a reading of everything shows."""
+    """Return the snapshot of a complete reading."""
     services = _services(reading)
     labels = _labels(reading)
     nodes = _with_service(reading.nodes, services)
@@ -132,7 +132,7 @@ def whole(reading: Reading) -> Moment:
 
 
 def moved_on(moment: Moment, reading: Reading) -> Moment | None:
-    """The moment brought on by what has changed since; None when that needs a reading of everything."""
+    """Return the snapshot with later changes; None if a complete reading is needed."""
     if reading.restructured or reading.origin != moment.origin or _xmin(reading.seen) < _xmin(moment.seen):
         return None
     services = _later_services(moment.services, reading)
@@ -156,7 +156,7 @@ def moved_on(moment: Moment, reading: Reading) -> Moment | None:
 
 
 def _xmin(seen: str) -> int:
-    """The oldest transaction that was under way."""
+    """Return the oldest transaction that was in progress."""
     return int(seen.split(":", 1)[0])
 
 
@@ -181,7 +181,7 @@ def _services(reading: Reading) -> Services:
 
 
 def _later_services(services: Services, reading: Reading) -> Services | None:
-    """The services with what has changed; None when there is a new one among them."""
+    """Return the services with their changes; None if there is a new service."""
     if not reading.services:
         return services
     later = _services(reading)
@@ -197,7 +197,7 @@ def _later_services(services: Services, reading: Reading) -> Services | None:
 
 
 def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[Any]]:
-    """The nodes whose service there is (cloud.md C.2)."""
+    """Return the nodes whose service exists."""
     kept = [host in services.places for host in nodes["service_host"]]
     if all(kept):
         return nodes
@@ -222,7 +222,7 @@ def _labels(reading: Reading) -> Mapping[int, tuple[Label, ...]]:
 def _hosts(
     nodes: Mapping[str, Sequence[Any]], books: Books, labels: Mapping[int, tuple[Label, ...]], level: int
 ) -> tuple[Hosts, Books]:
-    """The columns of these nodes, and the books that know their values."""
+    """Return the columns of these nodes, and the books with their values."""
     pools = list(zip(nodes["pool"], nodes["owner"], nodes["closed"], strict=True))
     places = [(zone, labels.get(node, ())) for zone, node in zip(nodes["zone"], nodes["id"], strict=True)]
     books = Books(
@@ -260,7 +260,7 @@ def _hosts(
 
 
 def _least(nodes: Mapping[str, Sequence[Any]], free_mb: Numbers, level: int) -> Numbers:
-    """MB of disk that are free, by what is promised and by what the driver says: the smaller (cloud.md C.2)."""
+    """Return the free disk in MB: the smaller of unallocated disk and the driver's report."""
     told = np.array([np.inf if least is None else least * 1024.0 for least in nodes["disk_least_gb"]])
     for place in np.flatnonzero(np.isfinite(told) & (told > free_mb)).tolist():
         texts = (nodes["name"][place], nodes["disk_least_gb"][place], free_mb[place] / 1024)

@@ -1,18 +1,14 @@
-"""The scheduler's snapshot of all nodes: kept by each process, and brought up to date by one statement per request.
+"""Cache of the scheduler's snapshot in each process, updated by one statement per request.
 
-Every write of a node or a service stamps the row with the number of its
-transaction (`changed`).  Each reading remembers the database snapshot that it
-ran on, and the next one asks for the rows stamped by a transaction which that
-snapshot did not show: one that was under way then, or has begun since.  Such a
-transaction has not been seen, every other one has, whatever the order in which
-they commit; so nothing is missed and nothing is read twice.  That a node has
-gone, and what happens to ordinary aggregates and their members, is told by the
-one row of `compute_structure`, upon which everything is read.  So it is when the
-database was restored, as numbers of transactions from before mean nothing then.
+Every write of a node or a service stamps the row with the number of its transaction (`changed`). Each reading keeps the
+database snapshot that it ran on. The next reading selects rows stamped by transactions which that snapshot did not
+show, because they were in progress or began later. So no change is missed or read twice, whatever the order of commits.
+Deleted nodes, and changes of ordinary aggregates and their members, change the one row of `compute_structure`, and
+then everything is read again. The same happens after a restore of the database, because its transaction numbers
+restart.
 
-What a request gets is as true as a query of its own would have been.  It may be
-outdated when a node is claimed, as the answer of any query may: the claim looks
-at the rows again, under their locks.
+The result is as current as that of a query. It may be outdated when a node is claimed, so the claim checks the rows
+again under their locks.
 """
 
 import logging
@@ -30,19 +26,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Roster:
-    """The latest moment that this process has seen.
+    """Latest snapshot of this process.
 
-    Threads share it without a lock: each goes on from the moment that it finds
-    and leaves another; whichever is left last is whole, and says what it shows.
+    Threads share it without a lock: each starts from the current snapshot and stores another. Any of them is complete.
     """
 
     _kept: Moment | None = None
 
     def take(self, conn: Connection, now: datetime, down_seconds: float, *, afresh: bool = False) -> Hosts:
-        """All nodes as this connection sees them now, for one request to consume.
+        """Return all nodes as this connection sees them now, for one request to consume.
 
-        Services that were not heard of for `down_seconds` are down.  `afresh`:
-        read everything, whatever is kept.
+        Services without a heartbeat for `down_seconds` are down. `afresh`: read everything, without the cache.
         """
         base = self._kept
         moment = None
@@ -53,7 +47,7 @@ class Roster:
             reading = scheduler_snapshot.everything(conn)
             moment = whole(reading)
             _tell_dead(base, moment)
-        # What this transaction has written may yet be rolled back: that is for it alone.
+        # Changes of this transaction may be rolled back, so do not cache them.
         if not reading.own:
             self._kept = moment
         return moment.table(reading.busy, now, down_seconds)

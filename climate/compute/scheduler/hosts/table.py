@@ -1,7 +1,7 @@
-"""All nodes at one moment, as columns: what filters and weighers work on.
+"""Columns of all nodes in a snapshot: input of filters and weighers.
 
-What many nodes have in common stands once and is pointed at by a number, so
-that a rule in Python is asked once per kind of node and not once per node.
+Values that many nodes share are stored once and referred to by number, so that Python code runs once per value, not
+once per node.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,28 +26,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Coded(Generic[T]):
-    """A column whose values repeat: `values[codes[row]]` is the value of a row."""
+    """Column with repeated values: `values[codes[row]]` is the value of a row."""
 
     codes: Codes
     values: tuple[T, ...]
 
     def where(self, fits: Callable[[T], bool]) -> Mask:
-        """Which rows have a value that fits; each value is asked for once."""
+        """Return which rows have a matching value; `fits` is called once per value."""
         verdicts = np.fromiter((fits(value) for value in self.values), dtype=np.bool_, count=len(self.values))
         return np.asarray(verdicts[self.codes], dtype=np.bool_)
 
     def number(self, of: Callable[[T], float]) -> Numbers:
-        """A number for each row."""
+        """Return a number for each row."""
         return np.fromiter((of(value) for value in self.values), dtype=np.float64, count=len(self.values))[self.codes]
 
     def row(self, place: int) -> "Coded[T]":
-        """One row with its value alone."""
+        """Return one row with only its value."""
         return Coded(_FIRST, (self.values[self.codes[place]],))
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Where a node is kept for leases: the reservation pool, or one lent to `owner`'s reservation."""
+    """Pool of a reserved node: the reservation pool, or one lent to `owner`'s reservation."""
 
     name: str
     owner: str | None = None
@@ -56,7 +56,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """An ordinary aggregate, as filters read it."""
+    """Ordinary aggregate, as filters use it."""
 
     id: int
     name: str
@@ -65,43 +65,43 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The aggregates that a node is in, and the zone that it names itself."""
+    """Aggregates of a node, and the availability zone that the node itself names."""
 
     zone: str | None = None
     aggregates: tuple[Label, ...] = ()
 
     def values(self, key: str) -> list[str]:
-        """What the aggregates say under `key`, each as it is written."""
+        """Return the aggregates' values of `key`, unparsed."""
         return [label.metadata[key] for label in self.aggregates if key in label.metadata]
 
     def words(self, key: str) -> frozenset[str]:
-        """The same as single words: values are lists by commas."""
+        """Return the aggregates' values of `key`, split at commas."""
         return frozenset(word for value in self.values(key) for part in value.split(",") if (word := part.strip()))
 
     def keys(self) -> frozenset[str]:
-        """What its aggregates say anything about."""
+        """Return all metadata keys of the aggregates."""
         return frozenset(key for label in self.aggregates for key in label.metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a node's driver says of it that does not change from boot to boot."""
+    """Constant part of a driver's report about a node."""
 
     hypervisor_type: str = ""
     hypervisor_version: int | None = None
     cpu_info: str = ""
-    """JSON, as drivers report it."""
+    """JSON text, as reported by the driver."""
     supported: tuple[tuple[str, str, str], ...] = ()
-    """(architecture, hypervisor type, mode) of the servers that it can run."""
+    """Supported (architecture, hypervisor type, mode) of servers."""
     stats: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """One row per node, in the order of their ids.  Sizes: MB.
+    """Table of nodes, one row per node, in the order of their ids. Sizes: MB.
 
-    `used_ram_mb` and `used_disk_mb` hold what is kept for the node itself and
-    what its driver says is gone beside what is promised.
+    `used_ram_mb` and `used_disk_mb` include what is reserved for the node itself, and what its driver reports as used
+    beside allocations.
     """
 
     ids: NDArray[np.int64]
@@ -116,29 +116,29 @@ class Hosts:
     used_disk_mb: Numbers
     servers: Numbers
     io_ops: Numbers
-    """Servers on the node that are being built, imaged, resized and the like."""
+    """Number of servers that are being built, imaged, resized and the like."""
     ram_ratio: Numbers
     cpu_ratio: Numbers
     disk_ratio: Numbers
     present: Mask
-    """Its driver reports it."""
+    """True if the driver reports the node."""
     up: Mask
-    """Its service was heard of lately, its driver reports it, and it is not in maintenance."""
+    """True if the service has a recent heartbeat, the driver reports the node, and it is not in maintenance."""
     disabled: Mask
-    """Its service was disabled by an administrator, whether or not it is up."""
+    """True if an administrator disabled the service, whether or not it is up."""
     pool: Coded[Pool | None]
     """None: an ordinary node."""
     grouping: Coded[Grouping]
     profile: Coded[Profile]
     metrics: Texts
-    """A mapping of numbers for each node."""
+    """Mapping of metrics for each node."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def free_ram_mb(self) -> Numbers:
-        """Memory that is not promised; below zero when more is promised than is there."""
+        """Return the unallocated memory, which is negative if the node is overcommitted."""
         return self.ram_mb - self.used_ram_mb
 
     @property
@@ -146,24 +146,24 @@ class Hosts:
         return self.disk_mb - self.used_disk_mb
 
     def copy(self) -> "Hosts":
-        """The same moment, to be consumed by one request."""
+        """Return a copy for one request to consume."""
         return replace(self, **{name: getattr(self, name).copy() for name in CONSUMED})
 
     def row(self, place: int) -> "Hosts":
-        """One node as a table of its own, over the same memory."""
+        """Return a view of one node as a table."""
         cut = slice(place, place + 1)
         columns: list[Any] = [c.row(place) if isinstance(c, Coded) else c[cut] for c in _columns(self)]
         return Hosts(*columns)
 
     def where(self, mask: Mask) -> "Hosts":
-        """The nodes under this mask as a table of its own, with columns of its own."""
+        """Return a copy of the nodes under this mask as a table."""
         columns: list[Any] = [
             Coded(c.codes[mask], c.values) if isinstance(c, Coded) else c[mask] for c in _columns(self)
         ]
         return Hosts(*columns)
 
     def consume(self, place: int, spec: Spec) -> None:
-        """Count one more server on the node at `place` (cloud.md C.2)."""
+        """Count one more server on the node at `place`."""
         self.used_vcpus[place] += spec.vcpus
         self.used_ram_mb[place] += spec.ram_mb
         self.used_disk_mb[place] += spec.disk_mb
@@ -174,4 +174,4 @@ class Hosts:
 COLUMNS = tuple(column.name for column in fields(Hosts))
 _columns = attrgetter(*COLUMNS)
 CONSUMED = ("used_vcpus", "used_ram_mb", "used_disk_mb", "servers", "io_ops")
-"""The columns that change while a request is placed."""
+"""Columns that change while a request is placed."""

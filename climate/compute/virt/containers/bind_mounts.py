@@ -1,4 +1,4 @@
-"""Folders bound into containers that run already."""
+"""Bind mounts into running containers."""
 
 import subprocess
 import sys
@@ -11,7 +11,9 @@ SECONDS = 10.0
 
 
 def bind(pid: int, folder: str, source: Path | None) -> None:
-    """Show a folder of this machine behind the walls of a process, or with None take it away.  VirtError."""
+    """Bind a folder of this machine into the mount namespace of a process; `source` None unmounts it.
+    Raise VirtError.
+    """
     command = [sys.executable, "-I", "-S", str(PROGRAM), str(pid), folder]
     command += [] if source is None else [str(source)]
     try:
@@ -19,7 +21,7 @@ def bind(pid: int, folder: str, source: Path | None) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise VirtError(f"{folder} cannot be bound into a container: it takes longer than {SECONDS:g} s") from None
+        raise VirtError(f"{folder} cannot be bound into a container: timeout after {SECONDS:g} s") from None
     if done.returncode:
         said = done.stderr.strip().rpartition("\n")[2]
-        raise VirtError(f"{folder} cannot be bound into a container that runs: {said}; stop the server before")
+        raise VirtError(f"{folder} cannot be bound into a running container: {said}; stop the server first")

@@ -1,9 +1,9 @@
-"""The program that binds folders into containers that run: a process of its own, as it enters their mount namespace.
+"""Program that binds folders into running containers; a separate process, because it enters their mount namespace.
 
-`python bind_program.py PID FOLDER [SOURCE]` shows the folder SOURCE of this
-machine as FOLDER behind the walls of the process PID.  Without SOURCE the folder
-is taken away.  It needs the rights of root, and a process with a single thread:
-hence it imports nothing but the standard library.
+`python bind_program.py PID FOLDER [SOURCE]` mounts the folder SOURCE of this machine as FOLDER in the mount namespace
+of
+the process PID. Without SOURCE the folder is unmounted. It needs root and a single-threaded process, so it imports only
+the standard library.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ def _call(result: int) -> int:
 
 
 def main(pid: int, folder: str, source: str | None) -> None:
-    """Do it in this process, which is of no other use then.  OSError."""
+    """Mount or unmount in this process, which cannot be used for anything else afterwards. Raise OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     tree = None
     if source is not None:

@@ -1,9 +1,8 @@
-"""Servers as containers: processes behind bubblewrap, with a root, processes and names of their own.
+"""Servers as containers: processes under bubblewrap, with their own root, process ids and host name.
 
-The root is what the image holds; where that has no programs, the system's own
-are there to be read.  Behind the walls runs the image's `/sbin/init`, or else a
-shell that waits.  Neither memory nor CPUs are limited.  Their network is the
-namespace that their interfaces are in; where networks are not real they have none.
+The root is the image; an image without programs gets the system's own, read-only. The container runs the image's
+`/sbin/init`, or a shell that waits. Memory and CPUs are not limited. The network is the namespace of the guest's
+interfaces; there is none if networks are only recorded.
 """
 
 import json
@@ -29,7 +28,7 @@ from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
 
 PROGRAM = "bwrap"
 START_SECONDS = 10.0
-"""Longest time that bubblewrap may take to build its walls."""
+"""Seconds for bubblewrap to set up a container."""
 
 _STEP_SECONDS = 0.005
 _MOST_LINKS = 40
@@ -40,16 +39,16 @@ _WALLS = (
     *("--uid", "0", "--gid", "0", "--cap-drop", "ALL", "--disable-userns", "--clearenv"),
 )
 _ALONE = ("--unshare-net",)
-# Where the driver runs as root, so does the guest, without a root's rights: what /proc says must not be written to.
+# A guest of a root driver has root's uid without its capabilities, so /proc must be read-only.
 _PROC = ("--proc", "/proc", "--remount-ro", "/proc")
 _MOUNTS = (*_PROC, "--dev", "/dev", "--tmpfs", "/run", "--tmpfs", "/tmp")  # noqa: S108  (the guest's own)
 _MOUNTED = ("proc", "dev", "run", "tmp")
 _BORROWED = ("usr", "bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _BANNER = f"/run/climate/{BANNER}"
 CONFIG = "/run/climate/config"
-"""Where a container finds the files of its config drive."""
+"""Path of the config drive's files inside a container."""
 
-# As the first process behind the walls it gets only the signals that it asks for.
+# As process 1 of the container it only receives signals that it handles.
 _PAYLOAD = f"""
 trap 'exit 0' TERM
 while IFS= read -r line; do printf '%s\\n' "$line"; done < {_BANNER}
@@ -60,7 +59,7 @@ while :; do read -r _; done
 
 @dataclass(frozen=True)
 class Bubble:
-    """The body of a guest behind walls; its process is the first one behind them."""
+    """Container of a guest; its process is process 1 of the container."""
 
     def kinds(self) -> tuple[Kind, ...]:
         return of_programs("container", "lxc")
@@ -76,7 +75,7 @@ class Bubble:
             text=True,
             check=False,
         )
-        return f"{PROGRAM} cannot work here: {tried.stderr.strip()}" if tried.returncode else None
+        return f"{PROGRAM} does not work here: {tried.stderr.strip()}" if tried.returncode else None
 
     def build(self, disk: Path, guest: Guest) -> None:
         image = image_of(guest)
@@ -106,7 +105,7 @@ class Bubble:
                 raise VirtError(f"{error}{homes.last_words(guest.id)}") from error
 
     def attach(self, home: Path, guest: Guest, pid: processes.Pid | None) -> None:
-        """Bind its volumes into a container that runs; one that starts finds them there."""
+        """Bind volumes into a running container; a starting one gets them as options."""
         if pid is None:
             return
         there = _bound(pid)
@@ -120,15 +119,15 @@ class Bubble:
         deadline = time.monotonic() + START_SECONDS
         while _program_of(pid) in (None, PROGRAM):
             if processes.state(pid) is None:
-                raise VirtError("the container ended at once")
+                raise VirtError("the container exited immediately")
             if time.monotonic() > deadline:
-                raise VirtError(f"the container is not there after {START_SECONDS:g} s")
+                raise VirtError(f"the container did not start within {START_SECONDS:g} s")
             time.sleep(_STEP_SECONDS)
 
     def freeze(self, pid: processes.Pid, *, stopped: bool) -> bool:
         deadline = time.monotonic() + PAUSE_SECONDS
         number = signal.SIGSTOP if stopped else signal.SIGCONT
-        # Once is not enough: what is being stopped may be making another process.
+        # Repeat, because a process that is being stopped may still fork.
         while others := [
             one for one in processes.behind(pid) if (processes.state(one) in processes.STOPPED) is not stopped
         ]:
@@ -144,7 +143,7 @@ class Bubble:
 
 
 def _walls(guest: Guest, home: Path) -> list[str]:
-    """The options for the walls of a guest; VirtError when its root would lead something out of it."""
+    """Return bubblewrap's options for a guest. Raise VirtError if links in its root lead outside."""
     disk = home / DISK
     options = [*_WALLS, *(_ALONE if guest.netns is None else ())]
     options += ["--hostname", f"server-{guest.id[:8]}", "--bind", str(disk), "/"]
@@ -161,24 +160,24 @@ def _walls(guest: Guest, home: Path) -> list[str]:
 
 
 def _check_root(disk: Path) -> None:
-    """Return when walls can be built around a root and its shell be run; VirtError tells why they cannot."""
+    """Check that bubblewrap can mount into a root and run its shell. Raise VirtError."""
     _check_mounted(disk)
     if _has_programs(disk) and not _has_shell(disk):
-        raise VirtError("the image has programs, but no /bin/sh that can be run")
+        raise VirtError("the image has programs, but no executable /bin/sh")
 
 
 def _check_mounted(disk: Path) -> None:
-    """Have the folders that something is mounted on; VirtError when anything else is in their places."""
+    """Create the mount points. Raise VirtError if other files are in their places."""
     for place in (disk / name for name in _MOUNTED):
         if place.is_symlink():
-            raise VirtError(f"the image has a link where /{place.name} belongs")
+            raise VirtError(f"the image has a link instead of the folder /{place.name}")
         if place.exists() and not place.is_dir():
-            raise VirtError(f"the image has a file where the folder /{place.name} belongs")
+            raise VirtError(f"the image has a file instead of the folder /{place.name}")
         place.mkdir(exist_ok=True)
 
 
 def _has_shell(disk: Path) -> bool:
-    """Whether /bin/sh is a program in a root, with links followed as the guest follows them."""
+    """Return whether /bin/sh is an executable in a root, with links resolved inside the root."""
     place, left, links = disk, ["bin", "sh"], _MOST_LINKS
     while left:
         name = left.pop(0)
@@ -196,22 +195,22 @@ def _has_shell(disk: Path) -> bool:
 
 
 def _volumes(guest: Guest, disk: Path) -> list[str]:
-    """The options for the volumes of a guest; VirtError where its root would lead them elsewhere."""
+    """Return the options for the volumes of a guest. Raise VirtError if links in its root lead elsewhere."""
     folder = disk / FOLDER
     if guest.volumes and any(place.is_symlink() for place in (folder, *(folder / one.id for one in guest.volumes))):
-        raise VirtError(f"there is a link where /{FOLDER} belongs")
+        raise VirtError(f"there is a link instead of the folder /{FOLDER}")
     return [word for one in guest.volumes for word in ("--bind", str(one.folder()), f"/{FOLDER}/{one.id}")]
 
 
 def _bound(pid: processes.Pid) -> set[str]:
-    """The volumes that a container has."""
+    """Return the ids of the volumes bound into a container."""
     lines = Path(f"/proc/{pid.number}/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     places = [Path(line.split(" ")[4]) for line in lines]
     return {place.name for place in places if place.parent == Path("/", FOLDER)}
 
 
 def _name_servers(home: Path) -> list[str]:
-    """The options for what a guest asks about names; none where its root leads /etc/resolv.conf elsewhere."""
+    """Return the options for /etc/resolv.conf; none if the root has a link there that leads elsewhere."""
     folder = home / DISK / "etc"
     if folder.is_symlink() or (folder / "resolv.conf").is_symlink():
         return []
@@ -219,7 +218,7 @@ def _name_servers(home: Path) -> list[str]:
 
 
 def _borrowed(disk: Path) -> list[str]:
-    """The system's programs, to be read; its links are made anew."""
+    """Return the options for the system's programs, read-only; its links are recreated."""
     options: list[str] = []
     for name in _BORROWED:
         ours, theirs = Path("/", name), disk / name
@@ -233,22 +232,22 @@ def _borrowed(disk: Path) -> list[str]:
 
 
 def _has_programs(disk: Path) -> bool:
-    """Whether a root can stand on its own; where programs are borrowed these folders stay empty."""
+    """Return whether a root has programs of its own; otherwise these folders stay empty."""
     places = (disk / "usr", disk / "bin")
     return any(place.is_dir() and not place.is_symlink() and any(place.iterdir()) for place in places)
 
 
 def _child(told: FileIO) -> int:
-    """The number of the first process behind the walls, as bubblewrap tells it."""
+    """Return the process id of the container, as reported by bubblewrap."""
     poll = select.poll()
     poll.register(told, select.POLLIN)
     said, deadline = b"", time.monotonic() + START_SECONDS
     while b"}" not in said:
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise VirtError(f"{PROGRAM} says nothing for {START_SECONDS:g} s")
+            raise VirtError(f"{PROGRAM} does not answer within {START_SECONDS:g} s")
         block = told.read(4096)
         if not block:
-            raise VirtError(f"{PROGRAM} ended at once")
+            raise VirtError(f"{PROGRAM} exited immediately")
         said += block
     return int(json.loads(said)["child-pid"])
 

@@ -1,1 +1,1 @@
-"""A cluster of hypervisors as one node: the sum of its members, which places, restarts and moves servers by itself."""
+"""Cluster of hypervisors as one node: the sum of its members, which places, restarts and moves servers by itself."""

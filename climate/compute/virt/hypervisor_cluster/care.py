@@ -1,6 +1,6 @@
-"""The rounds of a cluster: what runs where, restarts after a member has failed, and moves for balance.
+"""Periodic maintenance of a cluster: states, restarts after a member failed, and moves for balance.
 
-The lock of a server is only tried: who works on it has the last word, and there is a next round.
+Server locks are only tried. A server that another worker uses waits for the next round.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.rooms import Move, balance
 
 _RESTARTED = frozenset({State.RUNNING, State.PAUSED})
-"""States of servers that are started again on another member; the memory of the others is lost with theirs."""
+"""States of servers that are restarted on another member; memory of other states would be lost."""
 
 log = structlog.get_logger("climate.compute.virt")
 
 
 def state_on(member: Member, entry: Entry) -> State:
-    """Return what a member finds of a server; of what members do not remember, what was last made of it."""
+    """Return the state of a server on a member; if the member does not keep states, the last recorded one."""
     found = member.driver.states()
     if member.driver.remembers(member.spec.name):
         return found.get(entry.guest.id, State.DEAD)
@@ -31,7 +31,7 @@ def state_on(member: Member, entry: Entry) -> State:
 
 
 def states(cluster: Cluster) -> Mapping[str, State]:
-    """Return what is found of all servers of a cluster; of those whose member does not answer, what was last seen."""
+    """Return the states of all servers of a cluster; if a member does not answer, the last known ones."""
     found = _found(cluster)
     told: dict[str, State] = {}
     for server_id, entry in cluster.ledger.entries().items():
@@ -44,7 +44,7 @@ def states(cluster: Cluster) -> Mapping[str, State]:
 
 
 def tend(cluster: Cluster, told: dict[str, str]) -> None:
-    """Look after the servers of a cluster once; what goes wrong with one of them is logged, once."""
+    """Run one round for the servers of a cluster; log each problem of a server once."""
     found = _found(cluster)
     for server_id in cluster.ledger.entries():
         try:
@@ -53,7 +53,7 @@ def tend(cluster: Cluster, told: dict[str, str]) -> None:
         except VirtError as error:
             if told.get(server_id) != str(error):
                 told[server_id] = str(error)
-                log.warning("a server of a cluster waits", server=server_id, reason=str(error))
+                log.warning("server of a cluster not reconciled", server=server_id, reason=str(error))
     _clear(cluster, found)
     for move in _moves(cluster):
         _move(cluster, move)
@@ -67,7 +67,7 @@ def _tend_one(cluster: Cluster, server_id: str, found: Mapping[str, Mapping[str,
 
 
 def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
-    """Machine -> what is found there, of the machines that answer."""
+    """Return machine -> states found there, for machines that answer."""
     found: dict[str, Mapping[str, State]] = {}
     for member in cluster.members.values():
         if member.machine not in found and cluster.trouble(member) is None:
@@ -77,7 +77,7 @@ def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
 
 
 def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> None:
-    """Bring one server where it should be.  VirtError when that must wait."""
+    """Reconcile one server. Raise VirtError if it must wait."""
     if entry.leaves is not None:
         _finish(cluster, entry)
     elif not cluster.works(entry.place):
@@ -89,7 +89,7 @@ def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, Sta
 
 
 def _seen(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> Entry:
-    """Return the entry with the state that its server is in; it is looked at again where it seems to have changed."""
+    """Return the entry with the found state, which is read again if it changed."""
     there = found.get(entry.place.machine)
     if there is None or there.get(entry.guest.id) is entry.state:
         return entry
@@ -102,50 +102,50 @@ def _seen(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State
 
 
 def _leave(cluster: Cluster, entry: Entry) -> None:
-    """Bring a server to another member of its machine when its own has left the cluster, or is in maintenance."""
+    """Move a server to another member of its machine if its own left the cluster or is in maintenance."""
     if not _must_go(cluster, entry.place):
         return
     target = cluster.moved(entry, within=entry.place.machine)
     if target is None:
-        raise VirtError("its member takes no servers any more, and no other of its machine has room for it")
+        raise VirtError("its member does not accept servers, and no other on its machine has room")
     cluster.arrived(target)
-    _tell(entry, target, "its member takes no servers any more")
+    _tell(entry, target, "its member does not accept servers")
 
 
 def _must_go(cluster: Cluster, place: Place) -> bool:
-    """Whether a member has left the cluster, or is in maintenance."""
+    """Return whether a member has left the cluster or is in maintenance."""
     member = cluster.members.get(place.member)
     return member is None or member.spec.maintenance
 
 
 def _restart(cluster: Cluster, entry: Entry) -> None:
-    """Bring a server of a failed member to another one: one that ran is started, one that waits is prepared.
+    """Restart a server of a failed member on another one: start it if it ran, prepare it if it was PREPARED.
 
-    Any other one goes where its disk is found.  Where that is on the failed member only, the server is
-    there until the member is back.
+    Servers in other states move only where their disk is reachable. Otherwise they stay until the failed member
+    returns.
     """
     keepers = cluster.keepers(entry.place)
     if not cluster.terms.restart or not (keepers or entry.state in (*_RESTARTED, State.PREPARED)):
         return
     target = cluster.moved(entry)
     if target is None:
-        which = "no other that finds its disk" if keepers else "no other"
-        raise VirtError(f"its member has failed, and {which} has room for it")
+        which = "no other that can reach its disk" if keepers else "no other"
+        raise VirtError(f"its member failed, and {which} has room for it")
     try:
         settled = cluster.arrived(target)
     except VirtError:
-        cluster.ledger.put(entry)  # it stays where it may be running
+        cluster.ledger.put(entry)  # it may still run there, so it stays
         raise
-    _tell(entry, settled, "its member has failed")
+    _tell(entry, settled, "its member failed")
     if settled.starts:
         _start(cluster, settled)
 
 
 def _finish(cluster: Cluster, entry: Entry) -> None:
-    """Go on with a move that a worker has begun and not ended."""
+    """Continue a move that an interrupted worker began."""
     if entry.leaves is not None and cluster.works(entry.leaves):
         if entry.leaves.machine != entry.place.machine:
-            # It has come back meanwhile.
+            # The old member has returned meanwhile.
             cluster.ledger.put(replace(entry, place=entry.leaves, leaves=None, starts=False, keeps=False))
             return
         cluster.arrived(entry)
@@ -156,9 +156,9 @@ def _finish(cluster: Cluster, entry: Entry) -> None:
 
 
 def _start(cluster: Cluster, entry: Entry) -> None:
-    """Make of a server on its new member what it was on the old one; what cannot be is shut off.
+    """Restore a server's earlier state on its new member; states that cannot be restored become shut off.
 
-    It begins from its disk where the member finds that, and else from its image.
+    The server keeps its disk if the member can reach it, and else is built from its image.
     """
     member = cluster.host(entry)
     guest = replace(entry.guest, node=member.spec.name)
@@ -168,7 +168,7 @@ def _start(cluster: Cluster, entry: Entry) -> None:
     settled = replace(entry, starts=False, keeps=False, restarted=restarted)
     try:
         if not entry.keeps:
-            member.driver.delete(guest.id)  # an old disk of an earlier stay is not the one that it had
+            member.driver.delete(guest.id)  # a disk of an earlier stay is outdated
         member.driver.prepare(guest) if state is State.PREPARED else member.driver.run(guest)
     except VirtError:
         cluster.ledger.put(replace(settled, state=State.DEAD))
@@ -177,7 +177,7 @@ def _start(cluster: Cluster, entry: Entry) -> None:
 
 
 def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
-    """Take away what a member that has come back still has of servers that are on another machine now."""
+    """Delete servers from a member that returned, if they are on another machine now."""
     for machine, there in found.items():
         member = next(one for one in cluster.members.values() if one.machine == machine)
         for server_id in there:
@@ -190,13 +190,15 @@ def _clear_one(cluster: Cluster, member: Member, server_id: str) -> None:
         entry = cluster.ledger.get(server_id) if held else None
         if entry is None or entry.leaves is not None or entry.place.machine == member.machine:
             return
-        if member.spec.name not in cluster.keepers(entry.place):  # else it is the disk that the server has now
+        if member.spec.name not in cluster.keepers(
+            entry.place
+        ):  # with shared storage it is the current disk of the server
             member.driver.delete(server_id)
-            log.info("what a member had left of a server is gone", server=server_id)
+            log.info("outdated server deleted from a returned member", server=server_id)
 
 
 def _moves(cluster: Cluster) -> Iterator[Move]:
-    """The moves for balance between members of one machine each: nothing is stopped or carried for balance."""
+    """Return moves for balance between members of one machine, which need no stop and no copy."""
     entries = cluster.ledger.entries()
     rooms = cluster.rooms(entries)
     for machine in sorted({one.machine for one in cluster.open_members()}):
@@ -219,9 +221,9 @@ def _move(cluster: Cluster, move: Move) -> None:
         if room is not None and room.free.holds(entry.size):
             moved = replace(entry, place=Place(move.target, cluster.members[move.target].machine))
             cluster.ledger.put(moved)
-            _tell(entry, moved, "its member has more to do than others")
+            _tell(entry, moved, "its member has more load than others")
 
 
 def _tell(before: Entry, after: Entry, why: str) -> None:
     where = {"source": before.place.member, "target": after.place.member}
-    log.info("a server of a cluster moves", server=after.guest.id, why=why, **where)
+    log.info("server of a cluster moved", server=after.guest.id, why=why, **where)

@@ -1,7 +1,7 @@
-"""One cluster: what its members have together, and on which of them a server is, or is put.
+"""State of one cluster: total capacity of its members, and the placement of its servers.
 
-Room is taken in the ledger under its lock before a member hears of a server, so
-that two processes never promise the same room.
+Capacity is allocated in the ledger under its lock before a member is called, so two processes never allocate the same
+capacity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,39 +19,39 @@ from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, ch
 from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
 
 STATS = "cluster"
-"""The statistic of a cluster's node: room by member, read by `contiguous_room` of the scheduler, and its members."""
+"""Statistics of a cluster's node: capacity per member, for the scheduler's `contiguous_room`, and its members."""
 
 log = structlog.get_logger("climate.compute.virt")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster at one moment: its entry, the members that it names, and its ledger."""
+    """Snapshot of a cluster: its entry, its members, and its ledger."""
 
     spec: NodeSpec
     members: Mapping[str, Member]
     ledger: Ledger
     limits: Limits
     reasons: dict[str, str | None] = field(default_factory=dict)
-    """Machine -> why its members do not work, as far as it was asked for at this moment."""
+    """Machine -> why its members do not work, cached for this snapshot."""
 
     @property
     def terms(self) -> ClusterSpec:
-        """The rules by which it moves servers."""
+        """Return the rules for moves of servers."""
         return self.spec.cluster or ClusterSpec(())
 
     def open_members(self) -> list[Member]:
-        """The members that servers can be put on: they work, and are not in maintenance."""
+        """Return the members that accept servers: they work, and are not in maintenance."""
         return [one for one in self.members.values() if not one.spec.maintenance and self.trouble(one) is None]
 
     def trouble(self, member: Member) -> str | None:
-        """Return why a member does not work now; each machine is asked once."""
+        """Return why a member does not work; each machine is asked once."""
         if member.machine not in self.reasons:
             self.reasons[member.machine] = member.trouble()
         return self.reasons[member.machine]
 
     def rooms(self, entries: Mapping[str, Entry] | None = None) -> list[Room]:
-        """Return the room of the members that servers can be put on, in the order of their entries."""
+        """Return the capacity of the members that accept servers, in the order of their entries."""
         found = self.ledger.entries() if entries is None else entries
         taken: dict[str, Size] = {}
         for entry in found.values():
@@ -60,7 +60,7 @@ class Cluster:
         return [Room(name, has, self.limits.promised(has), taken.get(name, Size())) for name, has in sizes]
 
     def described(self, defaults: NodeDefaults) -> NodeSpec:
-        """Return the node that the cluster is: the sum of its members, and what is free on each."""
+        """Return the node of the cluster: the sum of its members, and the free capacity of each."""
         entries = self.ledger.entries()
         rooms = self.rooms(entries)
         has = sum((room.has for room in rooms), start=Size())
@@ -85,37 +85,38 @@ class Cluster:
         )
 
     def host(self, entry: Entry) -> Member:
-        """Return the member that a server is on; VirtError when it is on none that the cluster can reach."""
+        """Return the member of a server. Raise VirtError if it cannot be reached."""
         member = self.at(entry.place)
         reason = "it has left the cluster" if member is None else self.trouble(member)
         if member is None or reason is not None:
-            raise VirtError(f"the member of the cluster that has server {entry.guest.id} is not there: {reason}")
+            raise VirtError(f"the cluster member of server {entry.guest.id} cannot be reached: {reason}")
         return member
 
     def at(self, place: Place) -> Member | None:
-        """Return the member of a place; of one that has left the cluster, another one on its machine."""
+        """Return the member at a location; if it left the cluster, another one on its machine."""
         own = self.members.get(place.member)
         if own is not None and own.machine == place.machine:
             return own
         return next((one for one in self.members.values() if one.machine == place.machine), None)
 
     def works(self, place: Place) -> bool:
-        """Whether what is at a place can be reached there."""
+        """Return whether the machine at a location can be reached."""
         member = self.at(place)
         return member is not None and self.trouble(member) is None
 
     def keepers(self, place: Place) -> frozenset[str]:
-        """Return the members on other machines that find the disks of the servers at a place."""
+        """Return the members on other machines that can reach the disks at a location."""
         own = self.at(place)
         disks = "" if own is None else own.disks
         others = {name: one for name, one in self.members.items() if one.machine != place.machine}
         return frozenset(name for name, one in others.items() if disks and one.disks == disks)
 
     def takes(self, guest: Guest) -> Entry:
-        """Return the entry of a server about to be prepared or started, on a member that has room for it.
+        """Return the entry of a server before its preparation or start, on a member with room for it.
 
-        It stays where it is when its member works and has room; the caller holds its lock.
-        VirtError when no member has room, or it may still run on a member that failed.
+        It keeps its member if that works and has room; the caller holds its lock. Raise VirtError if no member has
+        room, or the
+        server may still run on a failed member.
         """
         with self.ledger.locked():
             entries = self.ledger.entries()
@@ -125,10 +126,11 @@ class Cluster:
         return self.arrived(entry)
 
     def moved(self, entry: Entry, *, within: str | None = None) -> Entry | None:
-        """Return the entry of a server on another member, where room is taken for it; None when none has room.
+        """Return the entry of a server on another member with allocated capacity; None if none has room.
 
-        It is not ended where it was: see `arrived`.  `within`: on this machine only.
-        A server whose disk other machines find goes to one of these, or waits for room there.
+        The server is not ended on the old member: see `arrived`. `within`: only members of this machine. A server whose
+        disk is
+        shared moves only to members that can reach the disk.
         """
         keepers = self.keepers(entry.place) if within is None else frozenset()
         reach = keepers if entry.state is not State.PREPARED else frozenset()
@@ -149,23 +151,23 @@ class Cluster:
         return target
 
     def arrived(self, entry: Entry) -> Entry:
-        """Return the entry once the server certainly runs nowhere but at its place; the caller holds its lock.
+        """Return the entry once the server certainly runs only on its member; the caller holds its lock.
 
-        VirtError while that is unsure: then nothing of it is started anywhere.
+        Raise VirtError while that is uncertain; the server is then not started anywhere.
         """
         if entry.leaves is None:
             return entry
         if entry.leaves.machine != entry.place.machine or not self.works(entry.leaves):
             source = self.at(entry.leaves)
             if source is None:
-                raise VirtError(f"server {entry.guest.id} may still run on a member that the cluster has lost")
+                raise VirtError(f"server {entry.guest.id} may still run on a failed cluster member")
             source.fence(replace(entry.guest, node=entry.leaves.member))
         settled = replace(entry, leaves=None)
         self.ledger.put(settled)
         return settled
 
     def _placed(self, guest: Guest, before: Entry | None, rooms: Sequence[Room]) -> Entry:
-        """Return the entry that a server gets."""
+        """Return the new entry of a server."""
         own = None if before is None else before.place
         size = size_of(guest)
         stays = next((room for room in rooms if own is not None and room.member == own.member), None)
@@ -178,7 +180,7 @@ class Cluster:
         if before is not None and not self.works(before.place) and before.state is not State.PREPARED:
             keepers = self.keepers(before.place)
             if not keepers:
-                self.host(before)  # its disk is there, and nowhere else
+                self.host(before)  # the disk exists only there
             rooms = [room for room in rooms if room.member in keepers]
         bound = own.machine if own is not None and self.works(own) else None
         room = choose([one for one in rooms if bound in (None, self.members[one.member].machine)], size)

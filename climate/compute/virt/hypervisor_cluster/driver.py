@@ -1,7 +1,6 @@
-"""The driver of nodes that are clusters: each verb goes to the member that has the server.
+"""Driver of nodes that are clusters: it forwards each call to the member of the server.
 
-The scheduler, the API and the compute service see one node.  On which member a
-server is, only the ledger says, and who asks for diagnostics.
+Scheduler, API and compute service see one node. Only the ledger knows the member of a server, and diagnostics show it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,29 +22,29 @@ from climate.compute.virt.hypervisor_cluster.rooms import Limits
 from climate.compute.virt.live_migrator import LiveMigrator
 
 Find = Callable[[NodeSpec, MemberSpec], Member | None]
-"""The member of a cluster that an entry names; None while it cannot be found."""
+"""Function that returns the member of a cluster entry; None while it is unreachable."""
 
 
 def nowhere(cluster: NodeSpec, member: MemberSpec) -> Member | None:
-    """Find no members behind other services: what a process does that carries no work out."""
+    """Return None: for processes that run no tasks and so need no remote members."""
     return None
 
 
 @dataclass(frozen=True)
 class HypervisorClusterDriver:
-    """Nodes with `driver: cluster`.  `drivers`: those that members on this machine may name."""
+    """Driver of nodes with `driver: cluster`; `drivers`: available drivers of members on this machine."""
 
     read_nodes: Callable[[], Sequence[NodeSpec]]
     drivers: Mapping[str, VirtDriver]
     home: Path
     defaults: NodeDefaults = DEFAULTS
     find_elsewhere: Find = nowhere
-    """Finds the members that are behind other compute services."""
+    """Finds members of other compute services."""
     told: dict[str, str] = field(default_factory=dict)
-    """What was last logged of a member or server, so that it is logged once."""
+    """Last logged message per member or server, so that each is logged once."""
 
     def nodes(self) -> Sequence[NodeSpec]:
-        """Return each cluster as the node that it is now: the sum of the members that work."""
+        """Return each cluster as one node: the sum of its working members."""
         return [self._described(cluster) for cluster in self._clusters()]
 
     def trouble(self) -> str | None:
@@ -55,7 +54,7 @@ class HypervisorClusterDriver:
         return ()
 
     def live(self, node: str) -> LiveMigrator | None:
-        """Return None: the scheduler cannot move a running guest off a cluster, whose members move by themselves."""
+        """Return None: a cluster moves its servers itself, and the scheduler cannot migrate them live."""
         return None
 
     def wiring(self, node: str) -> Wiring:
@@ -74,13 +73,13 @@ class HypervisorClusterDriver:
         return all(one.driver.remembers(one.spec.name) for one in cluster.members.values())
 
     def member_of(self, guest: Guest) -> str | None:
-        """Return the name of the member that a server is on; None when it is on none, or on no cluster."""
+        """Return the name of a server's member; None if it has none, or is not on a cluster."""
         cluster = self._cluster(guest.node)
         entry = None if cluster is None else cluster.ledger.get(guest.id)
         return None if entry is None else entry.place.member
 
     def restarts(self) -> Mapping[str, bool]:
-        """Return the servers that were restarted on another member and not reported yet: id -> their disk was kept."""
+        """Return the servers restarted on another member and not reported yet: id -> whether their disk was kept."""
         entries = (entry for one in self._clusters() for entry in one.ledger.entries().values())
         return {entry.guest.id: entry.restarted == KEPT for entry in entries if entry.restarted}
 
@@ -135,7 +134,7 @@ class HypervisorClusterDriver:
 
     @as_virt_error
     def tidy(self) -> None:
-        """Look after the servers of all clusters: restart those of failed members, and move others for balance."""
+        """Run one round for all clusters: restart servers of failed members, and move others for balance."""
         for cluster in self._clusters():
             care.tend(cluster, self.told)
 
@@ -149,7 +148,7 @@ class HypervisorClusterDriver:
 
     @contextmanager
     def _taken(self, guest: Guest, becomes: State) -> Iterator[tuple[Member, Guest]]:
-        """Hold a server that is prepared or started, on a member with room for it, and write down what it is then."""
+        """Lock a server to prepare or start it on a member with room, and record its new state."""
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
             entry = cluster.takes(guest)
@@ -157,7 +156,7 @@ class HypervisorClusterDriver:
             try:
                 yield member, replace(guest, node=member.spec.name)
                 made = entry.guest
-                if made.carried:  # what it was made of is deleted now
+                if made.carried:  # the image was deleted after the build
                     made = replace(made, image=made.again, carried=False, again=None)
                 entry = replace(entry, guest=made, state=becomes, starts=False)
                 cluster.ledger.put(entry)
@@ -166,7 +165,7 @@ class HypervisorClusterDriver:
 
     @as_virt_error
     def _ask(self, guest: Guest, verb: Callable[[VirtDriver, Guest], None], *, connected: bool = False) -> None:
-        """Have a verb done; `connected`: the guest comes with its interfaces and volumes, though not with its drive."""
+        """Call a method of the member's driver; `connected`: pass interfaces and volumes, but not the config drive."""
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
             entry = cluster.ledger.get(guest.id)
@@ -183,7 +182,7 @@ class HypervisorClusterDriver:
                 self._look(cluster, replace(entry, guest=kept), member)
 
     def _look(self, cluster: Cluster, entry: Entry, member: Member) -> None:
-        """Write down what a verb has made of a server, also where it has failed."""
+        """Record the state after a call, even if the call failed."""
         with suppress(VirtError):
             found = care.state_on(member, entry)
             cluster.ledger.put(replace(entry, state=found, starts=False))
@@ -233,11 +232,11 @@ def _forget_restart(cluster: Cluster, server_id: str) -> None:
 
 
 def _delete(cluster: Cluster, entry: Entry) -> None:
-    """Leave nothing of a server on its member or the one that it has left; VirtError while one cannot be reached."""
+    """Delete a server from its member and from the one it moved from. Raise VirtError if one cannot be reached."""
     for place in dict.fromkeys(one for one in (entry.leaves, entry.place) if one is not None):
         member = cluster.at(place)
         reason = "it has left the cluster" if member is None else cluster.trouble(member)
         if member is None or reason is not None:
-            raise VirtError(f"a member of the cluster that has server {entry.guest.id} cannot be reached: {reason}")
+            raise VirtError(f"a cluster member of server {entry.guest.id} cannot be reached: {reason}")
         member.driver.delete(entry.guest.id)
     cluster.ledger.drop(entry.guest.id)

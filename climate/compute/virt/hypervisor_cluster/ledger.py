@@ -1,8 +1,7 @@
-"""The ledger of a cluster: which member has which server, in files that outlive the compute service.
+"""Ledger of a cluster: the member of each server, in files that outlive the compute service.
 
-A file per server, written in one step.  Whoever chooses a member holds the lock of the
-ledger meanwhile; whoever works on a server holds that of the server.  Both are
-locks of the system: they go with a process that dies.
+There is one file per server, written atomically. Placement holds the lock of the ledger; work on a server holds the
+server's lock. Both are file locks, which the kernel releases when a process dies.
 """
 
 import fcntl
@@ -25,16 +24,16 @@ from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.rooms import Size
 
 KEPT, LOST = "kept", "lost"
-"""What becomes of a server's disk when the server is restarted on another member."""
+"""Result for a server's disk when the server was restarted on another member."""
 
 _LOCK_WORD = 4
-"""So many digits of a server's id name its lock: nobody ever has to take locks away."""
+"""Number of digits of a server's id that select its lock; the number of lock files is thus bounded."""
 
 log = structlog.get_logger("climate.compute.virt")
 
 
 class Place(NamedTuple):
-    """Where a server of a cluster is: its member, and the machine of the member."""
+    """Location of a server: its member, and the machine of the member."""
 
     member: str
     machine: str
@@ -42,40 +41,40 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A server of a cluster."""
+    """Server of a cluster."""
 
     guest: Guest
-    """As it was last asked for: enough to start it on another member."""
+    """Last requested guest: enough to start it on another member."""
     place: Place
     state: State
-    """Last seen, or last made so."""
+    """Last known state."""
     leaves: Place | None = None
-    """Where it comes from, while it may still be running there: it is ended there before anything else."""
+    """Location where it may still run after a move; it is ended there first."""
     starts: bool = False
-    """Its member has failed, and it is still to be made on this one what it was there."""
+    """True if its member failed and it must be restored on this one."""
     keeps: bool = False
-    """This member finds the disk that the server had on the one that has failed."""
+    """True if this member can reach the disk of the failed one."""
     restarted: str = ""
-    """What became of its disk at a restart that nobody was told of yet: KEPT or LOST; empty: there was none."""
+    """Unreported result for its disk at a restart: KEPT or LOST; empty: none."""
 
     @property
     def size(self) -> Size:
-        """What it takes of its member."""
+        """Return the capacity that it uses."""
         return size_of(self.guest)
 
 
 def size_of(guest: Guest) -> Size:
-    """Return what a guest takes of a member."""
+    """Return the capacity that a guest uses."""
     return Size(guest.vcpus, guest.ram_mb, guest.disk_gb)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The servers of one cluster, in `folder`."""
+    """Servers of one cluster, in `folder`."""
 
     folder: Path
     told: set[str] = field(default_factory=set, compare=False)
-    """Files that could not be read, and were complained about."""
+    """Unreadable files that were logged."""
 
     @staticmethod
     def of(home: Path, cluster: str) -> "Ledger":
@@ -83,14 +82,14 @@ class Ledger:
         return Ledger(home / "clusters" / f"c-{quote(cluster, safe='')}")
 
     def entries(self) -> dict[str, Entry]:
-        """Return all servers of the cluster by their ids; one whose file cannot be read is left out, and logged."""
+        """Return all servers of the cluster by id; log and omit unreadable files."""
         if not self.folder.is_dir():
             return {}
         ids = [path.stem for path in self.folder.glob("*.json") if is_id(path.stem)]
         return {server_id: entry for server_id in sorted(ids) if (entry := self.get(server_id)) is not None}
 
     def get(self, server_id: str) -> Entry | None:
-        """Return one server; None when the cluster does not know it."""
+        """Return one server; None if it is not on the cluster."""
         path = self._path(server_id)
         try:
             return _read(json.loads(path.read_text(encoding="utf-8")))
@@ -99,11 +98,11 @@ class Ledger:
         except (KeyError, TypeError, ValueError) as error:
             if path.name not in self.told:
                 self.told.add(path.name)
-                log.error("an entry of a cluster's ledger cannot be read", file=str(path), reason=str(error)[:200])
+                log.error("ledger entry of a cluster cannot be read", file=str(path), reason=str(error)[:200])
             return None
 
     def put(self, entry: Entry) -> None:
-        """Write a server down, so that a crash of the machine leaves the old entry or the new one."""
+        """Write an entry durably and atomically."""
         path = self._path(entry.guest.id)
         self._make()
         draft = path.with_suffix(".new")
@@ -114,19 +113,19 @@ class Ledger:
         draft.replace(path)
 
     def drop(self, server_id: str) -> None:
-        """Forget a server."""
+        """Delete the entry of a server."""
         self._path(server_id).unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the ledger, for choosing a member; short, and never while a driver works."""
+        """Hold the lock of the ledger, for a placement; never during a driver call."""
         with self._lock("members") as held:
             assert held
             yield
 
     @contextmanager
     def holding(self, server_id: str, *, wait: bool = True) -> Iterator[bool]:
-        """Hold the lock of a server; False, without it, when somebody else works on it and `wait` is not wanted."""
+        """Hold the lock of a server; yield False without it if another worker has it and `wait` is False."""
         self._path(server_id)
         with self._lock(f"servers-{server_id[:_LOCK_WORD]}", wait=wait) as held:
             yield held
@@ -150,7 +149,7 @@ class Ledger:
 
     def _path(self, server_id: str) -> Path:
         if not is_id(server_id):
-            raise VirtError(f"{server_id!r} is not the id of a server")
+            raise VirtError(f"{server_id!r} is not a server's id")
         return self.folder / f"{server_id}.json"
 
 
@@ -161,7 +160,7 @@ def _written(entry: Entry) -> Mapping[str, Any]:
 
 
 def guest_said(guest: Guest) -> Mapping[str, Any]:
-    """Return a guest as JSON can say it; `guest_of` reads it again."""
+    """Return a guest as JSON values; `guest_of` reads them."""
     said = asdict(guest)
     said["image"] = None if guest.image is None else str(guest.image)
     said["again"] = None if guest.again is None else str(guest.again)
@@ -173,13 +172,13 @@ def guest_said(guest: Guest) -> Mapping[str, Any]:
 
 def _read(said: Mapping[str, Any]) -> Entry:
     leaves = None if said["leaves"] is None else Place(*said["leaves"])
-    # Files of an older release do not have the last two.
+    # Files of older releases lack the last two fields.
     restart = (said["starts"], said.get("keeps", False), said.get("restarted", ""))
     return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, *restart)
 
 
 def guest_of(said: Mapping[str, Any]) -> Guest:
-    """Return the guest that was written down; KeyError, TypeError or ValueError for what is none."""
+    """Return the guest of JSON values. Raise KeyError, TypeError or ValueError if they are invalid."""
     read = dict(said)
     read["image"] = None if said["image"] is None else Path(said["image"])
     read["again"] = None if said.get("again") is None else Path(said["again"])

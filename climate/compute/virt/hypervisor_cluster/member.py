@@ -1,4 +1,4 @@
-"""A member of a cluster, as the cluster sees it: what it has, whether it works, and the driver of its servers."""
+"""Member of a cluster: its capacity, its state, and the driver of its servers."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,38 +7,38 @@ from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.virt import Guest, VirtDriver, shared_disks
 
 HERE = "here"
-"""The machine of the cluster's own compute service."""
+"""Machine of the cluster's own compute service."""
 
 
 class Member(Protocol):
-    """A member of a cluster: another driver's node."""
+    """Member of a cluster: the node of another driver."""
 
     @property
     def spec(self) -> MemberSpec:
-        """Its name and its sizes."""
+        """Return its name and its sizes."""
 
     @property
     def driver(self) -> VirtDriver:
-        """Who works on its servers; the guest that is handed over names the member as its node."""
+        """Return the driver of its servers; guests passed to it name the member as their node."""
 
     @property
     def machine(self) -> str:
-        """Where its servers and their disks are: between members of one machine nothing has to be carried."""
+        """Return the machine of its servers and disks; moves within a machine copy nothing."""
 
     @property
     def disks(self) -> str:
-        """The identity of the folder of its servers' disks; equal for members that share it, empty for unknown."""
+        """Return the identity of the folder with its disks; equal for shared folders, empty if unknown."""
 
     def trouble(self) -> str | None:
-        """Why it does not work now; None: it does."""
+        """Return why it does not work, or None if it does."""
 
     def fence(self, guest: Guest) -> None:
-        """See to it that a server does not run on this member, though it has failed; VirtError while that is unsure."""
+        """Ensure that a server does not run on this failed member. Raise VirtError while that is uncertain."""
 
 
 @dataclass(frozen=True)
 class LocalMember:
-    """A member on the machine of the cluster's own compute service, which can end its servers itself."""
+    """Member on the machine of the cluster's own compute service, which can end its servers itself."""
 
     spec: MemberSpec
     driver: VirtDriver

@@ -1,11 +1,11 @@
-"""Room on the members of a cluster: which member takes a server, and which servers move for balance.
+"""Capacity of cluster members: placement of servers, and moves for balance.
 
-The rules, all of them over memory first, as it is what members run out of:
+Memory decides, because members run out of it first:
 
-- A server goes to a member that has room for it in one piece, and of those to
-  the one with the greatest share of its memory free; of equals, to the first by name.
-- A server moves from the member with the greatest share promised to the one with
-  the least, when these shares differ by more than a threshold, and differ less afterwards.
+- A server is placed on a member with enough contiguous capacity; of those, on the one with the largest free share of
+  memory; of equals, on the first by name.
+- A server moves from the member with the largest allocated share to the one with the smallest, if the shares differ by
+  more than a threshold, and differ less afterwards.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.models.node import NodeDefaults, NodeSpec
 
 MOVES = 10
-"""So many servers move for balance in one round at most."""
+"""Maximum number of moves for balance per round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a server takes, or a member has.  MB of memory, GB of disk."""
+    """Size of a server or a member: MB of memory, GB of disk."""
 
     vcpus: int = 0
     ram_mb: int = 0
@@ -33,14 +33,14 @@ class Size:
         return Size(self.vcpus - other.vcpus, self.ram_mb - other.ram_mb, self.disk_gb - other.disk_gb)
 
     def holds(self, other: "Size") -> bool:
-        """Whether the other one fits into this one."""
+        """Return whether the other size fits into this one."""
         left = self - other
         return min(left.vcpus, left.ram_mb, left.disk_gb) >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How often the room of each member may be promised, and the MB that each keeps for itself."""
+    """Overcommit ratios of each member, and MB reserved on each."""
 
     ram_ratio: float
     cpu_ratio: float
@@ -50,7 +50,7 @@ class Limits:
 
     @staticmethod
     def of(spec: NodeSpec, defaults: NodeDefaults) -> "Limits":
-        """Return the limits that the entry of a cluster names, or the defaults."""
+        """Return the limits in the entry of a cluster, or the defaults."""
 
         def chosen(name: str) -> float:
             said = getattr(spec, name)
@@ -60,7 +60,7 @@ class Limits:
         return Limits(*ratios, int(chosen("reserved_ram_mb")), int(chosen("reserved_disk_mb")))
 
     def promised(self, has: Size) -> Size:
-        """Return what may be promised of a member of this size, in all."""
+        """Return the allocatable capacity of a member of this size."""
         return Size(
             int(has.vcpus * self.cpu_ratio),
             int(has.ram_mb * self.ram_ratio) - self.reserved_ram_mb,
@@ -70,7 +70,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A member that servers can be put on: what it has, what may be promised of it, and what is."""
+    """Capacity of a member that accepts servers: its size, its limits, and its allocations."""
 
     member: str
     has: Size
@@ -79,7 +79,7 @@ class Room:
 
     @property
     def free(self) -> Size:
-        """The largest server that fits; one server never gets more than the member has, whatever the ratios."""
+        """Return the largest server that fits, which never exceeds the member's size, whatever the ratios."""
         left = self.most - self.taken
         return Size(
             min(left.vcpus, self.has.vcpus), min(left.ram_mb, self.has.ram_mb), min(left.disk_gb, self.has.disk_gb)
@@ -87,7 +87,7 @@ class Room:
 
     @property
     def share(self) -> float:
-        """The share of the memory that is promised."""
+        """Return the allocated share of the memory."""
         return self.taken.ram_mb / self.most.ram_mb if self.most.ram_mb > 0 else 1.0
 
     def with_more(self, size: Size) -> "Room":
@@ -99,7 +99,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A server that leaves a member for another one."""
+    """Move of a server from one member to another."""
 
     server_id: str
     source: str
@@ -107,20 +107,20 @@ class Move:
 
 
 def size_of(member: MemberSpec) -> Size:
-    """Return what a member has."""
+    """Return the size of a member."""
     return Size(member.vcpus, member.memory_mb, member.local_gb)
 
 
 def choose(rooms: Sequence[Room], size: Size) -> Room | None:
-    """Return the member that a server of this size goes to; None where no member has room for it in one piece."""
+    """Return the member for a server of this size; None if no member has enough contiguous capacity."""
     fitting = [room for room in rooms if room.free.holds(size)]
     return min(fitting, key=lambda room: (room.share, room.member), default=None)
 
 
 def balance(rooms: Sequence[Room], servers: Mapping[str, tuple[str, Size]], percent: int) -> Iterator[Move]:
-    """Yield the moves that bring the members' shares within `percent` of each other, as far as they can.
+    """Yield moves that bring the members' shares within `percent` of each other, as far as possible.
 
-    `servers`: id -> the member that it is on, and its size; those that must stay are not among them.
+    `servers`: id -> its member and size, without servers that must stay.
     """
     now = {room.member: room for room in rooms}
     where = dict(servers)
@@ -139,7 +139,7 @@ def balance(rooms: Sequence[Room], servers: Mapping[str, tuple[str, Size]], perc
 
 
 def _best(where: Mapping[str, tuple[str, Size]], high: Room, low: Room) -> str | None:
-    """Return the server whose move makes the two members most alike; None where none does."""
+    """Return the server whose move makes the two members most alike; None if there is none."""
     found: list[tuple[float, str]] = []
     for server_id, (member, size) in where.items():
         if member == high.member and size.ram_mb and low.free.holds(size):

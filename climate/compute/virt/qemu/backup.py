@@ -1,4 +1,4 @@
-"""A copy of a running virtual machine's disk, as it is at one moment."""
+"""Point-in-time copy of a running virtual machine's disk."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +11,7 @@ _COPY = "climate-copy"
 
 
 def run(monitor: Monitor, target: Path) -> None:
-    """Copy the disk into `target`, an empty one of the same size; VirtError when that fails."""
+    """Copy the disk into `target`, an empty disk of the same size. Raise VirtError."""
     _clear(monitor)
     file = {"driver": "file", "filename": str(target)}
     monitor.ask("blockdev-add", node_name=_COPY, driver="qcow2", file=file)
@@ -26,7 +26,7 @@ def run(monitor: Monitor, target: Path) -> None:
 
 
 def _clear(monitor: Monitor) -> None:
-    """End a copy that nobody waits for any more: whoever began it has died."""
+    """Cancel an abandoned copy of a worker that died."""
     if any(job["device"] == _COPY for job in monitor.ask("query-block-jobs")):
         monitor.ask("block-job-cancel", device=_COPY, force=True)
         monitor.event(lambda data: data["device"] == _COPY, "BLOCK_JOB_CANCELLED")

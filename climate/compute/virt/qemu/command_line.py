@@ -1,4 +1,4 @@
-"""The command line of a virtual machine, and which accelerator it gets."""
+"""Command line of a virtual machine, and its accelerator."""
 
 import json
 import os
@@ -26,24 +26,24 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a QEMU is started with; `monitor`, `memory` and `taps` are numbers of files it inherits."""
+    """Parameters of a QEMU process; `monitor`, `memory` and `taps` are inherited file descriptors."""
 
     program: str
     accel: str
     home: Path
     monitor: int
     memory: int | None = None
-    """What the guest goes on from; None: it boots."""
+    """File descriptor of saved memory; None: the guest boots."""
     taps: Mapping[str, int] = field(default_factory=dict)
-    """MAC -> number of the file of the tap device."""
+    """MAC -> file descriptor of the tap device."""
     incoming: bool = False
-    """Whether it waits to be told from where its memory comes."""
+    """True if it waits for an incoming migration."""
     board: str = "pc"
-    """QEMU's name of the board; the one with a version in it for a guest that comes from another QEMU."""
+    """QEMU's machine type; the versioned one for a migrated guest."""
 
 
 def command(machine: Machine, guest: Guest) -> list[str]:
-    """The command line: a machine that waits at its first instruction."""
+    """Return the command line of a machine that waits at its first instruction."""
     disk = {"driver": "file", "filename": str(machine.home / DISK)}
     block = {"driver": "qcow2", "node-name": DISK_NODE, "discard": "unmap", "file": disk}
     console = _in_option(machine.home / CONSOLE)
@@ -66,7 +66,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
 
 
 def program_path(program: str) -> str:
-    """Where a program is; VirtError when it is not installed."""
+    """Return the path of a program. Raise VirtError if it is not installed."""
     found = shutil.which(program)
     if found is None:
         raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
@@ -74,7 +74,9 @@ def program_path(program: str) -> str:
 
 
 def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """What `auto` means here: a KVM device alone does not prove that ordinary kernels run on it."""
+    """Return the accelerator for `auto`: the KVM device must exist, and the CPU must support it for
+    ordinary kernels.
+    """
     if wanted != AUTO:
         return wanted
     try:
@@ -86,7 +88,7 @@ def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Pa
 
 
 def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]:
-    """A network interface with its cable in a tap, or else in a hub of its own."""
+    """Return the options of a network interface on a tap, or on its own hub without a tap."""
     netdev = f"tap,id=net{place},fd={taps[mac]},vhost=off" if mac in taps else f"hubport,id=net{place},hubid={place}"
     return (
         *("-netdev", netdev),
@@ -99,14 +101,14 @@ def _volume(one: Attached) -> tuple[str, ...]:
 
 
 def _config_drive(home: Path) -> tuple[str, ...]:
-    """A CD, so that the names of disks are those of the server's own disk and its volumes."""
+    """Return the options of a CD drive, which leaves the names of disks to the server's disk and volumes."""
     disk = {"driver": "file", "filename": str(home / config_drive.DISK)}
     block = {"driver": "raw", "node-name": CONFIG_NODE, "read-only": True, "file": disk}
     return "-blockdev", json.dumps(block), "-device", f"ide-cd,drive={CONFIG_NODE}"
 
 
 def _injected(home: Path) -> tuple[str, str]:
-    """The file that tells a guest of its addresses, where it looks for it: /sys/firmware/qemu_fw_cfg/by_name."""
+    """Return the options of the injected network file, which guests find in /sys/firmware/qemu_fw_cfg/by_name."""
     return "-fw_cfg", f"name={network_devices.INJECTED},file={_in_option(home / network_devices.FILE)}"
 
 

@@ -1,6 +1,6 @@
-"""Copying disks of a running machine to another QEMU, and keeping the copies up to date until the other takes over.
+"""Mirroring of a running machine's disks to another QEMU until it takes over.
 
-The copies go over the NBD protocol: through a socket in the folder of the receiver, or over TCP under TLS.
+It uses the NBD protocol, through a socket in the receiver's folder, or over TCP with TLS.
 """
 
 import time
@@ -22,7 +22,7 @@ _ENDS = ("BLOCK_JOB_COMPLETED", "BLOCK_JOB_CANCELLED")
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """How far copies are, in bytes; `ready`: they are the same as the disks, and are kept so."""
+    """Progress of copies in bytes; `ready`: the copies equal the disks and follow their writes."""
 
     total: int = 0
     done: int = 0
@@ -34,7 +34,7 @@ class Copied:
 
 
 def serve(theirs: Monitor, listening: socket, exports: Mapping[str, str], credentials: str | None = None) -> None:
-    """Have a QEMU take copies at a socket that listens: name of the export -> its node."""
+    """Start QEMU's NBD server on a listening socket; `exports`: export name -> block node."""
     stop_serving(theirs)
     theirs.ask("getfd", [listening.fileno()], fdname=SOCKET)
     secured: dict[str, Any] = {} if credentials is None else {"tls_creds": credentials}
@@ -45,7 +45,7 @@ def serve(theirs: Monitor, listening: socket, exports: Mapping[str, str], creden
 
 
 def copy(ours: Monitor, node: str, stream: socket, credentials: str | None = None) -> None:
-    """Have the disk `node` of a machine copied to the export of that name at the other end of a connection."""
+    """Mirror the disk `node` of a machine to the export of that name at the other end of a connection."""
     ours.ask("getfd", [stream.fileno()], fdname=SOCKET)
     server, job = {"type": "fd", "str": SOCKET}, _job_of(node)
     secured: dict[str, Any] = {} if credentials is None else {"tls_creds": credentials}
@@ -54,42 +54,42 @@ def copy(ours: Monitor, node: str, stream: socket, credentials: str | None = Non
 
 
 def under_way(ours: Monitor, nodes: Collection[str]) -> bool:
-    """Whether all of these disks are being copied."""
+    """Return whether all of these disks are being copied."""
     return {_job_of(node) for node in nodes} <= _jobs(ours).keys()
 
 
 def look(ours: Monitor, nodes: Collection[str]) -> Copied:
-    """How far the copies of these disks are; VirtError when one has ended."""
+    """Return the progress of these disks' copies. Raise VirtError if one has ended."""
     jobs = _jobs(ours)
     wanted = [jobs.get(_job_of(node)) for node in nodes]
     found = [job for job in wanted if job is not None]
     if len(found) < len(wanted):
-        raise VirtError("the copy of the disk has ended")
+        raise VirtError("the copy of the disk ended unexpectedly")
     total, done = (sum(int(job[figure]) for job in found) for figure in ("len", "offset"))
     return Copied(total, done, all(job["ready"] for job in found))
 
 
 def finish(ours: Monitor, nodes: Collection[str]) -> None:
-    """Complete the copies of disks that nobody writes to any more.  VirtError when one is not whole."""
+    """Complete the copies of disks without writers. Raise VirtError if one is incomplete."""
     for name in map(_job_of, nodes):
         ours.ask("block-job-cancel", device=name)
-        # A job that has ended tells only here whether its last block has arrived.
+        # Only a finished job reports whether its last block arrived.
         end = ours.event(lambda data, name=name: data.get("device") == name, *_ENDS)  # type: ignore[misc]
         if "error" in end or end.get("offset") != end.get("len"):
-            raise VirtError(f"the copy of the disk is not whole: {end.get('error', 'it was broken off')}")
+            raise VirtError(f"the copy of the disk is incomplete: {end.get('error', 'it was cancelled')}")
     _detach(ours)
 
 
 def stop_serving(theirs: Monitor) -> None:
-    """Take no more of any disk."""
-    with suppress(VirtError):  # refused where nothing is served
+    """Stop the NBD server."""
+    with suppress(VirtError):  # refused if the server is not running
         theirs.ask("nbd-server-stop")
 
 
 def give_up(ours: Monitor) -> None:
-    """Leave nothing of any copy, whatever it is at."""
+    """Cancel all copies, whatever their state."""
     for name in _jobs(ours):
-        with suppress(VirtError):  # it may have ended by itself just now
+        with suppress(VirtError):  # it may have ended by itself in the meantime
             ours.ask("block-job-cancel", device=name, force=True)
     while _jobs(ours):
         time.sleep(_STEP_SECONDS)

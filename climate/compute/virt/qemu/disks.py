@@ -1,4 +1,4 @@
-"""Disks of virtual machines: made from images that nobody need trust, grown and copied with qemu-img."""
+"""Disks of virtual machines: built from untrusted images, grown and copied with qemu-img."""
 
 import os
 import struct
@@ -12,7 +12,7 @@ from climate.compute.virt.guest_folders import marks
 
 GB = 1 << 30
 ROOM_GB = 10
-"""Largest image for a guest whose flavor has no disk of its own."""
+"""Maximum size of an image in GB, for a flavor without a disk size."""
 
 _MAGIC = b"QFI\xfb"
 _HEADER = struct.Struct(">4sIQIIQ")
@@ -22,7 +22,7 @@ _DATA_ELSEWHERE = 1 << 2
 
 
 def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: float) -> None:
-    """A disk with what the image holds, or empty, as large as asked for, in one step; its folder is the guest's."""
+    """Build a disk of the given size from an image, or empty, atomically; its folder is the guest's."""
     draft = disk.with_name(f"{disk.name}.new")
     if image is None:
         create(program, draft, (size_gb or 1) * GB)
@@ -32,40 +32,40 @@ def make(program: str, image: Path | None, disk: Path, size_gb: int, seconds: fl
             room = size_gb or ROOM_GB
             if size > room * GB:
                 raise VirtError(f"the image needs a disk of {-(-size // GB)} GB, and there are {room} GB")
-            # The file that was looked at is handed on, and not its name, which may stand for another one by now.
+            # Pass the opened file, because its name may refer to another file by now.
             words = (program, "convert", "-f", kind, "-O", "qcow2", f"/dev/fd/{file.fileno()}", str(draft))
-            # Marked as the guest's: it lives on when its worker is killed, and is ended before another draft is begun.
+            # The mark lets the next attempt end this process if its worker is killed.
             _run(seconds, *words, mark=marks(disk.parent), file=file.fileno())
         grow(program, draft, size_gb)
     draft.replace(disk)
 
 
 def create(program: str, disk: Path, size: int) -> None:
-    """An empty disk of so many bytes."""
+    """Create an empty disk of so many bytes."""
     _run(60.0, program, "create", "-q", "-f", "qcow2", str(disk), str(size))
 
 
 def grow(program: str, disk: Path, size_gb: int) -> None:
-    """See to it that a disk is at least so large; one that is larger stays as it is."""
+    """Ensure that a disk has at least this size; it never shrinks."""
     if size_of(disk) < size_gb * GB:
         _run(60.0, program, "resize", "-q", "-f", "qcow2", str(disk), str(size_gb * GB))
 
 
 def copy(program: str, disk: Path, target: Path, seconds: float) -> None:
-    """A standalone copy of a disk that nobody uses."""
+    """Copy an unused disk into a standalone one."""
     _run(seconds, program, "convert", "-f", "qcow2", "-O", "qcow2", str(disk), str(target))
 
 
 def size_of(disk: Path) -> int:
-    """How large the guest sees a disk, in bytes."""
+    """Return the virtual size of a disk in bytes."""
     with disk.open("rb") as file:
         return _kind_and_size(file)[1]
 
 
 def _kind_and_size(file: BinaryIO) -> tuple[str, int]:
-    """qcow2 or raw, by what the file says and by nothing else, and the size of the disk in it, in bytes.
+    """Return qcow2 or raw, from the file's header alone, and the virtual size in bytes.
 
-    An image is whatever its owner likes: one that names other files must not be opened.
+    Images are untrusted: one that refers to other files must not be opened.
     """
     head = file.read(_FEATURES_AT + _FEATURES.size)
     if not head.startswith(_MAGIC):
@@ -75,7 +75,7 @@ def _kind_and_size(file: BinaryIO) -> tuple[str, int]:
     _, version, elsewhere, _, _, size = _HEADER.unpack_from(head)
     features = _FEATURES.unpack_from(head, _FEATURES_AT)[0] if version > 2 else 0
     if elsewhere or features & _DATA_ELSEWHERE:
-        raise VirtError("the image needs another file: only images that stand alone can be used")
+        raise VirtError("the image refers to another file: only standalone images can be used")
     return "qcow2", size
 
 
@@ -92,6 +92,6 @@ def _run(seconds: float, *command: str, mark: Mapping[str, str] | None = None, f
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise VirtError(f"qemu-img {command[1]} takes longer than {seconds:g} s") from None
+        raise VirtError(f"qemu-img {command[1]} timed out after {seconds:g} s") from None
     if done.returncode:
         raise VirtError(f"qemu-img {command[1]}: {done.stderr.strip() or done.returncode}")

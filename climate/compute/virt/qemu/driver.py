@@ -1,9 +1,8 @@
-"""Servers as virtual machines: a QEMU for each, spoken to over its monitor.
+"""Servers as virtual machines: one QEMU each, controlled by its monitor.
 
-A folder per server: `pid` (number and start time), `prepared` (there until its first
-start), `disk.qcow2`, `console.log`, `qmp` (the monitor's socket), `qemu.log` (its
-complaints), `config.iso` where it has a config drive, and `memory` while it is
-suspended.  A QEMU outlives whoever started it.
+Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `disk.qcow2`,
+`console.log`, `qmp` (socket of the monitor), `qemu.log` (errors), `config.iso` (its config drive, if any), and `memory`
+while it is suspended. A QEMU process outlives the service that started it.
 """
 
 import os
@@ -41,12 +40,12 @@ from climate.compute.virt.qemu.migration_ports import Listening
 
 LOG, MEMORY = "qemu.log", "memory"
 QUIT_SECONDS = 5.0
-"""Longest time for a QEMU that was told to end."""
+"""Seconds to wait for a QEMU to quit."""
 
 _STEP_SECONDS = 0.01
 
 _STATES = {
-    "prelaunch": State.DEAD,  # whoever started it died before its first instruction
+    "prelaunch": State.DEAD,  # its starter died before the first instruction
     "running": State.RUNNING,
     "paused": State.PAUSED,
     "io-error": State.PAUSED,
@@ -55,16 +54,16 @@ _STATES = {
     "guest-panicked": State.DEAD,
     "internal-error": State.DEAD,
 }
-"""QEMU's word -> state; it runs in all others, but for those around a migration."""
+"""QEMU status -> state; other statuses are running, except during a migration."""
 
 _MIGRATING = frozenset({"finish-migrate", "postmigrate"})
 
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """What a compute service is told of its virtual machines.
+    """Options of a compute service for its virtual machines.
 
-    `listening`: where running guests of other machines are taken; None: they are refused.
+    `listening`: address for incoming live migrations; None: they are refused.
     """
 
     accel: str = AUTO
@@ -73,10 +72,11 @@ class MachineOptions:
 
 @dataclass(frozen=True)
 class QemuDriver:
-    """Guests live in folders under `folder`.
+    """Driver of guests in folders under `folder`.
 
-    One that is asked to stop has `stop_seconds` to do so; a QEMU must be up within
-    `start_seconds`, and a copy of disk or memory made within `work_seconds`.
+    Timeouts in seconds: `stop_seconds` for a shutdown, `start_seconds` for the start of QEMU, `work_seconds` for a copy
+    of
+    disk or memory.
     """
 
     folder: Path
@@ -84,13 +84,13 @@ class QemuDriver:
     stop_seconds: float = 10.0
     start_seconds: float = 30.0
     work_seconds: float = 280.0
-    """Less than a task of a worker may take: one that is killed is begun anew, and never ends."""
+    """Shorter than the timeout of a worker's task, because a killed task would be repeated for ever."""
     look_seconds: float = 2.0
-    """A QEMU that says nothing for so long is at work for somebody else."""
+    """Seconds without an answer after which a QEMU counts as busy with another worker."""
     wired: bool = False
-    """Whether guests hold tap devices; otherwise their interfaces lead nowhere."""
+    """True if guests have tap devices; otherwise their interfaces are not connected."""
     listening: Listening | None = None
-    """Where running guests of other machines are taken; None: they are refused."""
+    """Address for incoming live migrations; None: they are refused."""
 
     @property
     def homes(self) -> Homes:
@@ -123,7 +123,7 @@ class QemuDriver:
     def prepare(self, guest: Guest) -> None:
         if self._state(guest.id) is State.PREPARED:
             return
-        # Tried once: what QEMU refuses is told now, and not when the guest is awaited.
+        # Try once, so that QEMU's errors are reported now and not at the start of the lease.
         self._start(guest)
         self.homes.end(guest.id)
         self.homes.prepared(guest.id)
@@ -186,9 +186,9 @@ class QemuDriver:
 
     @as_virt_error
     def rewire(self, guest: Guest) -> None:
-        """Plug volumes in and out.
+        """Plug and unplug volumes.
 
-        Its machine has the interfaces that it was started with, and its own DHCP clients.
+        Interfaces do not change while the machine runs; it has its own DHCP clients.
         """
         if self.homes.pid(guest.id) is not None:
             with self._monitor(guest.id) as monitor:
@@ -198,7 +198,7 @@ class QemuDriver:
     def snapshot(self, guest: Guest, target: Path) -> None:
         home = self.homes.of(guest.id)
         if not (home / DISK).exists():
-            raise VirtError(f"there is nothing of server {guest.id}")
+            raise VirtError(f"server {guest.id} does not exist here")
         if self._state(guest.id) in (State.SUSPENDED, State.DEAD):
             self.homes.end(guest.id)
         draft = target.with_name(f"{target.name}.new")
@@ -245,7 +245,7 @@ class QemuDriver:
             with qmp.connect(home, self.look_seconds) as monitor:
                 status = monitor.status()
         except (VirtError, OSError):
-            # It is at work for somebody else, or has just ended.
+            # Another worker uses it, or it has just ended.
             return State.RUNNING if self.homes.pid(server_id) else State.DEAD
         if status in _MIGRATING:
             return State.SUSPENDED if (home / MEMORY).exists() else State.PAUSED
@@ -258,14 +258,14 @@ class QemuDriver:
         return state
 
     def _start(self, guest: Guest, memory: int | None = None) -> None:
-        """Start a QEMU whose guest waits at its first instruction, or where its memory was kept."""
+        """Start a QEMU whose guest waits at its first instruction, or where its memory was saved."""
         home = self.homes.make(guest.id)
         if (home / DISK).exists():
             disks.grow(program_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
         else:
             disks.make(program_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
         network_devices.write_file(home, guest)
-        if memory is None:  # a guest that goes on holds parts of its drive in memory, as it was
+        if memory is None:  # a resumed guest has parts of its config drive in memory, so the drive must not change
             config_drive.write_disk(home, guest)
         self._spawn(guest, home, memory)
         try:
@@ -290,7 +290,7 @@ class QemuDriver:
         self.homes.started(guest.id, number)
 
     def _go_on(self, server_id: str) -> None:
-        # Memory that was kept belongs to the disk as it was then: never to one that has been written to since.
+        # Saved memory is only valid for an unchanged disk, so delete it before the first write.
         (self.homes.of(server_id) / MEMORY).unlink(missing_ok=True)
         with self._monitor(server_id) as monitor:
             monitor.ask("cont")
@@ -308,7 +308,7 @@ class QemuDriver:
 
 
 def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:
-    """Put the memory of a guest into its folder, in one step; the guest stands still from then on."""
+    """Save the memory of a guest to its folder, atomically; the guest is paused from then on."""
     if monitor.status() in _MIGRATING:
         monitor.ask("cont")
     monitor.ask("stop")
@@ -322,6 +322,6 @@ def _keep_memory(monitor: qmp.Monitor, home: Path) -> None:
     monitor.ask("migrate", uri=f"fd:{MEMORY}")
     while (progress := monitor.ask("query-migrate"))["status"] != "completed":
         if progress["status"] in ("failed", "cancelled"):
-            raise VirtError(f"memory cannot be kept: {progress.get('error-desc', progress['status'])}")
+            raise VirtError(f"memory cannot be saved: {progress.get('error-desc', progress['status'])}")
         time.sleep(_STEP_SECONDS)
     draft.replace(home / MEMORY)

@@ -1,11 +1,10 @@
 """Live migration of virtual machines between two QEMUs, on one machine or on two.
 
-The destination's QEMU waits in the folder `incoming` of the server's folder, which holds its
-`pid`, its monitor `qmp`, and what the way needs: see `route_on_one_machine` and
-`route_between_machines`.
+The destination's QEMU waits in the folder `incoming` of the server's folder, which holds its `pid`, its monitor `qmp`,
+and files of the route: see `local_route` and `remote_route`.
 
-A QEMU that has got all memory stands still until it is told to go on.  It is told so only
-after the other has ended: at no moment do both run, and until then the other can go on.
+A QEMU that received all memory is paused until it is told to continue. It is told so only after the source has ended.
+So both never run at once, and until then the source can continue.
 """
 
 import json
@@ -43,13 +42,13 @@ from climate.compute.virt.qemu.migration_tls import Credentials
 from climate.compute.virt.qemu.remote_route import RouteBetweenMachines
 
 INCOMING, TOKEN, COPY, LOG = "incoming", between.OFFERED, "copy", "qemu.log"
-"""`COPY` is in the folder of a QEMU that waits for its disk too."""
+"""Marker file in the folder of a QEMU that waits for its disk too."""
 
 FROM_AFAR = "from-afar"
-"""In the folder of a QEMU that waits for a guest of another machine: whether that goes on, as JSON."""
+"""File in the folder of a QEMU that waits for a guest of another machine: True if the guest shall run, as JSON."""
 
 WAITS_IN = "CLIMATE_INCOMING"
-"""In the environment of a QEMU that waits: the server's folder, so that it is found without its pid file."""
+"""Environment variable of a waiting QEMU with the server's folder, by which it is found without its pid file."""
 
 _KEY, _CONSOLE = "key", "console"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -57,13 +56,13 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class QemuMigrator:
-    """Moves guests from and to the folders of `homes`; a monitor answers within `seconds`."""
+    """Live migration for the guests of `homes`; `seconds` is the monitor's timeout."""
 
     homes: Homes
     accel: str
     seconds: float
     listening: Listening | None = None
-    """Where guests of other machines are taken; None: they are refused."""
+    """Address for guests of other machines; None: they are refused."""
 
     @as_virt_error
     def offer(self, guest: Guest) -> Mapping[str, Any]:
@@ -131,7 +130,7 @@ class QemuMigrator:
         if waits.is_dir():
             if (waits / PID).exists():
                 self._take_over(guest, waits, sent)
-            # The process last: from then on the monitor of the folder is taken for its own.
+            # Move the process last: from then on it uses the monitor in the folder.
             for name in (qmp.SOCKET, PID):
                 if (waits / name).exists():
                     (waits / name).replace(home / name)
@@ -163,7 +162,7 @@ class QemuMigrator:
         return [server_id for server_id in self.homes.ids() if (self.homes.of(server_id) / INCOMING).is_dir()]
 
     def _check_apart(self, offer: Mapping[str, Any], *, shared: bool) -> None:
-        """Return when a guest of another machine can be taken; VirtError says what has to be changed."""
+        """Check that a guest of another machine can be received. Raise VirtError with the setting to change."""
         if shared:
             raise VirtError(
                 f"the two nodes are on different machines and share the folder {self.homes.folder}: "
@@ -208,7 +207,7 @@ class QemuMigrator:
         return RouteBetweenMachines(home, address, memory, disk, own, arrangement["disks"], self.seconds)
 
     def _take_over(self, guest: Guest, waits: Path, sent: Mapping[str, Any]) -> None:
-        """See to it that the guest that waits goes on; VirtError after which it has ended, and its disk stays."""
+        """Let the waiting guest run. After VirtError it has ended, and its disk stays."""
         pid = processes.read(waits / PID)
         try:
             if processes.state(pid) is None:
@@ -252,12 +251,12 @@ class QemuMigrator:
             number = processes.spawn(command(machine, guest), environment, nothing.fileno(), log.fileno(), passed)
         pid = processes.of(number)
         if pid is None:
-            raise VirtError("the machine that was to wait ended at once")
+            raise VirtError("the waiting QEMU exited immediately")
         processes.write(waits / PID, pid)
 
 
 def _make_disks(home: Path, offer: Mapping[str, Any], *, apart: bool) -> None:
-    """An empty disk, and a config drive: byte for byte, as the guest goes on with the parts that it has in memory."""
+    """Create an empty disk, and an identical config drive, because the guest has parts of it in memory."""
     (home / DISK).unlink(missing_ok=True)
     disks.create(program_path(DISK_PROGRAM), home / DISK, offer["disk_bytes"])
     drive = home / config_drive.DISK
@@ -272,13 +271,13 @@ def _make_disks(home: Path, offer: Mapping[str, Any], *, apart: bool) -> None:
 
 
 def _as_sent(interfaces: Sequence[Interface], macs: Sequence[str]) -> tuple[Interface, ...]:
-    """The interfaces that the guest was started with: those of later hang on it only after its next start."""
+    """Return the interfaces that the guest was started with; later ones apply after its next start."""
     there = {one.mac: one for one in interfaces}
     return tuple(there.get(mac, Interface(mac)) for mac in macs)
 
 
 def _machine() -> str:
-    """The machine, until it is started again."""
+    """Return the identity of the machine until its reboot."""
     return _BOOT_ID.read_text(encoding="ascii").strip()
 
 
@@ -286,4 +285,4 @@ def _token(home: Path) -> str | None:
     try:
         return (home / TOKEN).read_text(encoding="ascii")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None  # another machine may have whatever it likes under that name
+        return None  # another machine may have any file under that name

@@ -1,7 +1,7 @@
-"""The way between two QEMUs of one machine: the sender speaks to both monitors.
+"""Migration route between two QEMUs of one machine, whose monitors are both reachable.
 
-Memory goes through a pair of sockets that has no name, so that nobody else can read or write it;
-the disk goes through a socket in the folder of the QEMU that waits.
+Memory goes through an unnamed socket pair, so no other process can access it; the disk goes through a socket in the
+folder of the waiting QEMU.
 """
 
 import shutil
@@ -24,16 +24,16 @@ _WAITING = 4
 
 @dataclass(frozen=True)
 class RouteOnOneMachine:
-    """From the folder `home` to the QEMU `target`, which waits with its monitor in `waits`."""
+    """Route from the folder `home` to the QEMU `target`, which waits with its monitor in `waits`."""
 
     home: Path
     waits: Path
     target: Pid
     running: bool
     is_copied: bool
-    """Whether the disk is moved too."""
+    """True if the disk is copied too."""
     seconds: float
-    """Longest time for one answer of a monitor."""
+    """Timeout in seconds of one monitor command."""
 
     confirms = False
 
@@ -63,7 +63,7 @@ class RouteOnOneMachine:
             disk_mirror.copy(ours, DISK_NODE, stream)
 
     def prepare(self, ours: qmp.Monitor) -> None:
-        """Nothing: both monitors are at hand."""
+        """Do nothing: both monitors are reachable."""
 
     def send_memory(self) -> None:
         ours_end, theirs_end = socket.socketpair()
@@ -97,7 +97,7 @@ class RouteOnOneMachine:
         kill([self.target])
 
     def forget(self, ours: qmp.Monitor) -> None:
-        """Nothing was given."""
+        """Do nothing: nothing was configured."""
 
     def _status(self) -> str:
         with qmp.connect(self.waits, self.seconds) as theirs:

@@ -1,8 +1,8 @@
-"""Moving the memory, and where it is not shared the disk, of a machine from one QEMU to another.
+"""Transfer of a machine's memory, and of its disk if that is not shared, from one QEMU to another.
 
-Each look connects to the monitors anew, so that others may speak to them in between.  All
-that is known is read from the two QEMUs and from what the route has written down:
-whoever takes the work over goes on where it is.
+Each check opens the monitors anew, so that others can use them in between. All state is read from the two QEMUs and
+from
+the route's files, so another worker can continue the transfer at any point.
 """
 
 import time
@@ -20,84 +20,84 @@ from climate.compute.virt.live_migrator import Limits, Order, Progress, Watch
 from climate.compute.virt.qemu import disk_mirror, qmp
 
 BEGUN = "begun"
-"""The file that is there from when memory is being moved."""
+"""Marker file that exists while memory is transferred."""
 
 STEP_SECONDS = 0.05
 
 _FAILED = frozenset({"failed", "cancelled"})
 _NOT_UNDER_WAY = frozenset({"none", "completed", *_FAILED})
 _COPYING = frozenset({"none", "setup", "active", "pre-switchover"})
-"""States of a migration in which the copy of the disk is still kept up to date."""
+"""States of a migration in which the disk copy still follows writes."""
 _BANDWIDTH = 1 << 40
-"""Bytes a second: as much as there is."""
+"""Bandwidth limit in bytes per second: none."""
 
 _ORDINARY = {"auto-converge": False, "pause-before-switchover": False, "return-path": False}
-"""The capabilities of a QEMU whose memory is kept in a file."""
+"""Migration capabilities of a QEMU whose memory is saved to a file."""
 
 
 class Route(Protocol):
-    """The way between the two QEMUs.  All verbs may be repeated, and raise VirtError."""
+    """Route between the two QEMUs. All methods are idempotent and raise VirtError."""
 
     @property
     def since(self) -> float:
-        """When the migration was agreed upon, in seconds since the epoch (UTC)."""
+        """Return when the migration was agreed upon, in seconds since the epoch (UTC)."""
 
     @property
     def disks(self) -> Sequence[str]:
-        """The block nodes that are copied, as the source's QEMU calls them."""
+        """Return the source QEMU's block nodes that are copied."""
 
     @property
     def confirms(self) -> bool:
-        """Whether the source's QEMU is to wait until the target has said that all has arrived."""
+        """Return whether the source's QEMU must wait until the target confirms that all has arrived."""
 
     def is_begun(self) -> bool:
-        """Whether memory is being moved."""
+        """Return whether the transfer of memory has begun."""
 
     def begin(self) -> None:
-        """Write down that memory is being moved."""
+        """Record that the transfer of memory has begun."""
 
     def copy_disks(self, ours: qmp.Monitor) -> None:
-        """Have the disks copied."""
+        """Start the copies of the disks."""
 
     def prepare(self, ours: qmp.Monitor) -> None:
-        """Give the source's QEMU what it needs for the way."""
+        """Configure the source's QEMU for the route."""
 
     def send_memory(self) -> None:
-        """Have the memory sent."""
+        """Start the transfer of memory."""
 
     def copied(self) -> None:
-        """Have the target take no more of the disks."""
+        """Stop the target's receipt of disks."""
 
     def arrived(self, deadline: float) -> None:
-        """Return once the target has all of the memory, before `deadline` of the monotonic clock."""
+        """Wait until the target has all memory, until `deadline` of the monotonic clock."""
 
     def go_on(self) -> None:
-        """See to it that the guest goes on at the target; its source has ended."""
+        """Let the guest run at the target; its source has ended."""
 
     def give_up(self) -> None:
-        """See to it that the guest never goes on at the target."""
+        """Ensure that the guest never runs at the target."""
 
     def forget(self, ours: qmp.Monitor) -> None:
-        """Take back what `prepare` gave."""
+        """Revert `prepare`."""
 
 
 @dataclass(frozen=True)
 class Handover:
-    """From the QEMU `source`, with its monitor in `home`, to the other end of `route`."""
+    """Handover from the QEMU `source`, with its monitor in `home`, to the other end of `route`."""
 
     home: Path
     source: Pid
     route: Route
     running: bool
-    """Whether the guest goes on at once; otherwise it was paused before, and stays so."""
+    """True if the guest shall run at once; otherwise it was paused before, and stays paused."""
     limits: Limits
     seconds: float
-    """Longest time for one answer of a monitor."""
+    """Timeout in seconds of one monitor command."""
 
     def run(self, watch: Watch) -> None:
-        """Hand over; VirtError after which the guest never begins at the target, and goes on at the source if it lives.
+        """Hand over. After VirtError the guest never starts at the target, and continues at the source if it lives.
 
-        What `watch` raises is raised, with everything left as it is then.
+        Exceptions of `watch` are passed on, and the transfer is left as it is.
         """
         try:
             if processes.state(self.source) is not None:
@@ -111,7 +111,7 @@ class Handover:
             raise VirtError(f"the live migration has failed: {error}") from error
 
     def _move(self, watch: "_Stalled") -> None:
-        # From the agreement on: who succeeds a sender that died has what is left of the time.
+        # The timeout runs from the agreement, also for a worker that takes over from a crashed one.
         deadline = time.monotonic() + self.limits.seconds - (time.time() - self.route.since)
         self._obey(watch(Progress()))
         in_time(deadline, self.limits.seconds)
@@ -161,7 +161,7 @@ class Handover:
         return False
 
     def _finish_disks(self, ours: qmp.Monitor) -> None:
-        """Everything stands still now: the copies are completed, and the memory may follow."""
+        """Complete the copies while the guest is paused, and let the memory follow."""
         disk_mirror.finish(ours, self.route.disks)
         self.route.copied()
         ours.ask("migrate-continue", state="pre-switchover")
@@ -183,7 +183,7 @@ class Handover:
                 ours.ask("migrate_cancel")
             while ours.ask("query-migrate").get("status", "none") not in _NOT_UNDER_WAY:
                 time.sleep(STEP_SECONDS)
-            # The guest first: what is left of the copies may wait for a network that is gone.
+            # Resume the guest first, because cancelling copies may wait for a broken network.
             if self.running and ours.status() != "running":
                 ours.ask("cont")
             disk_mirror.give_up(ours)
@@ -193,7 +193,7 @@ class Handover:
 
 @dataclass
 class _Stalled:
-    """A watch that fails when nothing has moved for `seconds`."""
+    """Watch that fails without progress for `seconds`."""
 
     watch: Watch
     seconds: float
@@ -205,20 +205,20 @@ class _Stalled:
         if progress != self.seen:
             self.seen, self.last = progress, now
         if now - self.last > self.seconds:
-            raise VirtError(f"nothing has arrived at the destination for {self.seconds:g} s")
+            raise VirtError(f"no progress at the destination for {self.seconds:g} s")
         return self.watch(progress)
 
 
 def able(monitor: qmp.Monitor, capabilities: dict[str, bool]) -> None:
-    """Set capabilities of a QEMU's migrations."""
+    """Set migration capabilities of a QEMU."""
     states = [{"capability": name, "state": on} for name, on in capabilities.items()]
     monitor.ask("migrate-set-capabilities", capabilities=states)
 
 
 def in_time(deadline: float, seconds: float) -> None:
-    """Return before `deadline` of the monotonic clock; VirtError names the `seconds` that there were."""
+    """Check `deadline` of the monotonic clock. Raise VirtError with the timeout of `seconds`."""
     if time.monotonic() > deadline:
-        raise VirtError(f"it takes longer than {seconds:g} s")
+        raise VirtError(f"timeout after {seconds:g} s")
 
 
 def _progress(memory: dict[str, Any], disk: disk_mirror.Copied) -> Progress:

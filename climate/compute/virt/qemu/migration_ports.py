@@ -1,4 +1,4 @@
-"""Where a compute service takes running guests of other machines: its address, and the ports that it may use."""
+"""Address and ports on which a compute service receives live migrations."""
 
 import errno
 import re
@@ -11,7 +11,7 @@ from typing import Self
 from climate.compute.errors import VirtError
 
 PORTS = "49152-49215"
-"""The default; source: the range that IANA leaves to private use, of which libvirt takes the same part."""
+"""Default range, as in libvirt, from IANA's dynamic ports."""
 
 SETTING = "CLIMATE_MIGRATION_ADDRESS"
 
@@ -21,14 +21,14 @@ _WAITING = 4
 
 CONNECT_SECONDS = 10.0
 DEAD_SECONDS = 30
-"""A peer that has not confirmed anything for so long is taken for dead."""
+"""Seconds without acknowledgement after which the other end counts as dead."""
 
 _IDLE_SECONDS, _PROBES = 10, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """An IP address of this machine, and a range of TCP ports of which each arriving guest takes two."""
+    """IP address of this machine, and a range of TCP ports; each arriving guest uses two."""
 
     address: str
     first: int
@@ -36,9 +36,9 @@ class Listening:
 
     @classmethod
     def of(cls, address: str, ports: str = PORTS) -> Self:
-        """Read an address and a range as `49152-49215`; ValueError says what is refused."""
+        """Parse an address and a range such as `49152-49215`. Raise ValueError with the invalid value."""
         try:
-            unusable = ip_address(address).is_unspecified  # the source is told where to connect to
+            unusable = ip_address(address).is_unspecified  # the source connects to this address
         except ValueError:
             unusable = True
         if unusable:
@@ -51,24 +51,24 @@ class Listening:
 
     @property
     def uri(self) -> str:
-        """The address as QEMU reads it, which takes the first free port of the range."""
+        """Return the address in QEMU's syntax; QEMU takes the first free port of the range."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         return f"tcp:{host}:{self.first},to={self.last}"
 
     def bound(self) -> socket.socket:
-        """Return a socket that listens at a free port of the range.  VirtError when there is none."""
+        """Return a socket that listens on a free port of the range. Raise VirtError if there is none."""
         for port in range(self.last, self.first - 1, -1):
             try:
                 return _bound(self.address, port)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     reason = error.strerror or error
-                    raise VirtError(f"{SETTING} {self.address} cannot be listened at: {reason}") from error
+                    raise VirtError(f"{SETTING} {self.address} cannot be bound: {reason}") from error
         raise VirtError(f"no port from {self.first} to {self.last} of {self.address} is free; widen the range")
 
 
 def connected(address: str, port: int) -> socket.socket:
-    """Return a connection that ends by itself when its peer is dead.  VirtError when nobody answers."""
+    """Return a connection with keepalive. Raise VirtError if the destination does not answer."""
     try:
         stream = socket.create_connection((address, port), CONNECT_SECONDS)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Encryption between two QEMUs: TLS 1.3 under a key that is made for one migration and known to its two ends.
+"""Encryption between two QEMUs: TLS 1.3 with a pre-shared key for one migration.
 
-The key never stands on a command line or in a log.  A QEMU reads it from a file that only its user may read.
+The key is never on a command line or in a log. A QEMU reads it from a file that only its user can read.
 """
 
 import os
@@ -18,21 +18,21 @@ SERVER, CLIENT = "server", "client"
 
 _NAME, _FOLDER, _FILE = "climate-tls", "tls", "keys.psk"
 _USER = "qemu"
-"""Source: QEMU's tls-creds-psk presents this name where none is set."""
+"""Default identity of QEMU's tls-creds-psk."""
 _KEY_BYTES = 32
 _PRIORITY = "NORMAL:-VERS-ALL:+VERS-TLS1.3"
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The key of one migration, in hexadecimal digits, and the token by which a QEMU tells it from others."""
+    """Key of one migration, in hexadecimal digits, and the token of its QEMU object."""
 
     token: str
     key: str = field(repr=False)
 
     @property
     def name(self) -> str:
-        """The id of the object in a QEMU."""
+        """Return the id of the object in QEMU."""
         return f"{_NAME}-{self.token}"
 
 
@@ -42,9 +42,9 @@ def new_key() -> str:
 
 
 def give(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
-    """Have a QEMU know the key, as SERVER or CLIENT, and use it for its memory; nothing when it knows it already.
+    """Configure the key in a QEMU as SERVER or CLIENT, and use it for memory; do nothing if it is configured.
 
-    A server reads the file at each handshake: it lies in `folder` until `forget`.
+    A server reads the file at each handshake, so the file stays in `folder` until `forget`.
     """
     if own.name not in _known(monitor):
         forget(monitor, folder)
@@ -56,16 +56,16 @@ def give(monitor: Monitor, folder: Path, own: Credentials, end: str) -> None:
         finally:
             if end == CLIENT:
                 shutil.rmtree(place)
-    # A name is asked for, and means nothing where both know the key.
+    # QEMU requires a host name, which is not checked with a pre-shared key.
     monitor.ask("migrate-set-parameters", tls_creds=own.name, tls_hostname=_USER)
 
 
 def forget(monitor: Monitor, folder: Path) -> None:
-    """Have a QEMU forget all keys and send its memory in clear text; leave no file.  Nothing when there is none."""
+    """Delete all keys of a QEMU and disable encryption of memory; delete the file. Do nothing if there is none."""
     shutil.rmtree(folder / _FOLDER, ignore_errors=True)
     monitor.ask("migrate-set-parameters", tls_creds="", tls_hostname="")
     for name in _known(monitor):
-        with suppress(VirtError):  # a connection that is just ending may still use it: the next migration tries again
+        with suppress(VirtError):  # a closing connection may still use it: the next migration tries again
             monitor.ask("object-del", id=name)
 
 

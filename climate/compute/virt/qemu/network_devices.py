@@ -1,4 +1,4 @@
-"""What a virtual machine is connected by: open tap devices, and the file that tells it its addresses."""
+"""Network devices of virtual machines: open tap devices, and the injected file with addresses."""
 
 import errno
 import os
@@ -12,19 +12,19 @@ from climate.compute.linux import taps
 from climate.compute.virt import Guest
 
 FILE = "interfaces"
-"""In the folder of a guest that is told its addresses by no DHCP server: the text of /etc/network/interfaces."""
+"""File in the folder of a guest without DHCP: the text of /etc/network/interfaces."""
 
 _RELEASE_SECONDS, _STEP_SECONDS = 5.0, 0.01
 
 INJECTED = "opt/climate/interfaces"
-"""Under which name the guest finds it."""
+"""Name under which the guest finds the file."""
 
 
 @contextmanager
 def opened(guest: Guest, beside: int | None = None) -> Iterator[Mapping[str, int]]:
-    """The tap devices of a guest, by MAC, open for as long as this lasts.  VirtError when one is not to be had.
+    """Open the tap devices of a guest, by MAC, for the duration of the context. Raise VirtError if one is unavailable.
 
-    `beside` is the number of a process that may have some of them open already: those are shared with it.
+    Devices that the process `beside` already has open are shared with it.
     """
     files: dict[str, int] = {}
     try:
@@ -39,7 +39,7 @@ def opened(guest: Guest, beside: int | None = None) -> Iterator[Mapping[str, int
 
 
 def write_file(home: Path, guest: Guest) -> None:
-    """Have the file in the guest's folder, or none where nothing is injected."""
+    """Write the injected file to the guest's folder; delete it if nothing is injected."""
     text = next((one.interfaces_file for one in guest.interfaces if one.interfaces_file is not None), None)
     if text is None:
         (home / FILE).unlink(missing_ok=True)
@@ -55,7 +55,7 @@ def _shared(number: int, host: str | None, name: str, server_id: str) -> int | N
 
 
 def _tap(host: str | None, name: str, server_id: str) -> int:
-    """The tap, open.  A machine that has just ended may hold it for a moment more, with the last of its threads."""
+    """Open a tap; retry, because a machine that just ended may hold it for a moment."""
     deadline = time.monotonic() + _RELEASE_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Talking to a QEMU over its monitor: one question at a time, each with a deadline."""
+"""QEMU monitor protocol (QMP): one command at a time, each with a deadline."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _BLOCK = 1 << 16
 
 
 class Monitor:
-    """A connection to a monitor that serves one client at a time, for as long as it lasts."""
+    """Connection to a monitor, which serves one client at a time."""
 
     def __init__(self, stream: socket.socket, seconds: float) -> None:
         self._stream = stream
@@ -28,7 +28,9 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def ask(self, command: str, fds: Sequence[int] = (), **arguments: Any) -> Any:
-        """The answer to a command, handing over open files; `_` in names stands for `-`.  VirtError when refused."""
+        """Run a command with file descriptors; `_` in names stands for `-`. Return its result. Raise VirtError if
+        refused.
+        """
         body = {name.replace("_", "-"): value for name, value in arguments.items()}
         question = json.dumps({"execute": command, "arguments": body}).encode()
         self._in_time()
@@ -43,7 +45,7 @@ class Monitor:
         return answer["return"]
 
     def event(self, fits: Callable[[Mapping[str, Any]], bool], *names: str) -> Mapping[str, Any]:
-        """The data of the first event of these names that fits, past or to come."""
+        """Return the data of the first matching event of these names, past or future."""
         while True:
             for event in self._events:
                 if event.get("event") in names and fits(event["data"]):
@@ -51,7 +53,7 @@ class Monitor:
             self._events = [self._next()]
 
     def status(self) -> str:
-        """What QEMU calls the state of its guest."""
+        """Return QEMU's status of the guest."""
         return str(self.ask("query-status")["status"])
 
     def _next(self) -> dict[str, Any]:
@@ -72,12 +74,12 @@ class Monitor:
 
 
 def listen(home: Path) -> socket.socket:
-    """A monitor's socket in a folder, to be handed to a QEMU: whoever connects from now on waits for it."""
+    """Return the listening monitor socket of a folder, to be passed to a QEMU; clients may connect at once."""
     return bound(home, SOCKET, _WAITING)
 
 
 def bound(folder: Path, name: str, waiting: int) -> socket.socket:
-    """A socket of that name in a folder, at which so many may wait."""
+    """Return a listening socket of that name in a folder, with this backlog."""
     (folder / name).unlink(missing_ok=True)
     stream = socket.socket(socket.AF_UNIX)
     try:
@@ -92,7 +94,7 @@ def bound(folder: Path, name: str, waiting: int) -> socket.socket:
 
 @contextmanager
 def connect(home: Path, seconds: float) -> Iterator[Monitor]:
-    """The monitor in a folder; everything that is done with it together takes at most `seconds`.  VirtError."""
+    """Connect to the monitor in a folder for at most `seconds` in total. Raise VirtError."""
     with socket.socket(socket.AF_UNIX) as stream:
         try:
             with short(home, SOCKET) as path:
@@ -106,7 +108,7 @@ def connect(home: Path, seconds: float) -> Iterator[Monitor]:
 
 @contextmanager
 def short(folder: Path, name: str) -> Iterator[str]:
-    """The path of a socket, however deep its folder: the system takes 107 bytes."""
+    """Yield a path of a socket below the kernel's limit of 107 bytes, however deep its folder."""
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{handle}/{name}"

@@ -1,8 +1,8 @@
-"""The way between QEMUs of two machines, under TLS; the sender speaks to its own monitor alone.
+"""Migration route between QEMUs of two machines over TLS; the sender only controls its own monitor.
 
-The QEMU that waits stands still with all of the guest until the service of the destination
-tells it to go on.  That service does so only once the sender has written into the database
-that the source has ended: so nobody who is cut off from the other can make it run twice.
+The waiting QEMU stays paused with the complete guest until the destination's service lets it run. That service does so
+only after the sender recorded in the database that the source has ended. So a network partition cannot make the guest
+run twice.
 """
 
 import time
@@ -20,14 +20,14 @@ from climate.compute.virt.qemu.migration_ports import Listening, connected
 from climate.compute.virt.qemu.migration_tls import CLIENT, SERVER, Credentials
 
 OFFERED, ARRIVED = "offered", "arrived"
-"""Files in the folder of a guest at the source: the token of its offer; the one under which it has arrived."""
+"""Marker files at the source: the token of the offer, and the token under which the guest arrived."""
 
 _STREAM, _COPY_OF_CONFIG = "climate-memory", "config-copy"
 _ANNOUNCED: Mapping[str, Any] = {"initial": 50, "max": 550, "rounds": 10, "step": 100}
-"""In milliseconds: switches learn the new place of its MACs although a packet is lost."""
+"""Milliseconds: repeated announcements, so that switches learn the new port of the MACs despite lost packets."""
 
 _LATE = "late-block-activate"
-"""A QEMU takes its disks only when its guest goes on, and not while they are being copied."""
+"""QEMU activates its disks only when the guest runs, not during their copy."""
 
 _SETTLE_SECONDS = 5.0
 """Longest time from when the source's QEMU is told that all has arrived until the other says so itself."""
@@ -35,7 +35,7 @@ _SETTLE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class RouteBetweenMachines:
-    """From the folder `home` to the ports of a QEMU at `address`."""
+    """Route from the folder `home` to the ports of a QEMU at `address`."""
 
     home: Path
     address: str
@@ -44,7 +44,7 @@ class RouteBetweenMachines:
     credentials: Credentials
     disks: Sequence[str]
     seconds: float
-    """Longest time for one answer of a monitor."""
+    """Timeout in seconds of one monitor command."""
 
     confirms = True
 
@@ -72,10 +72,10 @@ class RouteBetweenMachines:
             ours.ask("migrate", uri=f"fd:{_STREAM}")
 
     def copied(self) -> None:
-        """Nothing: the destination stops it before the guest goes on."""
+        """Do nothing: the destination stops its NBD server before the guest runs."""
 
     def arrived(self, deadline: float) -> None:
-        """Write down what the source's QEMU has been told by the other: it ends next, and could not be asked."""
+        """Record the confirmation of the target's QEMU, because the source's QEMU ends next."""
         self._say(ARRIVED)
 
     def go_on(self) -> None:
@@ -102,9 +102,9 @@ class RouteBetweenMachines:
 def open_ports(
     monitor: qmp.Monitor, waits: Path, listening: Listening, own: Credentials, config: Path | None
 ) -> Mapping[str, Any]:
-    """Have the QEMU that waits listen for memory and disks; where, as `send` is told.
+    """Let the waiting QEMU listen for memory and disks; return the addresses for `send`.
 
-    `config`: its config drive, to be filled; None: it has none.
+    `config`: config drive to fill; None: there is none.
     """
     migration_tls.give(monitor, waits, own, SERVER)
     able(monitor, {_LATE: True})
@@ -131,9 +131,9 @@ def settled(monitor: qmp.Monitor) -> str:
 
 
 def take_over(monitor: qmp.Monitor, waits: Path, *, running: bool) -> None:
-    """Have a guest that has arrived go on, when `running`, and tell its switches where it is; nothing when it runs.
+    """Let an arrived guest run, if `running`, and announce its MACs; do nothing if it runs.
 
-    Raises VirtError when it has not arrived.
+    Raise VirtError if it has not arrived.
     """
     status = settled(monitor)
     if status not in ("paused", "running"):

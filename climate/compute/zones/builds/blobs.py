@@ -1,10 +1,8 @@
-"""Blobs: items of a build plan, encrypted by the zone that made them and readable by no other zone.
+"""Blobs: items of a build plan, encrypted by the zone that made them and unreadable for others.
 
-A zone that answers an estimate keeps nothing of it.  What it has to remember of
-each offer, the node above all, goes to the parent as a blob, and comes back
-with the request to build there.  The key is derived from a configured text.
-With several texts the first one seals and all of them open, so that a key can
-be replaced while blobs of the old one are under way.
+A zone stores nothing for an estimate. The data of each offer, such as the node, is sent to the parent as a blob, and
+returns with the build request. The key is derived from a configured text. With several texts the first encrypts and all
+decrypt, so that keys can be rotated.
 """
 
 import base64
@@ -27,13 +25,13 @@ from climate.compute.errors import BadRequest, Conflict
 log = structlog.get_logger(__name__)
 
 LONGEST = 64 * 1024
-"""Characters of a blob.  One layer is a third longer than what is in it."""
+"""Maximum length of a blob in characters. Each level of zones adds a third."""
 
 SHORTEST_KEY = 16
-"""Characters of a configured key."""
+"""Minimum length of a configured key in characters."""
 
 SKEW_SECONDS = 60.0
-"""A blob may be issued so far in the future: the database was restored, or failed over to another clock."""
+"""Seconds of tolerance for blobs from the future, after a database restore or a failover to another clock."""
 
 _NONCE = 12
 _VERSION = b"\x01"
@@ -44,7 +42,7 @@ class InvalidBlob(BadRequest):
     """Ill-formed or incorrectly routed 'blob' data sent to instance create request."""
 
     def __init__(self, reason: str) -> None:
-        """`reason` is for the log: who sends a forged blob is not told what gave it away."""
+        """Create the error; `reason` is only logged, so that forgers learn nothing."""
         super().__init__()
         self.reason = reason
         log.warning("blob refused", reason=reason)
@@ -59,21 +57,21 @@ class Opened:
     """Content of a blob."""
 
     item_id: str
-    """Unique among all blobs of the zone: `<id of the plan>.<number of the item>`."""
+    """Unique id of the blob in the zone: `<id of the plan>.<number of the item>`."""
     expires_at: datetime
     item: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class BlobKeys:
-    """The keys of this zone, and the life of what they seal in seconds."""
+    """Keys of this zone, and the lifetime of its blobs in seconds."""
 
     keys: tuple[bytes, ...] = field(default=(), repr=False)
     seconds: float = 600.0
 
     @classmethod
     def read(cls, text: str, seconds: float) -> Self:
-        """The keys in a text by commas; BadRequest for one that is too short."""
+        """Return the keys of a comma-separated text. Raise BadRequest for one that is too short."""
         words = [word for part in text.split(",") if (word := part.strip())]
         if any(len(word) < SHORTEST_KEY for word in words):
             raise BadRequest(
@@ -82,12 +80,12 @@ class BlobKeys:
         return cls(tuple(sha256(word.encode()).digest() for word in words), seconds)
 
     def check(self) -> None:
-        """Return when there is a key to seal with, else raise NoBlobKey."""
+        """Check that there is a key. Raise NoBlobKey."""
         if not self.keys:
             raise NoBlobKey
 
     def seal(self, zone_id: str, items: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
-        """A blob for each item of one plan; `zone_id` is the id of this zone.  Raises NoBlobKey."""
+        """Return a blob for each item of one plan; `zone_id` is the id of this zone. Raise NoBlobKey."""
         self.check()
         cipher, plan = AESGCM(self.keys[0]), uuid4().hex
         issued, bound = now.timestamp(), _bound(zone_id)
@@ -97,7 +95,9 @@ class BlobKeys:
         ]
 
     def open(self, zone_id: str, blob: object, now: datetime, *, late: bool = False) -> Opened:
-        """Return the content of a blob of this zone; InvalidBlob for others, and for an expired one unless `late`."""
+        """Return the content of a blob of this zone. Raise InvalidBlob for others, and for an expired one unless
+        `late`.
+        """
         content = self._content(zone_id, _decoded(blob))
         issued = datetime.fromtimestamp(content["issued"], UTC)
         age = (now - issued).total_seconds()
@@ -122,7 +122,7 @@ class BlobKeys:
 
 
 def _bound(zone_id: str) -> bytes:
-    """Return the data that is authenticated beside the content, so that no blob of another zone opens."""
+    """Return the associated data that binds a blob to its zone."""
     return _PURPOSE + b":" + zone_id.encode()
 
 
@@ -134,14 +134,14 @@ def _sealed(cipher: AESGCM, bound: bytes, content: Mapping[str, Any]) -> str:
 
 def _decoded(blob: object) -> bytes:
     if not isinstance(blob, str):
-        raise InvalidBlob("it is not a text")
+        raise InvalidBlob("it is not a string")
     if len(blob) > LONGEST:
         raise InvalidBlob(f"it is longer than {LONGEST} characters")
     try:
         sealed = base64.b64decode(blob, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidBlob("it is not Base64") from None
-    # Base64 has several spellings of the same bytes: only one of them is taken.
+    # Base64 has several encodings of the same bytes; only the canonical one is accepted.
     if base64.b64encode(sealed).decode() != blob or sealed[:1] != _VERSION or len(sealed) <= 1 + _NONCE:
-        raise InvalidBlob("it is not in the form of a blob")
+        raise InvalidBlob("it has no valid blob format")
     return sealed

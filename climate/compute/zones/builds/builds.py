@@ -1,9 +1,7 @@
-"""Builds over zones: a request for servers is written down, planned over the whole tree, and carried out.
+"""Builds over zones: a request for servers is recorded, planned over the whole tree, and provisioned.
 
-A build is the work of one worker at a time.  What a child is asked for is
-written down before it is asked.  So whoever goes on after a worker that died
-repeats the orders whose answers are not known, and a child that has carried out
-one of them finds the server of the first.
+One worker at a time runs a build. Each order to a child is recorded before it is sent. A worker that takes over repeats
+the orders without a known answer, and a child that already carried out an order returns the same server.
 """
 
 from collections.abc import Mapping
@@ -27,46 +25,46 @@ from climate.compute.zones.models import NO_PARTS, Parts
 from climate.connections import reading
 
 AGAIN_SECONDS = 5.0
-"""A build that nobody is at is rung for again after so long."""
+"""Seconds after which a wake-up for an unclaimed build is repeated."""
 
 CLAIM_SECONDS = 120.0
 
 KEPT = timedelta(days=7)
-"""Builds that are done are kept for so long."""
+"""Time to keep finished builds."""
 
 MOST_LISTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class BuildState:
-    """A build and its servers, as its owner may see them."""
+    """Build and its servers, as its owner may see them."""
 
     build: Build
     items: tuple[Item, ...]
 
     @property
     def placed(self) -> tuple[Item, ...]:
-        """The servers that there are, by their numbers."""
+        """Return the placed servers, by number."""
         return tuple(item for item in self.items if item.state == PLACED)
 
     @property
     def unknown(self) -> int:
-        """Servers that a zone may have made that does not answer."""
+        """Return the number of servers that an unreachable zone may have created."""
         return sum(item.state in (SENT, LOST) for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class InChild:
-    """A server that this zone placed in a child."""
+    """Server that this zone placed in a child."""
 
     zone_id: int
     reservation_id: str
     launch_index: int | None
-    """Its number in its build; None: it was forwarded for a parent."""
+    """Number in its build; None: it was forwarded for a parent."""
 
 
 def claim_seconds(compute: Compute) -> float:
-    """A worker that has not been heard of for so long has lost its build.  It waits for children twice in a row."""
+    """Return the seconds without a heartbeat after which a worker loses its build: two waits for children."""
     return CLAIM_SECONDS + 2 * compute.zones.timeout_seconds
 
 
@@ -78,14 +76,15 @@ def create(
     worker: str | None = None,
     parts: Parts = NO_PARTS,
 ) -> Build:
-    """Write a request for `count` servers down, or for as many as the quota allows down to `least`.
+    """Record a request for `count` servers, or as many as the quota allows, at least `least`.
 
-    `parts`: where the reservations that it names lie in child zones.
+    `parts`: the parts of its reservations in child zones.
 
-    `worker`: whoever asks carries the build out himself, all of `least` or nothing.
-    None: some worker does, and places fewer than `least` if there is no room for more.
+    `worker`: the caller runs the build itself, and places at least `least` or none. None: any worker runs it, and
+    places
+    fewer than `least` if there is no more room.
 
-    Raises QuotaExceeded, BadRequest, and Conflict for a reservation id that the project has used.
+    Raise QuotaExceeded, BadRequest, and Conflict for a used reservation id.
     """
     build_id, reservation_id = str(uuid4()), reservation_id or boot.new_build_id(compute)
     spec, kept = spec_of(request), request if worker else replace(request, least=1)
@@ -112,7 +111,7 @@ def create(
 
 
 def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str, Any]:
-    """The columns of a build of `count` servers, none of which is placed yet."""
+    """Return the columns of a new build of `count` servers."""
     return {
         "reservation_id": reservation_id,
         "project_id": request.project_id,
@@ -125,26 +124,26 @@ def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str,
 
 
 def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
-    """The build with that reservation id; NotFound when there is none, or it is another project's."""
+    """Return the build with that reservation id. Raise NotFound if it is unknown or another project's."""
     with reading(compute.engine) as conn:
         found = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
         return BuildState(found, tuple(rows.of(conn, found.id)))
 
 
 def listed(compute: Compute, project_id: str | None = None) -> list[BuildState]:
-    """The latest builds of a project, or of all projects; without their servers."""
+    """Return the latest builds of a project, or of all projects, without their servers."""
     with reading(compute.engine) as conn:
         return [BuildState(found, ()) for found in rows.listed(conn, project_id, MOST_LISTED)]
 
 
 def zone_names(compute: Compute) -> Mapping[int, str]:
-    """Child zones by their ids, as users know them."""
+    """Return child zone id -> name shown to users."""
     with reading(compute.engine) as conn:
         return {zone.id: zone.name or f"zone {zone.id}" for zone in child_zones.listed(conn)}
 
 
 def in_child(compute: Compute, server_id: str) -> InChild | None:
-    """The child that this zone placed a server in; None when it placed none."""
+    """Return the child that this zone placed a server in; None if it placed none."""
     with reading(compute.engine) as conn:
         placed = servers.get(conn, server_id)
         if placed is None:
@@ -153,25 +152,25 @@ def in_child(compute: Compute, server_id: str) -> InChild | None:
 
 
 def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
-    """The servers that this zone made of a build of a parent, for its account here, and whose they are there."""
+    """Return the servers of a parent's build that this zone created for the account, with their owners there."""
     with reading(compute.engine) as conn:
         return offers.of_build(conn, project_id, build_id)
 
 
 def to_ring(compute: Compute, again: float = AGAIN_SECONDS) -> list[str]:
-    """Ids of builds that are due and that nobody is at."""
+    """Return the ids of due, unclaimed builds that need a wake-up."""
     with compute.engine.begin() as conn:
         return rows.to_ring(conn, compute.now(conn), again)
 
 
 def are_open(compute: Compute) -> bool:
-    """Return whether there are builds that have not ended."""
+    """Return whether there are unfinished builds."""
     with reading(compute.engine) as conn:
         return rows.are_open(conn)
 
 
 def sweep(compute: Compute) -> None:
-    """Forget builds that ended long ago, and offers that are over."""
+    """Delete old finished builds, and expired offers."""
     with compute.engine.begin() as conn:
         now = compute.now(conn)
         rows.forget(conn, now - KEPT)
@@ -184,7 +183,7 @@ def parts_of(build: Build) -> Parts:
 
 
 def number_name(build: Build, request: BootRequest, number: int) -> str:
-    """The name of a server of a build: numbered where there are several."""
+    """Return the name of a server of a build, numbered if there are several."""
     return request.name if build.requested == 1 else f"{request.name}-{number + 1}"
 
 

@@ -1,4 +1,4 @@
-"""Orders to child zones: the request that has a server built there, and the meaning of the answer."""
+"""Orders to child zones: the request to build a server there, and the outcome of the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,42 +20,42 @@ HINTS = "OS-SCH-HNT:scheduler_hints"
 LONGEST_REASON = 300
 
 NEVER_SENT = (ChildLoop, ChildRefused, ChildUnreachable)
-"""Errors after which it is certain that the child has not got this request."""
+"""Errors that prove that the child did not receive the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One server of a build, with the offer that it is built on."""
+    """Order of one server, with its offer."""
 
     name: str
     """Name of the server."""
     blob: str = field(repr=False)
     reservation_id: str
     build_id: str
-    """Unique over all zones: with the number it tells a repeated order from a new one.  Empty: the offer does."""
+    """Build id, unique over all zones: with the number it identifies a repeated order. Empty: the offer does."""
     launch_index: int
     project_id: str
-    """Project of the owner, in the zone whose user asked for the server."""
+    """Project of the owner, in the zone that received the request."""
     user_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The child has the server."""
+    """Outcome: the child has built the server."""
 
     server_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The child has not built the server, and will not."""
+    """Outcome: the child has not built the server, and will not."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The child may have built the server: only a repeated order tells."""
+    """Outcome: the child may have built the server; only a repeated order tells."""
 
     reason: str
 
@@ -64,7 +64,7 @@ Outcome = Built | Refused | Unknown
 
 
 def request_for(order: Order, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER) -> ChildRequest:
-    """The request for one server: that of the user, with the offer; `image` is the name of its image."""
+    """Return the request for one server: the user's request with the offer; `image` is the name of its image."""
     server: dict[str, Any] = {
         "name": order.name,
         "flavorRef": request.flavor.name,
@@ -92,12 +92,12 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
 
 
 def not_sent(reason: str, *, repeated: bool) -> Outcome:
-    """Return the outcome of an order that was not sent: the child may have built the server of an earlier one."""
+    """Return the outcome of an unsent order; the child may have built the server for an earlier attempt."""
     return Unknown(reason) if repeated else Refused(reason)
 
 
 def outcome(answer: ChildAnswer | ChildError, *, repeated: bool) -> Outcome:
-    """Return the outcome of an order by the answer of the child; `repeated`: the order may have been sent before."""
+    """Return the outcome of an order by the child's answer; `repeated`: the order may have been sent before."""
     if isinstance(answer, NEVER_SENT):
         return not_sent(str(answer), repeated=repeated)
     if isinstance(answer, ChildError):
@@ -112,12 +112,12 @@ def outcome(answer: ChildAnswer | ChildError, *, repeated: bool) -> Outcome:
 
 
 def message(answer: ChildAnswer) -> str:
-    """The reason in a refusal, as one line of limited length.
+    """Return the reason of a refusal, as one line of limited length.
 
-    What the account may do in the child, and its quota, is not the business of the users of this zone.
+    The account's permissions and quota in the child are not shown to users of this zone.
     """
     if answer.status in (401, 403):
-        return f"HTTP {answer.status}: the account of this zone may not do that there"
+        return f"HTTP {answer.status}: the account of this zone lacks the permission there"
     body: Mapping[str, Any] = answer.body if isinstance(answer.body, dict) else {}
     inner = next((value for value in body.values() if isinstance(value, dict)), {})
     text = inner.get("message")

@@ -1,8 +1,7 @@
-"""Placing servers on offers: those of this zone for a parent, and those of child zones for this zone.
+"""Placement of servers on offers: of this zone for a parent, and of child zones for this zone.
 
-An offer is good for one server.  Which one is written down with it, so that an
-order that comes twice finds the server of the first, and an offer that is used
-for another server is refused.
+An offer is valid for one server. The server is recorded with the offer, so that a repeated order returns it, and an
+offer used for another server is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,25 +31,25 @@ from climate.connections import reading
 log = structlog.get_logger(__name__)
 
 Make = Callable[[Offered], Server]
-"""Makes the one server of an offer here, and gives it back.  Raises what `boot.place` raises."""
+"""Function that creates the server of an offer here and returns it. Raises what `boot.place` raises."""
 
 
 class _Used(Exception):
-    """The offer, or the server's number in its build, was used in this moment by another request."""
+    """Raised if a concurrent request used the offer, or the server's number in its build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The server of an order."""
+    """Server of an order."""
 
     server_id: str
     zone_id: int | None
-    """The child that it was forwarded to; None: it is in this zone."""
+    """Child that it was forwarded to; None: it is in this zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The way on from this zone to its children."""
+    """Route from this zone to its children."""
 
     chain: ZoneChain
     parts: Parts = field(default_factory=dict)
@@ -58,10 +57,11 @@ class Way:
 
 
 def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: Make) -> str:
-    """The id of the server of an order: made on the node that was offered, or by the child that the offer is of.
+    """Return the id of the server of an order, created on the offered node or by the offering child.
 
-    A repeated order finds its server.  Raises InvalidBlob, NoValidHost when the
-    place is gone, ZoneUnavailable when a child does not answer, and what booting raises.
+    A repeated order returns its server. Raise InvalidBlob, NoValidHost if the offer is no longer valid, ZoneUnavailable
+    if
+    a child does not answer, and the errors of booting.
     """
     with reading(compute.engine) as conn:
         now = compute.now(conn)
@@ -71,7 +71,7 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
         found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if found is not None and found.server_id is not None:
         return found.server_id
-    # An order that was forwarded in time is repeated until the child has answered.
+    # An order forwarded before its expiry is repeated until the child answers.
     opened = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now, late=found is not None)
     if found is not None and found.item_id != opened.item_id:
         raise Conflict(f"Server {order.launch_index} of build {order.build_id} is being made on another offer")
@@ -82,7 +82,7 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
 
 
 def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[LocalItem, Opened, Make]) -> str:
-    """The id of the server, made on the node that was offered."""
+    """Return the id of the server, created on the offered node."""
     item, opened, make = what
 
     def write(conn: Connection, made: Sequence[Server]) -> None:
@@ -96,12 +96,12 @@ def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[Loca
     except _Used:
         return _of_first(compute, request, order)
     except NoValidHost as full:
-        log.info("an offer could not be kept", build_id=order.build_id, reason=str(full))
+        log.info("offer could not be used", build_id=order.build_id, reason=str(full))
         raise NoValidHost(create.OFFER_GONE, trail=full.trail) from None
 
 
 def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
-    """The server that a request in the same moment has made for the same order; else InvalidBlob."""
+    """Return the server of a concurrent request for the same order. Raise InvalidBlob otherwise."""
     with reading(compute.engine) as conn:
         found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
     if found is None or found.server_id is None:
@@ -110,7 +110,7 @@ def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
 
 
 def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, Opened, Way]) -> str:
-    """The id of the server, made by the child that the offer is of."""
+    """Return the id of the server, created by the child of the offer."""
     item, opened, way = what
     with compute.engine.begin() as conn:
         zone = child_zones.get(conn, item.child_zone)
@@ -138,9 +138,9 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
 
 
 def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]], *, repeated: bool) -> list[Outcome]:
-    """Send orders to children, all at once, and return their outcomes; the passwords of the children are sealed.
+    """Send orders to children in parallel, and return their outcomes; the children's passwords are encrypted.
 
-    `repeated`: the orders may have been sent before, so that children may have built what they do not hear of now.
+    `repeated`: the orders may have been sent before, so an unsent order may still have been carried out.
     """
     opened: dict[int, ChildZone] = {}
     try:
@@ -153,12 +153,12 @@ def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]
     answers = routing.ask(compute, [(opened[zone.id], request) for zone, request in requests])
     for (zone, _), answer in zip(requests, answers, strict=True):
         if isinstance(answer, ChildError):
-            log.warning("a child zone did not take an order", zone=zone.id, reason=str(answer))
+            log.warning("child zone did not accept an order", zone=zone.id, reason=str(answer))
     return [outcome(answer, repeated=repeated) for answer in answers]
 
 
 def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, Any]:
-    """The row that says that a server in a child is this project's."""
+    """Return the row that assigns a server in a child to this project."""
     return {
         "server_id": placed.server_id,
         "zone_id": placed.zone_id,

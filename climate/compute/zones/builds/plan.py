@@ -1,7 +1,6 @@
-"""Build plans: offers of nodes and of child zones for the servers of a request, best first.
+"""Build plans: offers of nodes and child zones for the servers of a request, best first.
 
-Lower weights are better.  The weights of a child are brought to the scale of
-its parent by the offset and the scale that the parent has registered for it.
+Lower weights are better. A child's weights are converted to the parent's scale by its registered offset and scale.
 """
 
 import math
@@ -15,28 +14,28 @@ from climate.compute.zones.builds.blobs import LONGEST, InvalidBlob
 from climate.compute.zones.models import ChildZone
 
 LARGEST = sys.float_info.max
-"""Weight that a child may offer: NaN, infinities and whole numbers beyond it are refused."""
+"""Maximum weight of a child's offer; NaN, infinities and larger numbers are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalItem:
-    """An offer of a node of this zone for one server."""
+    """Offer of a node of this zone for one server."""
 
     weight: float
     hostname: str
-    """The compute service."""
+    """Host of the compute service."""
     nodename: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChildItem:
-    """An offer of a child zone for one server; its blob is for that child alone."""
+    """Offer of a child zone for one server; only that child can read its blob."""
 
     weight: float
     raw_weight: float
-    """The weight as the child gave it."""
+    """Weight in the child's answer."""
     child_zone: int
-    """Id of the row of the child in this zone."""
+    """Id of the child's row in this zone."""
     child_blob: str = field(repr=False)
 
 
@@ -45,18 +44,18 @@ PlanItem = LocalItem | ChildItem
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One entry of a child's answer."""
+    """Entry of a child's answer."""
 
     weight: float
     blob: str = field(repr=False)
 
 
 class BadOffers(ValueError):
-    """The answer of a child is not a list of weights and blobs."""
+    """Raised if a child's answer is not a list of weights and blobs."""
 
 
 def offers(body: object, most: int) -> list[Offer]:
-    """The first `most` offers in the answer of a child; BadOffers says what is wrong with it."""
+    """Return the first `most` offers of a child's answer. Raise BadOffers with the error."""
     entries = body.get("weights") if isinstance(body, dict) else None
     if not isinstance(entries, list):
         raise BadOffers("has no list 'weights'")
@@ -74,9 +73,9 @@ def _offer(entry: object) -> Offer:
 
 
 def scaled(zone: ChildZone, offered: Sequence[Offer]) -> list[ChildItem]:
-    """The offers of a child on the scale of this zone: `weight_offset + weight_scale * weight`.
+    """Return a child's offers on this zone's scale: `weight_offset + weight_scale * weight`.
 
-    BadOffers for a weight that is beyond all numbers on this scale.
+    Raise BadOffers for a weight that overflows.
     """
     items = [
         ChildItem(zone.weight_offset + zone.weight_scale * offer.weight, offer.weight, zone.id, offer.blob)
@@ -88,19 +87,19 @@ def scaled(zone: ChildZone, offered: Sequence[Offer]) -> list[ChildItem]:
 
 
 def merged(local: Sequence[LocalItem], children: Sequence[Sequence[ChildItem]]) -> tuple[PlanItem, ...]:
-    """One plan, lowest weight first; of equals the local ones first, then the children in their order."""
+    """Return one plan, lowest weight first; of equals, local ones first, then the children in order."""
     return tuple(sorted(chain(local, *children), key=lambda item: item.weight))
 
 
 def written(item: PlanItem) -> dict[str, Any]:
-    """The item as it is sealed in a blob."""
+    """Return the item as plain values for a blob."""
     if isinstance(item, LocalItem):
         return {"weight": item.weight, "hostname": item.hostname, "nodename": item.nodename}
     return {"weight": item.weight, "child_zone": item.child_zone, "child_blob": item.child_blob}
 
 
 def read(content: Mapping[str, Any]) -> PlanItem:
-    """The item that was sealed in a blob; InvalidBlob for one that names neither a node nor a child."""
+    """Return the item of a blob. Raise InvalidBlob if it names neither a node nor a child."""
     weight = content.get("weight", 0.0)
     if isinstance(content.get("child_zone"), int) and isinstance(content.get("child_blob"), str):
         return ChildItem(weight, weight, content["child_zone"], content["child_blob"])

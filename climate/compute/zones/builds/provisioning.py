@@ -1,4 +1,4 @@
-"""Carrying out a build: orders to children and boots in this zone go out together, down the plan."""
+"""Provisioning of a build: orders to children and boots in this zone run in parallel, in the order of the plan."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,29 +34,29 @@ from climate.connections import reading
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 8
-"""Orders that one child has at a time."""
+"""Maximum number of concurrent orders per child."""
 
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
-"""Seconds until children that did not answer are asked again."""
+"""Seconds between attempts to reach children that did not answer."""
 
 MOST_REASONS = 10
 
 PLANNED = 100
-"""Items of a plan that its decision names."""
+"""Maximum number of plan items in a decision."""
 
 T = TypeVar("T")
 
 Assigned = tuple[int, PlanItem]
-"""The number of a server in its build, and the item of the plan that it is placed on."""
+"""Number of a server in its build, and the plan item it is placed on."""
 
 
 class _Lost(Exception):
-    """Another worker has the build."""
+    """Raised if another worker has the build."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """A build in the hands of one worker."""
+    """Build claimed by one worker."""
 
     compute: Compute
     build: Build
@@ -65,26 +65,26 @@ class _Work:
     image: str | None
     parts: Parts = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
-    """The reasons for which servers were not placed, for their owner."""
+    """Reasons why servers were not placed, for their owner."""
 
     def check(self, conn: Connection) -> None:
-        """Keep the build; raises _Lost.  Its row stays locked until the transaction ends."""
+        """Renew the claim. Raise _Lost. The row stays locked until the transaction ends."""
         if not rows.renew(conn, self.build.id, self.worker, self.compute.now(conn), claim_seconds(self.compute)):
             raise _Lost
 
     def order(self, number: int, blob: str) -> Order:
-        """The order for one server."""
+        """Return the order for one server."""
         name, build = number_name(self.build, self.request, number), self.build
         return Order(name, blob, build.reservation_id, build.id, number, build.project_id, build.user_id)
 
     def failed(self, reason: str) -> None:
-        """Remember a reason, once."""
+        """Record a reason, without duplicates."""
         if reason not in self.reasons and len(self.reasons) < MOST_REASONS:
             self.reasons.append(reason)
 
 
 def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
-    """Do what is to be done for a build, unless somebody is at it or it is done; `worker` has claimed it already."""
+    """Run a build unless another worker has it or it is finished; `worker` has claimed it already."""
     mine = worker or str(uuid4())
     with compute.engine.begin() as conn:
         if worker is None and not rows.claim(conn, build_id, mine, compute.now(conn), claim_seconds(compute)):
@@ -99,11 +99,11 @@ def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
         _place_open(work)
         _conclude(work)
     except _Lost:
-        log.info("a build was taken over", build_id=build_id)
+        log.info("build taken over by another worker", build_id=build_id)
 
 
 def _repeat(work: _Work) -> None:
-    """Send orders again whose answers are not known."""
+    """Repeat orders without a known answer."""
     with reading(work.compute.engine) as conn:
         sent = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
         zones = {zone.id: zone for zone in child_zones.listed(conn)}
@@ -123,7 +123,7 @@ def _repeat(work: _Work) -> None:
 
 
 def _place_open(work: _Work) -> None:
-    """Place the servers for which no zone has been chosen, and that were not given up."""
+    """Place the servers without a zone that were not given up."""
     with reading(work.compute.engine) as conn:
         known = {item.launch_index for item in rows.of(conn, work.build.id)}
     given_up = set(work.build.report.get("given_up", ()))
@@ -139,14 +139,14 @@ def _place_open(work: _Work) -> None:
     for reason in chosen.reasons:
         work.failed(reason)
     plan = chosen.plan
-    if work.request.hints.get("reserved"):  # the lease is made with the server, by the zone that has it
+    if work.request.hints.get("reserved"):  # the zone that has the server creates the lease too
         plan = tuple(item for item in plan if isinstance(item, ChildItem))
     if len(plan) >= work.request.least - len(known):
         _go_down(work, open_ones, plan)
 
 
 def _go_down(work: _Work, numbers: Sequence[int], plan: Sequence[PlanItem]) -> None:
-    """Give each server an item of the plan, and those that could not be placed there one of the rest."""
+    """Assign each server a plan item, and unplaced ones another, until the plan ends."""
     queue: list[Assigned] = list(zip(numbers, plan, strict=False))
     rest = list(plan[len(numbers) :])
     while queue:
@@ -166,7 +166,7 @@ def _zone_of(item: PlanItem) -> int | None:
 
 
 def _at_once(queue: Sequence[T], zone_of: Callable[[T], int | None]) -> tuple[list[T], list[T]]:
-    """Return the entries that go out now and those that wait: a child gets AT_ONCE orders at a time, this zone all."""
+    """Return the entries to send now and those that wait: AT_ONCE orders per child, all for this zone."""
     taken: Counter[int] = Counter()
     batch: list[T] = []
     rest: list[T] = []
@@ -179,7 +179,7 @@ def _at_once(queue: Sequence[T], zone_of: Callable[[T], int | None]) -> tuple[li
 
 
 def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
-    """Children and this zone make their servers at the same time."""
+    """Run the orders of children and the boots of this zone in parallel."""
     with reading(work.compute.engine) as conn:
         zones = {zone.id: zone for zone in child_zones.listed(conn)}
     orders = [
@@ -202,11 +202,11 @@ def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
 
 
 Sent = tuple[int, ChildZone, str]
-"""The number of a server, the child that is to make it, and its blob for that child."""
+"""Number of a server, the child to build it, and its blob for that child."""
 
 
 def _assign(work: _Work, orders: Sequence[Sent]) -> None:
-    """Write down what children are about to be asked for."""
+    """Record orders before they are sent."""
     by_zone: dict[int, dict[int, str]] = {}
     for number, zone, blob in orders:
         by_zone.setdefault(zone.id, {})[number] = blob
@@ -217,7 +217,7 @@ def _assign(work: _Work, orders: Sequence[Sent]) -> None:
 
 
 def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dict[int, Outcome]:
-    """Send orders that are written down, and write down their outcomes; `repeated`: they may have been sent before."""
+    """Send recorded orders, and record their outcomes; `repeated`: they may have been sent before."""
     if not orders:
         return {}
     made = {number: work.order(number, blob) for number, _, blob in orders}
@@ -243,7 +243,7 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
 
 
 def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[int, Outcome]:
-    """Boot servers on a node of this zone, or on any of them; as many as there is room for."""
+    """Boot servers on a node of this zone, or on any, as many as fit."""
     names = tuple(number_name(work.build, work.request, number) for number in numbers)
 
     def write(conn: Connection, made: Sequence[Server]) -> None:
@@ -261,7 +261,7 @@ def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[i
 
 
 def _decide(work: _Work, chosen: Selection) -> None:
-    """Write down the answers of all zones, for the explanation of the servers."""
+    """Record the answers of all zones, as an explanation of the placement."""
     trail: dict[str, Any] = {key: value for key, value in chosen.trail.items() if key not in ("picks", "more_picks")}
     trail |= {"zones": selection.plain(chosen.reports), "plan": [_told(item) for item in chosen.plan[:PLANNED]]}
     with work.compute.engine.begin() as conn:
@@ -278,7 +278,7 @@ def _told(item: PlanItem) -> Mapping[str, Any]:
 
 
 def _conclude(work: _Work) -> None:
-    """End the build, or let it wait for children that have not answered."""
+    """Finish the build, or let it wait for children without an answer."""
     build = work.build
     why = "; ".join(work.reasons) or str(build.report.get("why", ""))
     with work.compute.engine.begin() as conn:
@@ -298,7 +298,7 @@ def _conclude(work: _Work) -> None:
 
 
 def _fault(wanted: int, items: Iterable[Item], why: str) -> str | None:
-    """The text that tells the owner how many servers were placed, and why not all of them."""
+    """Return the message that tells the owner how many servers were placed, and why not all."""
     states = [item.state for item in items]
     placed = states.count(rows.PLACED)
     if placed == wanted:

@@ -1,9 +1,8 @@
-"""The request that zones send each other for estimates, and what of a boot request may leave its zone.
+"""Request spec of estimates between zones, and checks of what a boot request may send to another zone.
 
-Ids of flavors, images, networks, servers, groups and reservations mean nothing
-in another deployment.  Flavor and image go by name.  A request that names
-anything else by its id stays in the zone where it was made.  Reservations are
-an exception: those that have parts in child zones go by the ids of the parts.
+Ids of flavors, images, networks, servers, groups and reservations are local to a deployment. Flavor and image are sent
+by name. A request with other ids stays in its zone. Reservations are an exception: those with parts in child zones are
+sent by the ids of the parts.
 """
 
 from collections.abc import Mapping
@@ -38,7 +37,7 @@ LONGEST_NAME = 255
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """A request for an estimate, checked."""
+    """Validated request for an estimate."""
 
     count: int = 1
     flavor: str | None = None
@@ -49,14 +48,14 @@ class RequestSpec:
 
 
 def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
-    """The reason why a request is for this zone alone; None: child zones may serve it too.
+    """Return why a request cannot leave this zone; None: child zones may serve it too.
 
-    `parts`: where its reservations lie in child zones.
+    `parts`: the parts of its reservations in child zones.
     """
     of_this_zone = [hint for hint in OF_THIS_ZONE if not (parts and hint == RESERVATION)]
     named = [hint for hint in of_this_zone if request.hints.get(hint)]
     if named:
-        return f"the hint '{named[0]}' names something of this zone"
+        return f"the hint '{named[0]}' names a resource of this zone"
     _, host, node = read_zone(request.zone)
     if host or node or request.destination:
         return "a host of this zone is named"
@@ -68,14 +67,14 @@ def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
 
 
 def in_child(request: BootRequest, parts: Parts, zone_id: int) -> BootRequest:
-    """The request as a child zone understands it: its reservations are the parts that lie there."""
+    """Return the request for a child zone, with the parts of its reservations there."""
     if zone_id not in parts:
         return request
     return replace(request, hints={**request.hints, RESERVATION: list(parts[zone_id])})
 
 
 def written(request: BootRequest, image: str | None, count: int) -> dict[str, Any]:
-    """The spec of a request as children get it; `image` is the name of its image."""
+    """Return the spec of a request for children; `image` is the name of its image."""
     sizes = {word: getattr(request.flavor, name) for word, name in SIZES.items()}
     return {
         "num_instances": count,
@@ -87,7 +86,7 @@ def written(request: BootRequest, image: str | None, count: int) -> dict[str, An
 
 
 def read(body: Mapping[str, Any]) -> RequestSpec:
-    """The spec in a body; BadRequest names the key that is wrong.  Keys that are not known are passed over."""
+    """Return the spec in a body. Raise BadRequest with the invalid key. Unknown keys are ignored."""
     kind, properties = _object(body, "instance_type"), _object(body, "instance_properties")
     hints = _object(body, "scheduler_hints")
     if body.get("filter") is not None:
@@ -96,7 +95,7 @@ def read(body: Mapping[str, Any]) -> RequestSpec:
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AT_ONCE:
         raise BadRequest(f"num_instances must be a whole number from 1 to {MOST_AT_ONCE}")
     if body.get("blob") is not None:
-        raise BadRequest("blob is for POST /servers: there is nothing to estimate where a node is chosen already")
+        raise BadRequest("blob is for POST /servers: it names a node that was chosen already")
     pools_of(hints)
     return RequestSpec(
         count,
@@ -109,7 +108,7 @@ def read(body: Mapping[str, Any]) -> RequestSpec:
 
 
 def flavor_named(conn: Connection, name: str, project_id: str, *, admin: bool) -> Flavor:
-    """The flavor of this zone with that name; BadRequest when there is none that the project may use."""
+    """Return the flavor of this zone with that name. Raise BadRequest if the project may use none."""
     found = next((one for one in flavors.listed(conn) if one.name == name), None)
     if found is None or not (found.usable_by(project_id) or admin):
         raise BadRequest(f"Flavor {name[:80]} could not be found in this zone.")
@@ -117,7 +116,7 @@ def flavor_named(conn: Connection, name: str, project_id: str, *, admin: bool) -
 
 
 def image_named(conn: Connection, name: str, project_id: str) -> str:
-    """The id of the image of this zone with that name; BadRequest unless the project sees exactly one."""
+    """Return the id of the image of this zone with that name. Raise BadRequest unless the project sees exactly one."""
     found = [image for image in images.named(conn, name) if image.seen_by(project_id)]
     if len(found) != 1:
         said = f"Image {name[:80]} could not be found in this zone."
@@ -126,15 +125,15 @@ def image_named(conn: Connection, name: str, project_id: str) -> str:
 
 
 def image_name(conn: Connection, image_id: str | None) -> str | None:
-    """The name of an image of this zone, by which its children look for theirs."""
+    """Return the name of an image of this zone, which children look up."""
     image = images.get(conn, image_id) if image_id else None
     return image.name if image else None
 
 
 def request_of(conn: Connection, spec: RequestSpec, who: Mapping[str, Any]) -> BootRequest:
-    """The spec as a request of this zone; `who`: project_id, user_id, admin, request_id.
+    """Return the spec as a request of this zone; `who`: project_id, user_id, admin, request_id.
 
-    Raises BadRequest for a flavor or an image that this zone lacks, and for a flavor of another size.
+    Raise BadRequest for a missing flavor or image, and for a flavor of another size.
     """
     flavor = Flavor("", "", 0, 0, 0)
     if spec.flavor is not None:
@@ -155,12 +154,12 @@ def request_of(conn: Connection, spec: RequestSpec, who: Mapping[str, Any]) -> B
 
 
 def recorded_request(request: BootRequest) -> dict[str, Any]:
-    """A boot request in plain values, as a build keeps it."""
+    """Return a boot request as plain values, for a build's row."""
     return asdict(request)
 
 
 def reread_request(fields: Mapping[str, Any]) -> BootRequest:
-    """The boot request that a build has kept."""
+    """Return the boot request of a build's row."""
     networks = fields["networks"]
     changed = {
         "flavor": recorded(fields["flavor"]),

@@ -1,4 +1,4 @@
-"""Selection: a build plan for a request over this zone and everything below it, of which nothing is written down."""
+"""Selection: a read-only build plan for a request over this zone and everything below it."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,45 +25,45 @@ from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest
 from climate.compute.zones.models import FROM_USER, NO_PARTS, ChildZone, Parts, ZoneChain
 
 LISTED = 20
-"""Weights of a child that its report names."""
+"""Maximum number of a child's weights in its report."""
 
-NOT_ASKED = "is not asked: it has not answered lately"
+NOT_ASKED = "was skipped: it has not answered lately"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request for a plan: `request.count` servers, for which children look by the name of the image."""
+    """Request for a plan of `request.count` servers; children look up the image by name."""
 
     request: BootRequest
     image: str | None = None
     chain: ZoneChain = FROM_USER
     parts: Parts = field(default_factory=dict)
-    """Parts of its reservations in child zones: only these zones are asked."""
+    """Parts of its reservations in child zones; only these zones are asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneReport:
-    """The answer of one zone: of a child, or of this zone where `zone_id` is None."""
+    """Answer of one zone: of a child, or of this zone if `zone_id` is None."""
 
     zone_id: int | None = None
     name: str | None = None
     reason: str | None = None
-    """The reason for which it offers nothing, for administrators."""
+    """Reason why it offers nothing, for administrators."""
     told: str | None = None
-    """The same for users: without addresses."""
+    """The same reason for users, without addresses."""
     offset: float = 0.0
     scale: float = 1.0
     offered: int = 0
     weights: tuple[tuple[float, float], ...] = ()
-    """(as the child gave it, on the scale of this zone), of the first offers."""
+    """(child's weight, weight on the scale of this zone) of the first offers."""
 
     @property
     def label(self) -> str:
-        """The zone as users know it."""
+        """Return the name of the zone for users."""
         return "this zone" if self.zone_id is None else self.name or f"zone {self.zone_id}"
 
     def plain(self) -> dict[str, Any]:
-        """The report in plain values."""
+        """Return the report as plain values."""
         return {
             "zone_id": self.zone_id,
             "name": self.name,
@@ -77,32 +77,33 @@ class ZoneReport:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A plan, and what each zone had to say."""
+    """Plan, and the report of each zone."""
 
     plan: tuple[PlanItem, ...]
     reports: tuple[ZoneReport, ...] = ()
     trail: Trail = field(default_factory=dict)
-    """Trail of the scheduler of this zone."""
+    """Trail of this zone's scheduler."""
 
     @property
     def reasons(self) -> list[str]:
-        """The reasons of the zones that offer nothing, for users."""
+        """Return the reasons of zones without offers, for users."""
         return [f"{report.label}: {report.told or report.reason}" for report in self.reports if report.reason]
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The children that are asked, their passwords open, and reports of those that are not."""
+    """Children to ask, with decrypted passwords, and reports of skipped ones."""
 
     asked: tuple[ChildZone, ...] = ()
     others: tuple[ZoneReport, ...] = ()
 
 
 def select(compute: Compute, wanted: Wanted) -> Selection:
-    """The plan for a request: nodes of this zone and offers of its children, best first.
+    """Return the plan for a request: nodes of this zone and offers of its children, best first.
 
-    Each zone offers at most as many places as servers are asked for.  A child
-    that does not answer costs its deadline, and not the plan.
+    Each zone offers at most one place per server. A child that does not answer delays the plan until its deadline, but
+    does
+    not fail it.
     """
     reason = request_spec.stays(wanted.request, wanted.parts)
     with _read_only(compute) as conn:
@@ -117,7 +118,7 @@ def select(compute: Compute, wanted: Wanted) -> Selection:
 
 
 def room(compute: Compute, request: BootRequest) -> int:
-    """Return the number of servers of a request that would fit in this deployment alone."""
+    """Return the number of servers of a request that fit in this deployment alone."""
     return len(_local(compute, request)[0])
 
 
@@ -128,11 +129,11 @@ def for_parent(
     chain: ZoneChain = FROM_USER,
     parts: Parts = NO_PARTS,
 ) -> list[dict[str, Any]]:
-    """The answer to a parent's spec: weights to read, and blobs for this zone alone; as many as servers at most.
+    """Return the answer to a parent's spec: readable weights, and blobs for this zone, at most one per server.
 
-    `parts`: where the reservations that it names lie in child zones.
+    `parts`: the parts of its reservations in child zones.
 
-    Raises NoBlobKey, and BadRequest for a flavor or an image that this zone lacks.
+    Raise NoBlobKey, and BadRequest for a missing flavor or image.
     """
     compute.zones.blobs.check()
     with _read_only(compute) as conn:
@@ -141,7 +142,7 @@ def for_parent(
 
 
 def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
-    """The plan as a parent gets it: weights to read, and blobs for this zone alone.  Raises NoBlobKey."""
+    """Return the plan for a parent: readable weights, and blobs for this zone. Raise NoBlobKey."""
     with _read_only(compute) as conn:
         now = compute.now(conn)
     blobs = compute.zones.blobs.seal(compute.zones.own_id(), [written(item) for item in plan], now)
@@ -149,7 +150,7 @@ def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
 
 
 def chosen(compute: Compute, conn: Connection, parts: Parts = NO_PARTS) -> Children:
-    """The children to ask now; where there are `parts`, those alone that have some."""
+    """Return the children to ask now; with `parts`, only those that have some."""
     now, asked, others = compute.now(conn), [], []
     for zone in child_zones.listed(conn):
         if parts and zone.id not in parts:
@@ -167,12 +168,12 @@ def chosen(compute: Compute, conn: Connection, parts: Parts = NO_PARTS) -> Child
 
 
 def _read_only(compute: Compute) -> Connection:
-    """A connection that the database lets write nothing."""
+    """Return a read-only connection."""
     return compute.engine.connect().execution_options(postgresql_readonly=True)
 
 
 def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], ZoneReport, Trail]:
-    """Return the offers of this zone itself, its report, and the trail of its scheduler."""
+    """Return the offers of this zone, its report, and the trail of its scheduler."""
     compute = compute.scheduling(BOOT)
     trust = compute.attested(request.flavor)
     try:
@@ -193,7 +194,7 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
 
 
 def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> list[tuple[list[ChildItem], ZoneReport]]:
-    """The offers of children, in their order."""
+    """Return the offers of children, in their order."""
     if compute.zones.client is None or not children:
         return []
     asked = [
@@ -230,5 +231,5 @@ def _report(zone: ChildZone) -> ZoneReport:
 
 
 def plain(reports: Sequence[ZoneReport]) -> list[Mapping[str, Any]]:
-    """Reports as a decision keeps them."""
+    """Return reports as plain values for a decision."""
     return [report.plain() for report in reports]

@@ -1,4 +1,4 @@
-"""Requests for servers as they always were: placed in this zone or, where no node takes them, in a child zone."""
+"""Boot requests without a build: placed in this zone or, if no node has room, in child zones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,21 +26,21 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The first server of a request, and the id that its servers share."""
+    """First server of a request, and the reservation id of all its servers."""
 
     server_id: str
     reservation_id: str
 
 
 def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, parts: Parts = NO_PARTS) -> Made:
-    """Boot servers here, or over the tree when no node of this zone takes them.
+    """Boot servers here, or over the tree if no node of this zone has room.
 
-    `parts`: where the reservations that the request names lie in child zones.  Their
-    servers go to the hosts here if these take all of them, else to hosts here and there.
+    `parts`: the parts of its reservations in child zones. The servers use the local hosts if all fit there, else local
+    and remote hosts.
 
-    When there is room for fewer than `least` they are stored here in ERROR, with the
-    reason as their fault.  Raises what `compute.boot.boot` raises, and ZoneUnavailable
-    when a child does not tell what it has made.
+    If fewer than `least` fit, they are stored here in ERROR with the reason as fault. Raise what `compute.boot.boot`
+    raises,
+    and ZoneUnavailable if a child does not answer.
     """
     if request_spec.stays(request, parts):
         return _first(compute_boot.boot(compute, request))
@@ -60,7 +60,7 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
 
 
 def reserve(compute: Compute, request: BootRequest, here: Callable[[], Server], chain: ZoneChain = FROM_USER) -> Made:
-    """Reserve one server by `here`, or in a child zone, which makes its lease, when no node of this zone takes it."""
+    """Reserve one server by `here`, or in a child zone, which creates its lease, if no node of this zone has room."""
     try:
         return _first([here()])
     except NoValidHost:
@@ -73,23 +73,23 @@ def reserve(compute: Compute, request: BootRequest, here: Callable[[], Server], 
 
 
 def _booted_here(compute: Compute, request: BootRequest, parts: Parts) -> list[Server]:
-    """The servers, in this zone alone: NoValidHost where that cannot be, also for fewer than all if there are parts."""
+    """Return the servers in this zone alone. Raise NoValidHost if they do not fit, or with parts if not all fit."""
     if not parts:
         return compute_boot.boot(compute, request, strict=True)
     try:
         return compute_boot.boot(compute, replace(request, least=request.count), strict=True)
-    except (QuotaExceeded, NoMoreAddresses) as short:  # there may be enough for `least`, here and there
+    except (QuotaExceeded, NoMoreAddresses) as short:  # `least` may fit on local and remote hosts together
         raise NoValidHost(str(short)) from None
 
 
 def _may_leave(compute: Compute, chain: ZoneChain) -> bool:
-    """Return whether there are child zones; a request of a parent without an offer stays here."""
+    """Return whether there are child zones; a parent's request without an offer stays here."""
     with reading(compute.engine) as conn:
         return chain == FROM_USER and bool(child_zones.listed(conn))
 
 
 def _over_tree(compute: Compute, request: BootRequest, parts: Parts = NO_PARTS) -> Made | BuildState:
-    """The first server of a build over the tree; the build, where fewer than `least` were placed."""
+    """Return the first server of a build over the tree, or the build if fewer than `least` were placed."""
     worker = str(uuid4())
     build = builds.create(compute, request, worker=worker, parts=parts)
     provisioning.run(compute, build.id, worker)
@@ -98,13 +98,13 @@ def _over_tree(compute: Compute, request: BootRequest, parts: Parts = NO_PARTS) 
         return Made(state.placed[0].server_id or "", build.reservation_id)
     if state.unknown:
         raise ZoneUnavailable(
-            f"A child zone does not tell whether it has made the server; build {build.reservation_id} goes on"
+            f"A child zone has not confirmed whether it built the server; build {build.reservation_id} continues"
         )
     return state
 
 
 def _take_back(compute: Compute, request: BootRequest, state: BuildState) -> None:
-    """Delete the servers of a build that came to fewer than were asked for at least."""
+    """Delete the servers of a build with fewer than the requested minimum."""
     by = {"project_id": request.project_id, "user_id": request.user_id, "request_id": request.request_id}
     for item in state.placed:
         server_id = item.server_id or ""
@@ -114,7 +114,7 @@ def _take_back(compute: Compute, request: BootRequest, state: BuildState) -> Non
             else:
                 routing.forward(compute, server_id, ChildRequest("DELETE", f"/servers/{server_id}"), None)
         except ComputeError as error:
-            log.warning("a server of a build that is taken back stays", server_id=server_id, reason=str(error))
+            log.warning("server of a cancelled build not deleted", server_id=server_id, reason=str(error))
 
 
 def _first(servers: list[Server]) -> Made:

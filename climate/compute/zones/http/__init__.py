@@ -1,1 +1,1 @@
-"""HTTP to child zones: sign-in, tokens, deadlines."""
+"""HTTP client for child zones: sign-in, tokens, deadlines."""

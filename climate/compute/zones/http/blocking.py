@@ -1,8 +1,7 @@
-"""HTTP on blocking sockets, in the thread that asks: every wait ends at the deadline of that thread.
+"""HTTP over blocking sockets in the calling thread; every wait ends at the thread's deadline.
 
-An event loop and the switches between threads cost one talk more processor time
-than the talk itself.  Time-outs for each read would not end an answer that drips:
-the waits here know the deadline.
+An event loop and thread switches cost more CPU time per request than the request itself. Timeouts per read would not
+stop a slow drip of bytes, so all waits share one deadline.
 """
 
 import select
@@ -20,21 +19,21 @@ from climate.compute.zones.http.messages import BrokenOff, HttpAnswer, HttpReque
 from climate.compute.zones.http.reading import read_answer
 
 PIECE = 64 * 1024
-"""Bytes that are read at once."""
+"""Size of one read in bytes."""
 
 
 class Deadline(threading.local):
-    """The moment at which the talk of a thread ends."""
+    """Deadline of the current thread's request."""
 
     def __init__(self) -> None:
         self._at = 0.0
 
     def set(self, seconds: float) -> None:
-        """End the waits of the calling thread in so many seconds."""
+        """Set the deadline of the calling thread, in seconds from now."""
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Return the seconds that are left; TimeoutError when there are none."""
+        """Return the remaining seconds. Raise TimeoutError if there are none."""
         seconds = self._at - time.monotonic()
         if seconds <= 0:
             raise TimeoutError
@@ -43,7 +42,7 @@ class Deadline(threading.local):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server as it is called: its name in the request, and the host and port of its connection."""
+    """Server of a connection: its name in requests, and its host and port."""
 
     origin: Origin
     host: str
@@ -52,25 +51,25 @@ class Server:
 
 @dataclass(eq=False, slots=True)
 class KeptConnection:
-    """A connection to a server.  One thread uses it at a time."""
+    """Connection to a server, used by one thread at a time."""
 
     server: Server
     socket: socket.socket
     idle_since: float = 0.0
-    """Time of the steady clock at which its last answer had been read."""
+    """Monotonic time when its last answer was complete."""
 
     def has_expired(self) -> bool:
-        """Return whether it was idle for too long, or the server has ended it: a request on it would be lost."""
+        """Return whether it was idle for too long, or the server closed it; a request on it would be lost."""
         if time.monotonic() - self.idle_since > KEPT_SECONDS:
             return True
         readable = select.poll()
         readable.register(self.socket, select.POLLIN)
-        return bool(readable.poll(0))  # nothing was asked: what has come is the end
+        return bool(readable.poll(0))  # no request is pending: readable data means that the server closed it
 
     def exchange(self, request: HttpRequest, deadline: Deadline) -> tuple[HttpAnswer, bool]:
-        """Send one request and read its answer; True: the connection can be used again.
+        """Send one request and read its answer; return True if the connection can be reused.
 
-        A server may answer before it has read the whole request, and not read on.
+        A server may answer before it has read the whole request, and then stop reading.
         """
         head = written(request)
         failed: OSError | None = None
@@ -82,7 +81,7 @@ class KeptConnection:
         try:
             read = read_answer(lambda: self._receive(deadline), request.method)
         except OSError as error:
-            deadline.left()  # the time-out of a wait is that of the talk, unless the system has ended it
+            deadline.left()  # the timeout is that of the deadline, unless the kernel reported its own
             raise BrokenOff from failed or error
         return read.answer, read.is_reusable and failed is None
 
@@ -98,24 +97,24 @@ class KeptConnection:
 
 
 class BlockingPool:
-    """Connections that threads share.  `executor` looks up names, since a look-up cannot be ended."""
+    """Connection pool shared by threads. `executor` resolves names, because a lookup cannot be interrupted."""
 
     def __init__(self, tls: ssl.SSLContext, executor: Executor) -> None:
         self.deadline = Deadline()
         self._tls, self._executor = tls, executor
         self._lock = Lock()
         self._idle: list[KeptConnection] = []
-        """Connections that no thread uses; those that have been idle longest come first."""
+        """Idle connections, the longest idle first."""
         self._is_closed = False
 
     @property
     def idle(self) -> Sequence[KeptConnection]:
-        """The connections that no thread uses now."""
+        """Return the idle connections."""
         with self._lock:
             return tuple(self._idle)
 
     def exchange(self, request: HttpRequest, address: tuple[str, int]) -> HttpAnswer:
-        """Send one request until the deadline, and read its answer; the errors are those of `Transport.hold`."""
+        """Send one request until the deadline, and return its answer. Raises as `Transport.hold` does."""
         server = Server(request.origin, *address)
         connection = self._taken(server) or self._opened(server)
         try:
@@ -130,14 +129,14 @@ class BlockingPool:
         return answer
 
     def close(self) -> None:
-        """Close the idle connections, and each other one when its answer has been read."""
+        """Close idle connections now, and others after their answer."""
         with self._lock:
             self._is_closed, closed, self._idle = True, self._idle, []
         for connection in closed:
             connection.socket.close()
 
     def _taken(self, server: Server) -> KeptConnection | None:
-        """Return the connection to a server that was used last, if there is one that still works."""
+        """Return the most recently used working connection to a server, or None."""
         while True:
             with self._lock:
                 found = next((one for one in reversed(self._idle) if one.server == server), None)
@@ -149,7 +148,7 @@ class BlockingPool:
             found.socket.close()
 
     def _give_back(self, connection: KeptConnection) -> None:
-        """Keep a connection for the next request, and close those that were idle for too long or are too many."""
+        """Return a connection to the pool; close connections that are idle for too long or exceed the maximum."""
         connection.idle_since = now = time.monotonic()
         closed = []
         with self._lock:
@@ -163,7 +162,7 @@ class BlockingPool:
             one.socket.close()
 
     def _opened(self, server: Server) -> KeptConnection:
-        """Open a connection; Unreachable with the cause, or TimeoutError."""
+        """Open a connection. Raise Unreachable with the cause, or TimeoutError."""
         try:
             plain = self._connected(server)
             return KeptConnection(server, self._encrypted(plain, server.origin))
@@ -172,7 +171,7 @@ class BlockingPool:
             raise Unreachable from error
 
     def _connected(self, server: Server) -> socket.socket:
-        """Connect to the first address of a host that accepts; each gets its share of the time that is left."""
+        """Connect to the first address of a host that accepts; each gets a share of the remaining time."""
         addresses = self._addresses(server)
         for place, address in enumerate(addresses, start=1):
             share = self.deadline.left() / (len(addresses) - place + 1)
@@ -204,7 +203,7 @@ class BlockingPool:
 
 
 def written(request: HttpRequest) -> bytes:
-    """Return the head of a request; ValueError for a line that would be two, or is not ASCII."""
+    """Return the head of a request. Raise ValueError for line breaks or non-ASCII characters."""
     lines = [
         f"{request.method} {request.target} HTTP/1.1",
         f"Host: {request.origin.authority}",

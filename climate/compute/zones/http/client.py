@@ -1,7 +1,7 @@
-"""Talks to child zones over HTTP: signs in, keeps tokens, and ends every talk at its deadline.
+"""Client of child zones over HTTP: signs in, caches tokens, and enforces deadlines.
 
-A child is not trusted.  Its answers are bounded, its redirects and its service
-catalog are not followed, and nothing that it wrote is repeated in an error.
+Children are not trusted. Their answers are limited in size, redirects and their service catalog are not followed, and
+their text is never part of an error.
 """
 
 import json
@@ -50,14 +50,14 @@ MICROVERSION = {"OpenStack-API-Version": "compute 2.79"}
 JSON = {"Content-Type": "application/json"}
 
 QUOTED = "/%:@!$&'()*+,;=~"
-"""Signs of a path that are sent as they are, beside letters and digits."""
+"""Characters of a path that are not quoted, beside letters and digits."""
 
 Exchange = Generator[HttpRequest, HttpAnswer, HttpAnswer]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpChildClient:
-    """The client over HTTP.  `own_id` gives the random id of this zone, `seconds` is the default deadline."""
+    """Client over HTTP. `own_id` returns the random id of this zone, `seconds` is the default deadline."""
 
     own_id: Callable[[], str]
     seconds: float
@@ -65,7 +65,7 @@ class HttpChildClient:
     tokens: Tokens = field(default_factory=Tokens)
 
     def ask(self, zone: ChildZone, request: ChildRequest, seconds: float | None = None) -> ChildAnswer:
-        """Send one request; ChildError when it is not answered in time or not usable."""
+        """Send one request. Raise ChildError if it is not answered in time or the answer is not usable."""
         (outcome,) = self.ask_all([(zone, request)], seconds)
         if isinstance(outcome, ChildError):
             raise outcome
@@ -74,7 +74,7 @@ class HttpChildClient:
     def ask_all(
         self, requests: Sequence[tuple[ChildZone, ChildRequest]], seconds: float | None = None
     ) -> list[ChildAnswer | ChildError]:
-        """Send all at once; one that hangs is abandoned at its deadline and delays no other."""
+        """Send all in parallel; a hanging one is abandoned at its deadline and delays no other."""
         if not requests:
             return []
         own_id = self.own_id()
@@ -86,17 +86,17 @@ class HttpChildClient:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """One request to one child, with the sign-in that it may need."""
+    """One request to one child, with sign-in if needed."""
 
     zone: ChildZone
     request: ChildRequest
     tokens: Tokens
     own_id: str
     limit: float
-    """Seconds for all of it."""
+    """Deadline of the whole exchange in seconds."""
 
     def steps(self) -> Generator[HttpRequest, HttpAnswer, ChildAnswer]:
-        """Yield what is sent, and return the answer of the child."""
+        """Yield HTTP requests, and return the answer of the child."""
         for known in (self.tokens.get(self._account), None):
             token = known or (yield from self._sign_in())
             answer = self._checked((yield from self._exchange(self._sent(token))))
@@ -106,7 +106,7 @@ class Talk:
         raise ChildRefused(f"{self._label} refuses the token that it has just issued")
 
     def understood(self, outcome: object) -> ChildAnswer | ChildError:
-        """The answer, or the error that explains why there is none."""
+        """Return the answer, or the error that explains its absence."""
         if isinstance(outcome, (ChildAnswer, ChildError)):
             return outcome
         if isinstance(outcome, TimeoutError):
@@ -114,7 +114,7 @@ class Talk:
         if isinstance(outcome, TooLong):
             return ChildError(f"{self._label} answers with more than {MOST_BYTES} bytes")
         if isinstance(outcome, BrokenOff):
-            return ChildError(f"{self._label} breaks off, or does not speak HTTP")
+            return ChildError(f"{self._label} closed the connection early, or does not speak HTTP")
         if isinstance(outcome, (Unreachable, OSError, ValueError)):
             return _reason(self._label, outcome)
         assert isinstance(outcome, BaseException)
@@ -126,7 +126,7 @@ class Talk:
 
     @property
     def _account(self) -> str:
-        """A key for tokens that changes with the password and does not hold it."""
+        """Return a cache key for tokens that depends on the password without containing it."""
         words = (self.zone.api_url, self.zone.username, self.zone.password)
         return sha256(json.dumps(words).encode()).hexdigest()
 
@@ -182,7 +182,7 @@ class Talk:
 
 @lru_cache(maxsize=1024)
 def _place(api_url: str, service: Service | Literal["identity"]) -> tuple[Origin, str]:
-    """The server that a service of a child is on, and its path there; ValueError for what is no URL."""
+    """Return the server of a child's service, and its path there. Raise ValueError for an invalid URL."""
     read = urlsplit(urls.root(api_url, service))
     if read.scheme not in PORTS or not read.hostname:
         raise ValueError("no URL of a server")
@@ -211,7 +211,7 @@ def _expiry(body: Any) -> object:
 
 
 def _reason(label: str, error: Exception) -> ChildError:
-    """Explain a failed talk in words of the system."""
+    """Return the error of a failed exchange, with the operating system's reason."""
     kind = ChildUnreachable if isinstance(error, Unreachable) else ChildError
     for cause in exception_chain.of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):

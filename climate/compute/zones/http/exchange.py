@@ -1,4 +1,4 @@
-"""One HTTP request and its answer in the terms of httpcore, and the errors that end them."""
+"""One HTTP request and its answer with httpcore, and its errors."""
 
 from typing import Any, NoReturn
 
@@ -8,24 +8,24 @@ from climate import exception_chain
 from climate.compute.zones.http.messages import MOST_BYTES, BrokenOff, HttpAnswer, HttpRequest, TooLong, Unreachable
 
 MOST_KEPT = 64
-"""Connections that a pool keeps at most, over all servers."""
+"""Maximum number of connections in a pool, over all servers."""
 
 KEPT_SECONDS = 15.0
-"""Seconds for which a connection is kept without use."""
+"""Seconds after which an idle connection is closed."""
 
 POOL: dict[str, Any] = {
     "max_connections": None,
     "max_keepalive_connections": MOST_KEPT,
     "keepalive_expiry": KEPT_SECONDS,
 }
-"""Arguments of the pools of connections."""
+"""Arguments of connection pools."""
 
 UNREACHABLE = (httpcore.ConnectError, httpcore.ConnectTimeout)
 FAILED = (httpcore.ProtocolError, httpcore.NetworkError, httpcore.TimeoutException)
 
 
 def request_to(address: tuple[str, int], request: HttpRequest) -> httpcore.Request:
-    """Return the request as httpcore sends it to a host and port."""
+    """Return the request for httpcore to a host and port."""
     origin = request.origin
     name, port = address
     return httpcore.Request(
@@ -43,33 +43,33 @@ def request_to(address: tuple[str, int], request: HttpRequest) -> httpcore.Reque
 
 
 class Body:
-    """Collects the body of an answer; TooLong when it has more than MOST_BYTES."""
+    """Body of an answer. Raises TooLong above MOST_BYTES."""
 
     def __init__(self) -> None:
         self.content = bytearray()
 
     def add(self, piece: bytes) -> None:
-        """Append what has come."""
+        """Append a chunk."""
         self.content += piece
         if len(self.content) > MOST_BYTES:
             raise TooLong
 
 
 def answer_of(response: httpcore.Response, body: Body) -> HttpAnswer:
-    """Return an answer that was read to its end."""
+    """Return a completely read answer."""
     known = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
     return HttpAnswer(response.status, known, bytes(body.content))
 
 
 def fail(error: Exception) -> NoReturn:
-    """End a talk that an error of httpcore ends: Unreachable or BrokenOff, with the cause."""
+    """Convert an error of httpcore to Unreachable or BrokenOff, with the cause."""
     if isinstance(error, UNREACHABLE):
         raise Unreachable from _reason(error)
     raise BrokenOff from error
 
 
 def _reason(error: Exception) -> BaseException:
-    """Return the error of the system that an error comes of, or else the error."""
+    """Return the operating system's error behind an error, or the error itself."""
     found = [
         cause for cause in exception_chain.of(error) if isinstance(cause, OSError) and (cause.strerror or cause.errno)
     ]

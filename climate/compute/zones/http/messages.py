@@ -1,32 +1,32 @@
-"""One HTTP request to a child zone, its answer, and the ways in which it can fail."""
+"""One HTTP request to a child zone, its answer, and its errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Longest answer that is read."""
+"""Maximum size of an answer in bytes."""
 
 SAFE = frozenset({"GET", "HEAD"})
-"""Methods of requests that may be sent twice."""
+"""Idempotent methods, which may be sent twice."""
 
 PORTS = {"http": 80, "https": 443}
 
 
 class Unreachable(Exception):
-    """No connection could be made, so nothing was sent.  The cause is the OSError."""
+    """Raised if no connection could be made, so that nothing was sent. The cause is the OSError."""
 
 
 class BrokenOff(Exception):
-    """The connection ended before the answer did, or what came is not HTTP."""
+    """Raised if the connection ended before the answer was complete, or the answer is not HTTP."""
 
 
 class TooLong(Exception):
-    """The answer is longer than MOST_BYTES."""
+    """Raised if the answer is longer than MOST_BYTES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A server: scheme, host and port of a URL."""
+    """Server: scheme, host and port of a URL."""
 
     scheme: str
     host: str
@@ -34,14 +34,14 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """The server as a Host header names it."""
+        """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request for a path of a server, with its query; both are quoted."""
+    """Request for a path of a server, with its query; both are quoted."""
 
     origin: Origin
     method: str
@@ -51,13 +51,13 @@ class HttpRequest:
 
     @property
     def is_safe(self) -> bool:
-        """Return whether sending it twice does no more than sending it once."""
+        """Return whether the request is idempotent."""
         return self.method in SAFE
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer, whatever its status; names of headers are in lower case."""
+    """Answer with any status; header names are in lower case."""
 
     status: int
     headers: dict[str, str] = field(repr=False)

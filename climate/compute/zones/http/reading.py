@@ -1,8 +1,7 @@
-"""Answers of HTTP/1.1, read from the bytes of a connection.
+"""Parser of HTTP/1.1 answers.
 
-A child answers each request of a user that is forwarded: a general parser of
-HTTP costs as much processor time as the rest of a level.  What is not exactly
-HTTP ends the talk with BrokenOff, and what is longer than MOST_BYTES with TooLong.
+A child answers each forwarded request, and a general HTTP parser costs as much CPU time as the rest of a level. Invalid
+HTTP raises BrokenOff, and more than MOST_BYTES raises TooLong.
 """
 
 import re
@@ -12,10 +11,10 @@ from dataclasses import dataclass
 from climate.compute.zones.http.messages import MOST_BYTES, BrokenOff, HttpAnswer, TooLong
 
 LONGEST_HEAD = 64 * 1024
-"""Bytes of a status line and its headers, and of the trailers of a chunked body."""
+"""Maximum size in bytes of a status line with headers, and of the trailers of a chunked body."""
 
 MOST_INTERIM = 16
-"""Answers of status 1xx before the answer itself."""
+"""Maximum number of interim (1xx) answers."""
 
 _HEAD_END = b"\r\n\r\n"
 _LONGEST_SIZE_LINE = 1024
@@ -26,12 +25,12 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n\0]*)?")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
 Receive = Callable[[], bytes]
-"""Returns what has come from the other side; nothing at the end of the connection."""
+"""Function that returns received bytes; empty at the end of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """An answer, and whether the connection can be used for the next request."""
+    """Answer, and whether the connection can be reused."""
 
     answer: HttpAnswer
     is_reusable: bool
@@ -39,7 +38,7 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The status and the headers of an answer; names are in lower case."""
+    """Status and headers of an answer; names are in lower case."""
 
     minor: int
     status: int
@@ -47,7 +46,7 @@ class _Head:
 
 
 def read_answer(receive: Receive, method: str) -> ReadAnswer:
-    """Read the answer to a request; BrokenOff when it is cut off or not HTTP, TooLong beyond MOST_BYTES."""
+    """Read the answer to a request. Raise BrokenOff if it is truncated or not HTTP, TooLong beyond MOST_BYTES."""
     unread = _Unread(receive)
     head = _read_head(unread)
     content, is_framed = _read_content(unread, head, method)
@@ -57,20 +56,20 @@ def read_answer(receive: Receive, method: str) -> ReadAnswer:
 
 
 class _Unread:
-    """Bytes that have come and were not used yet."""
+    """Received bytes that were not parsed yet."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self.data = bytearray()
 
     def more(self) -> bool:
-        """Wait for more; False at the end of the connection."""
+        """Read more; return False at the end of the connection."""
         piece = self._receive()
         self.data += piece
         return bool(piece)
 
     def until(self, end: bytes, longest: int) -> bytes:
-        """Take what comes before `end`, which is dropped."""
+        """Return the bytes before `end`, which is dropped."""
         searched = 0
         while (found := self.data.find(end, searched)) < 0:
             searched = max(0, len(self.data) - len(end) + 1)
@@ -100,11 +99,11 @@ class _Unread:
 
 
 def _read_head(unread: _Unread) -> _Head:
-    """Read the head of the answer, after those of any interim answers."""
+    """Return the head of the answer, after any interim answers."""
     for _ in range(MOST_INTERIM + 1):
         first, *rows = unread.until(_HEAD_END, LONGEST_HEAD).split(b"\r\n")
         line = _STATUS.fullmatch(first)
-        if line is None or line[2] == b"101":  # nobody asked for another protocol
+        if line is None or line[2] == b"101":  # the client never requests an upgrade
             raise BrokenOff
         if not line[2].startswith(b"1"):
             return _Head(int(line[1]), int(line[2]), _headers(rows))
@@ -131,14 +130,14 @@ def _headers(rows: list[bytes]) -> dict[str, str]:
 
 
 def _read_content(unread: _Unread, head: _Head, method: str) -> tuple[bytes, bool]:
-    """Read the body, and tell whether its end is known otherwise than by the end of the connection."""
+    """Return the body, and whether its end was marked by other means than the end of the connection."""
     if method == "HEAD" or head.status in (204, 304):
         return b"", True
     coding, length = head.headers.get("transfer-encoding"), head.headers.get("content-length")
     if coding is not None:
         if coding.lower() != "chunked":
             raise BrokenOff
-        # Two lengths of one body are no mistake of an honest server: the connection is not trusted further.
+        # Conflicting lengths indicate request smuggling, so the connection is not reused.
         return _chunks(unread), length is None
     if length is None:
         return unread.rest(), False

@@ -1,4 +1,4 @@
-"""Tokens of child zones, kept by one process until shortly before they expire."""
+"""Cache of child zones' tokens, per process, until shortly before they expire."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,34 +6,34 @@ from datetime import UTC, datetime
 from threading import Lock
 
 MARGIN_SECONDS = 30
-"""A token is not used in its last seconds: it must live until the child has checked it."""
+"""Seconds before expiry from which a token is not used, so that it is valid until the child checks it."""
 
 UNKNOWN_SECONDS = 300
-"""Life of a token whose expiry cannot be read."""
+"""Lifetime in seconds of a token with an unreadable expiry."""
 
 LONGEST_SECONDS = 86400
 
 
 @dataclass
 class Tokens:
-    """Tokens by account; safe for several threads.  The values never appear in a repr."""
+    """Tokens by account; thread-safe. Values never appear in a repr."""
 
     _known: dict[str, tuple[str, float]] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def get(self, account: str) -> str | None:
-        """The token of an account, unless it is about to expire."""
+        """Return the token of an account, unless it is about to expire."""
         with self._lock:
             token, until = self._known.get(account, ("", 0.0))
             return token if until > time.monotonic() else None
 
     def keep(self, account: str, token: str, expires_at: object) -> None:
-        """Keep a token until `expires_at`, which is a time in ISO 8601."""
+        """Store a token until `expires_at`, an ISO 8601 time."""
         with self._lock:
             self._known[account] = (token, time.monotonic() + _seconds(expires_at))
 
     def forget(self, account: str, token: str) -> None:
-        """Drop a token that was refused, unless there is a newer one."""
+        """Delete a rejected token, unless there is a newer one."""
         with self._lock:
             if self._known.get(account, ("", 0.0))[0] == token:
                 del self._known[account]

@@ -1,4 +1,4 @@
-"""HTTP talks with servers: one in the thread that asks, many at once; each ends at its deadline and delays no other."""
+"""HTTP transport: one exchange in the calling thread or many in parallel, each with its own deadline."""
 
 import asyncio
 import os
@@ -21,13 +21,13 @@ from climate.compute.zones.http.messages import BrokenOff, HttpAnswer, HttpReque
 __all__ = ["MOST_KEPT", "Network", "Outcome", "SocketTransport", "Talk", "Transport"]
 
 LOOKUPS = 32
-"""Names that are looked up at once; a name server that hangs keeps one thread of these."""
+"""Maximum number of parallel name lookups; a hanging name server blocks one thread."""
 
 Talk = Generator[HttpRequest, HttpAnswer, Any]
-"""Yields requests, is sent their answers, and returns its outcome."""
+"""Generator that yields requests, receives their answers, and returns its outcome."""
 
 Outcome = Any
-"""The value that a talk returned, or the exception that ended it: TimeoutError at its deadline."""
+"""Return value of an exchange, or its exception: TimeoutError at its deadline."""
 
 Exchange = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
@@ -35,24 +35,24 @@ T = TypeVar("T")
 
 
 class Transport(Protocol):
-    """Carries the requests of talks."""
+    """Transport of exchanges."""
 
     def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
-        """Hold all talks at once, each for so many seconds at most; the outcomes are in their order.
+        """Run all exchanges in parallel, each with its timeout in seconds; outcomes are in order.
 
-        A request ends its talk with Unreachable, BrokenOff, TooLong or ValueError.
+        A failed request ends its exchange with Unreachable, BrokenOff, TooLong or ValueError.
         """
         ...
 
 
 @cache
 def authorities() -> ssl.SSLContext:
-    """Return the certificate authorities, read once: reading them takes longer than a talk."""
+    """Return the certificate authorities, cached because loading them is slow."""
     return httpx.create_ssl_context()
 
 
 class Network:
-    """The connections of one process: those of its threads, and those of an event loop in a thread of its own."""
+    """Connections of one process: those of its threads, and those of an event loop thread."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self.process = os.getpid()
@@ -64,11 +64,11 @@ class Network:
         Thread(target=self._loop.run_forever, daemon=True, name="climate-zones").start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns."""
+        """Run a coroutine and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Close the connections and end the thread, unless they are those of the process that forked this one."""
+        """Close the connections and end the thread, unless they belong to the parent process before a fork."""
         if self.process == os.getpid() and self._loop.is_running():
             self.blocking.close()
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
@@ -80,23 +80,23 @@ class Network:
 
 @dataclass
 class SocketTransport:
-    """The network.  Connections are kept, and shared by the threads of one process."""
+    """Transport over sockets, with connections shared by the threads of a process."""
 
     address: Callable[[Origin], tuple[str, int]] = lambda origin: (origin.host, origin.port)
-    """The host and the port at which a server is called."""
+    """Function that returns the host and port of a server."""
     tls: Callable[[], ssl.SSLContext] = authorities
     _networks: dict[int, Network] = field(default_factory=dict)
-    """By process: one that was forked off has connections of its own."""
+    """Connections by process id, because a forked process needs its own."""
     _lock: Lock = field(default_factory=Lock)
 
     def hold(self, talks: Sequence[tuple[Talk, float]]) -> list[Outcome]:
-        """Hold all talks at once.  One alone stays in this thread, which is by far cheaper."""
+        """Run all exchanges in parallel. A single one runs in the calling thread, which is much cheaper."""
         if len(talks) == 1:
             return [self.alone(*talks[0])]
         return self.network.run(self._together(talks))
 
     def alone(self, talk: Talk, seconds: float) -> Outcome:
-        """Hold one talk in this thread."""
+        """Run one exchange in this thread."""
         pool = self.network.blocking
         pool.deadline.set(seconds)
 
@@ -107,7 +107,7 @@ class SocketTransport:
 
     @property
     def network(self) -> Network:
-        """The connections of this process."""
+        """Return the connections of this process."""
         process = os.getpid()
         if process not in self._networks:
             with self._lock:
@@ -121,7 +121,7 @@ class SocketTransport:
 
     async def _timed(self, talk: Talk, seconds: float) -> Outcome:
         try:
-            # The time-outs of the pool are for each read: an answer that drips would never be late.
+            # The pool's timeouts are per read, so a slow drip of bytes would never time out.
             async with asyncio.timeout(seconds):
                 return await _outcome(talk, self._exchange)
         except TimeoutError as error:
@@ -142,7 +142,7 @@ class SocketTransport:
 
 
 async def _outcome(talk: Talk, exchange: Exchange) -> Outcome:
-    """Carry a talk to its end."""
+    """Run an exchange to its end."""
     try:
         request = next(talk)
         while True:
@@ -156,7 +156,7 @@ async def _outcome(talk: Talk, exchange: Exchange) -> Outcome:
 
 
 async def _answer(request: HttpRequest, exchange: Exchange) -> HttpAnswer:
-    """Send a request; a safe one once more when a kept connection may have ended meanwhile."""
+    """Send a request; repeat an idempotent one if a kept connection was closed meanwhile."""
     if request.is_safe:
         try:
             return await exchange(request)
@@ -166,10 +166,10 @@ async def _answer(request: HttpRequest, exchange: Exchange) -> HttpAnswer:
 
 
 def _finished(work: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that waits for nothing in an event loop."""
+    """Return the result of a coroutine that never suspends."""
     try:
         work.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
-    raise AssertionError("a blocking exchange has waited for an event loop")
+    raise AssertionError("a blocking exchange must not wait for an event loop")

@@ -1,4 +1,4 @@
-"""URLs of child zones: checked when they are registered, taken apart when a child is called."""
+"""URLs of child zones: validation and parsing."""
 
 from typing import Literal
 
@@ -9,14 +9,14 @@ from climate.compute.errors import BadRequest
 COMPUTE = "/compute/v2.1"
 
 ROOTS = {"compute": COMPUTE, "reservation": "/reservation/v1", "image": "/image/v2", "identity": "/identity/v3"}
-"""Services of a deployment, and their paths below its base URL."""
+"""Service -> path below the base URL of a deployment."""
 
 LONGEST = 255
 LAST_PORT = 65535
 
 
 def check(url: object) -> str:
-    """The URL of a child's compute API as it is stored; BadRequest says why it cannot be one."""
+    """Return the URL of a child's compute API in stored form. Raise BadRequest with the error."""
     if not isinstance(url, str) or not 0 < len(url) <= LONGEST:
         raise BadRequest(f"api_url must be a text of 1 to {LONGEST} characters")
     if not url.isascii() or not url.isprintable() or any(sign in url for sign in " \\"):
@@ -40,20 +40,20 @@ def check(url: object) -> str:
 
 
 def base(api_url: str) -> str:
-    """The base URL of the deployment whose compute API is at `api_url`."""
+    """Return the base URL of the deployment whose compute API is at `api_url`."""
     return api_url.rstrip("/").removesuffix(COMPUTE).rstrip("/")
 
 
 def is_same(one: str, other: str) -> bool:
-    """Return whether two URLs are spellings of one base URL: case of scheme and host, default port."""
+    """Return whether two URLs have the same base: case of scheme and host, and default ports, do not matter."""
     return _spelled(one) == _spelled(other)
 
 
 def _spelled(api_url: str) -> str:
-    """The base URL in lower case and without a default port, which is only known by the scheme in lower case."""
+    """Return the base URL in lower case without a default port."""
     return str(httpx.URL(str(httpx.URL(base(api_url)))))
 
 
 def root(api_url: str, service: Literal["compute", "reservation", "image", "identity"]) -> str:
-    """The root of a service of that deployment."""
+    """Return the root URL of a service of that deployment."""
     return f"{base(api_url)}{ROOTS[service]}"

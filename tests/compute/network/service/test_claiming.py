@@ -285,14 +285,14 @@ def test_many_networks_can_be_made_one_after_the_other_and_all_be_claimed(cloud:
 def test_ports_and_bridges_of_other_networks_are_refused(cloud: Cloud) -> None:
     there = cloud(manager="vlan")
     there.make("one", "10.0.0.0/24")
-    with pytest.raises(Conflict, match="Port 1000 leads to another network's cloudpipe"):
+    with pytest.raises(Conflict, match="Port 1000 belongs to another network's cloudpipe"):
         there.make("two", "10.1.0.0/24", vlan_start=300, vpn_start=1000)
-    with pytest.raises(Conflict, match="VLAN 100 is another network's"):
+    with pytest.raises(Conflict, match="VLAN 100 belongs to another network"):
         there.make("two", "10.1.0.0/24", vlan_start=100)
     there.make("flat", "10.2.0.0/24", "flat_dhcp", bridge="br200")
-    with pytest.raises(Conflict, match="Bridge br200 is that of network flat"):
+    with pytest.raises(Conflict, match="Bridge br200 belongs to network flat"):
         there.make("two", "10.1.0.0/24", vlan_start=200)
-    with pytest.raises(Conflict, match="Bridge br100 is that of network one"):
+    with pytest.raises(Conflict, match="Bridge br100 belongs to network one"):
         there.make("two", "10.1.0.0/24", "flat_dhcp")
     assert [network.label for network in there.listed()] == ["one", "flat"]
 

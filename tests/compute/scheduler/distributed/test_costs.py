@@ -78,5 +78,5 @@ def test_a_cost_function_of_somebody_else(tmp_path: Path) -> None:
     )
     assert run.stdout.splitlines() == [
         "n2 2.0",
-        "Cost functions not_a_cost are installed, but are no functions",
+        "Cost functions not_a_cost are installed, but are not functions",
     ], run.stderr

@@ -150,4 +150,4 @@ def test_why_a_host_is_left_out_is_told(ten: Hosts) -> None:
     sized, queried = spec(host_filter="InstanceTypeFilter"), spec(host_filter="JsonFilter")
     assert why(0, sized) == why(0, queried) == "has 10 MB of memory and 100 GB of disk free."
     assert why(7, sized) == "has the stats {'xpu_arch': 'radeon'}."
-    assert why(7, queried) == "is not what the query asks for."
+    assert why(7, queried) == "does not match the query."

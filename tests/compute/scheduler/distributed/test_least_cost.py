@@ -41,7 +41,7 @@ def test_a_cost_that_is_no_number_refuses_the_request(odd: float) -> None:
         return np.where(table.ram_mb > 2048, odd, 1.0)
 
     rules = Rules(STANDING, (), Options(), (Cost("strange", strange),))
-    with pytest.raises(ComputeHostMetricNotFound, match="The cost 'strange' is no number for a host"):
+    with pytest.raises(ComputeHostMetricNotFound, match="The cost 'strange' is not a number for a host"):
         least_cost(gibibytes(1, 2, 3), SPEC, 1, rules)
     (pick,) = least_cost(gibibytes(1, 2), SPEC, 1, rules).picks
     assert pick.node == "n1"

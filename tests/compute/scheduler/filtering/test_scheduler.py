@@ -132,7 +132,7 @@ def test_the_claim_must_keep_what_the_filters_promised() -> None:
 def test_an_anti_affine_group_takes_as_many_nodes_as_it_has_servers() -> None:
     spec = replace(SMALL, group=Group("g", "anti-affinity"))
     assert sorted(nodes(select(hosts({}, {}, {}), spec, 3, RULES))) == [1, 2, 3]
-    with pytest.raises(NoValidHost, match="None is left by the filter 'ServerGroupAntiAffinityFilter'") as refused:
+    with pytest.raises(NoValidHost, match="The filter 'ServerGroupAntiAffinityFilter' left no host") as refused:
         select(hosts({}, {}, {}), spec, 4, RULES)
     assert refused.value.found == 3
 
@@ -182,7 +182,7 @@ def test_forced_hosts_and_nodes_skip_all_filters_but_that_of_reservations() -> N
     assert chosen(force_hosts=("a", "b"), ignore_hosts=("a",)) == [3]
     with pytest.raises(NoValidHost, match="ReservationFilter"):
         chosen(force_nodes=("n4",))
-    with pytest.raises(NoValidHost, match="No host is left by the names that were given"):
+    with pytest.raises(NoValidHost, match="No host matches the given names"):
         chosen(force_hosts=("b",), force_nodes=("n1",))
     forced = select(hosts(*rows), replace(SMALL, force_nodes=("n1",)), 2, RULES)
     assert [pick.limits for pick in forced.picks] == [{}, {}]
@@ -228,14 +228,14 @@ def test_a_refusal_says_what_was_asked_and_which_filter_left_none() -> None:
     assert str(refused.value) == (
         "No valid host was found. There are not enough hosts available. Asked for: 2 servers of flavor m1.wide "
         "(2 vCPUs, 512 MB of memory, 1073741824 MB of disk) in availability zone nova. "
-        "None is left by the filter 'DiskFilter'."
+        "The filter 'DiskFilter' left no host."
     )
     with pytest.raises(NoValidHost, match="There are no hosts"):
         select(hosts(), SMALL, 1, RULES)
 
 
 def test_nothing_is_placed_when_less_than_all_can_be() -> None:
-    with pytest.raises(NoValidHost, match=r"1 of them could be placed\. None is left by the filter 'Ram") as refused:
+    with pytest.raises(NoValidHost, match=r"1 of them could be placed\. The filter 'Ram") as refused:
         select(hosts({}), replace(SMALL, ram_mb=8192), 2, RULES)
     assert (refused.value.found, refused.value.trail["refused"]) == (1, "RamFilter")
 

@@ -179,7 +179,7 @@ def test_an_image_cannot_move_what_belongs_to_the_walls(container: Subject, tmp_
     (tmp_path / "link").symlink_to("/oldroot/etc")
     archive.pack([(tmp_path / "link", name)], tmp_path / "image")
     guest = container.guest(image=tmp_path / "image")
-    with pytest.raises(VirtError, match=f"a link where /{name} belongs"):
+    with pytest.raises(VirtError, match=f"a link instead of the folder /{name}"):
         container.driver.run(guest)
 
 

@@ -224,7 +224,7 @@ def test_the_disk_of_a_server_that_is_shut_off_stays_with_its_member(far: Lab) -
     far.machines[failed].driver.up = False
     far.driver.tidy()
     assert far.where(guest) == failed
-    with pytest.raises(VirtError, match="is not there: its service is down"):
+    with pytest.raises(VirtError, match="cannot be reached: its service is down"):
         far.driver.run(guest)
     far.machines[failed].driver.up = True
     far.driver.run(guest)
@@ -285,7 +285,7 @@ def test_a_guest_on_a_member_that_fails_cannot_be_worked_on_or_deleted_unseen(fa
     far.terms = replace(far.terms, restart=False)
     far.machines[str(far.where(guest))].driver.up = False
     for verb in (far.driver.pause, far.driver.stop):
-        with pytest.raises(VirtError, match="is not there: its service is down"):
+        with pytest.raises(VirtError, match="cannot be reached: its service is down"):
             verb(guest)
     with pytest.raises(VirtError, match="cannot be reached"):
         far.driver.delete(guest.id)

@@ -175,7 +175,7 @@ def test_an_image_that_names_another_file_is_refused(qemu: Subject, tmp_path: Pa
     split = qcow2(tmp_path / "split", "-o", f"data_file={tmp_path}/data,data_file_raw=on")
     for image in (backed, split):
         guest = qemu.guest(image=image)
-        with pytest.raises(VirtError, match="stand alone"):
+        with pytest.raises(VirtError, match="standalone"):
             qemu.driver.run(guest)
         assert not (folder(qemu, guest) / "disk.qcow2").exists()
 

@@ -464,7 +464,7 @@ def test_the_quota_of_the_account_is_not_told_to_users(pair: Tree) -> None:
     done(left.ask("PUT", f"/os-quota-sets/{project}", {"quota_set": {"instances": 0}}))
     build = built(parent)
     assert build["placed"] == 0
-    assert "HTTP 403: the account of this zone may not do that there" in build["fault"]
+    assert "HTTP 403: the account of this zone lacks the permission there" in build["fault"]
 
 
 def test_a_server_that_is_taken_here_asks_no_child(pair: Tree) -> None:
@@ -486,7 +486,7 @@ def test_a_server_of_a_child_that_does_not_tell_is_not_asked_for_again(pair: Tre
     parent = pair["parent"]
     fill(parent)
     disturbed(pair, "left")
-    assert "goes on" in refusal(parent.ask("POST", "/servers", server(), user="demo"), 503)
+    assert "continues" in refusal(parent.ask("POST", "/servers", server(), user="demo"), 503)
     pair.mend("left")
     make_due(parent)
     carry_out(parent)

@@ -104,7 +104,7 @@ def test_an_inactive_child_is_not_asked_and_that_is_told(lone: Tree) -> None:
         child_zones.change(conn, 1, {"is_active": False})
     chosen = selection.select(compute, Wanted(request()))
     assert [zone.id for zone, _ in client.asked] == [2]
-    assert chosen.reasons == ["zone 1: is not asked: it has not answered lately"]
+    assert chosen.reasons == ["zone 1: was skipped: it has not answered lately"]
 
 
 @pytest.mark.parametrize(
