@@ -1,4 +1,4 @@
-"""The door: nothing but discovery and health is served to somebody unknown."""
+"""Authentication of requests: without a token only discovery and health are served."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,18 +27,18 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def public(view: View) -> View:
-    """Mark a view that is served without a token."""
+    """Mark a view that needs no token."""
     view.public = True  # type: ignore[attr-defined]
     return view
 
 
 def install(app: Flask) -> None:
-    """Ask for a token before every view that is not public."""
+    """Require a token before every view that is not public."""
     app.before_request(_let_in)
 
 
 def allow(app: Flask) -> None:
-    """Begin to let people in as the settings of the deployment say: how often they may ask, and for what."""
+    """Start serving requests with the rate limit and the policy of the deployment."""
     settings = app.extensions[DEPLOYMENT].settings
     app.extensions[ALLOWANCE] = Allowance(settings.requests_per_second)
     app.extensions[TOKENS] = Allowance(settings.requests_per_second / PER_TOKEN, noun="tokens")
@@ -56,5 +56,5 @@ def _let_in() -> None:
 
 
 def is_public(endpoint: str) -> bool:
-    """Whether an endpoint's view is marked as public."""
+    """Return whether an endpoint's view is marked as public."""
     return getattr(current_app.view_functions[endpoint], "public", False)

@@ -1,4 +1,4 @@
-"""Compute v2.1, as far as OpenStack's clients need it for what this cloud does."""
+"""Compute API v2.1, as far as OpenStack's clients need it."""
 
 from flask import Flask
 

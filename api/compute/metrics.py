@@ -1,4 +1,4 @@
-"""What Prometheus is told of the bundled cloud."""
+"""Prometheus metrics of the bundled cloud."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ AGES = timedelta(minutes=5)
 
 
 def collect(compute: Compute) -> Iterator[Metric]:
-    """Services and nodes by state, servers by status."""
+    """Yield services and nodes by state, and servers by status."""
     read = metrics.read(compute)
     found, of_network = read.of_compute, read.of_network
     yield _by("climate_compute_services", "Compute services.", "state", found.services)
@@ -35,7 +35,7 @@ def collect(compute: Compute) -> Iterator[Metric]:
 
 
 def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
-    """Each child zone by its id in this zone; none when there are no children."""
+    """Yield the metrics of each child zone by its id; none without children."""
     if not zones:
         return
     active = GaugeMetricFamily("climate_zone_active", "Whether a child zone answers.", labels=ZONE_LABELS)
@@ -51,7 +51,7 @@ def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
 
 
 def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
-    """At the top cell the servers of all cells, in any other the changes that it has not reported."""
+    """Yield the number of servers of all cells at the top cell, and of unreported changes in any other cell."""
     if not compute.cells.is_api:
         changes = metrics.unreported_changes(compute)
         text = "Changes of servers to be reported."

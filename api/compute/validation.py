@@ -1,4 +1,4 @@
-"""What clients ask of compute, taken apart once; InvalidInput names what is wrong and what would be right."""
+"""Validation of Compute requests; InvalidInput names what is wrong and what would be right."""
 
 import ipaddress
 import re
@@ -19,7 +19,7 @@ MOST_METADATA = 128
 
 
 def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The object below `key`."""
+    """Return the object below `key`."""
     value = body.get(key)
     if not isinstance(value, dict):
         raise InvalidInput(f"{key} must be an object")
@@ -27,14 +27,14 @@ def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def details(action: str, value: Any) -> dict[str, Any]:
-    """What stands below the key of an action that wants an object there."""
+    """Return the object below the key of an action."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{action} must be an object")
     return value
 
 
 def name(value: Any, field: str = "name") -> str:
-    """A name: 1 to 255 characters, not only blanks, no control characters, no way out of a folder."""
+    """Return a name: 1 to 255 characters, not only blanks, no control characters, no `/` and no `..`."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:
         raise InvalidInput(f"{field} must be a text of 1 to {NAME_LENGTH} characters that are not only blanks")
     if _CONTROL.search(value):
@@ -45,7 +45,7 @@ def name(value: Any, field: str = "name") -> str:
 
 
 def description(value: Any) -> str | None:
-    """A description: up to 255 characters without control characters but line breaks; None: there is none."""
+    """Return a description: up to 255 characters, with line breaks as the only control characters; None: none given."""
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > NAME_LENGTH or _CONTROL.search(value.replace("\n", "")):
@@ -54,7 +54,7 @@ def description(value: Any) -> str | None:
 
 
 def zone_name(value: Any) -> str:
-    """The name of an availability zone, without a host."""
+    """Return the name of an availability zone, without a host."""
     zone = name(value, "availability_zone")
     if ":" in zone:
         raise InvalidInput("availability_zone must be the name of a zone, without a host")
@@ -62,7 +62,7 @@ def zone_name(value: Any) -> str:
 
 
 def address(value: Any, version: int) -> str | None:
-    """An IP address of that version (4 or 6), in its usual spelling; None and an empty text: there is none."""
+    """Return an IP address of that version (4 or 6) in canonical form; None for null and for an empty text."""
     if value in (None, ""):
         return None
     try:
@@ -75,7 +75,7 @@ def address(value: Any, version: int) -> str | None:
 
 
 def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
-    """A whole number, as a number or as its digits."""
+    """Return a whole number, given as a number or as digits."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
@@ -84,7 +84,7 @@ def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> 
 
 
 def flag(value: Any, field: str) -> bool:
-    """A truth value, as one or as a word for it."""
+    """Return a boolean, given as one or as a text."""
     if isinstance(value, bool):
         return value
     word = str(value).lower() if isinstance(value, (str, int)) else ""
@@ -94,7 +94,7 @@ def flag(value: Any, field: str) -> bool:
 
 
 def uuid(value: Any, field: str) -> str:
-    """A UUID, in its usual spelling."""
+    """Return a UUID in canonical form."""
     try:
         return str(UUID(value)) if isinstance(value, str) and len(value) <= 36 else _no_uuid(field)
     except ValueError:

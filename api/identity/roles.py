@@ -41,7 +41,7 @@ def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
 
 @blueprint.get(ONE)
 def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
-    """Whether a user has a role there; clients ask by HEAD."""
+    """Return whether a user has a role there; clients ask by HEAD."""
     require(caller(), "identity:admin")
     lookup.check_role(identity(), user_id, project_id, role)
     return "", 204

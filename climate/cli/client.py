@@ -184,7 +184,7 @@ def _pause(answer: httpx.Response) -> float | None:
 
 
 def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
-    """Whether another page may follow: the server says so, or it filled this one."""
+    """Return whether another page may follow: the server says so, or it filled this one."""
     links = body.get(f"{key}_links")
     return bool(links) if links is not None else count >= PAGE
 

@@ -43,7 +43,7 @@ class Session:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person watches stderr."""
+        """Return whether a person watches stderr."""
         return sys.stderr.isatty()
 
     @property

@@ -52,7 +52,7 @@ def transport(settings: Settings) -> Callable[[], CellTransport]:
 
 
 def check(settings: Settings) -> None:
-    """SettingError for what cannot be used, and for a compute service in an API cell."""
+    """Raise SettingError for what cannot be used, and for a compute service in an API cell."""
     transport(settings)
     queues = [word.strip() for word in settings.worker_queues.split(",")]
     if options(settings).is_api and "compute" in queues:

@@ -111,7 +111,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
 
 
 def check(settings: Settings) -> None:
-    """SettingError for what cannot be used; opens nothing."""
+    """Raise SettingError for what cannot be used; opens nothing."""
     chosen = options(settings)
     _check_allocation(settings)
     inside, outside = chosen.floating_range, chosen.floating_cidr

@@ -41,7 +41,7 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
 
 
 def check(settings: Settings) -> None:
-    """SettingError for a name or capabilities that cannot be used; opens nothing."""
+    """Raise SettingError for a name or capabilities that cannot be used; opens nothing."""
     _capabilities(settings)
     _blob_keys(settings)
     if not capabilities.is_name(settings.zone_name):

@@ -76,7 +76,7 @@ class Postgres:
             left.unlink(missing_ok=True)
 
     def answers(self, pid: int) -> bool:
-        """Whether the server with this pid, and no other one, takes connections."""
+        """Return whether the server with this pid, and no other one, takes connections."""
         try:
             lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:

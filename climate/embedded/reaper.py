@@ -75,7 +75,7 @@ def started_at(pid: int) -> str:
 
 
 def group_lives(leader: int) -> bool:
-    """Whether any process of this group is left."""
+    """Return whether any process of this group is left."""
     return _takes_signals(os.killpg, leader)
 
 

@@ -29,7 +29,7 @@ class Store(Protocol):
         """To be called before each start."""
 
     def answers(self, pid: int) -> bool:
-        """Whether the server with this pid can be used now."""
+        """Return whether the server with this pid can be used now."""
 
     def settle(self) -> None:
         """To be called once after the first start."""

@@ -37,7 +37,7 @@ class Valkey:
         """Nothing is left over that would stop the next server: it replaces its socket by itself."""
 
     def answers(self, pid: int) -> bool:
-        """Whether the server with this pid, and no other one, has loaded its data and answers."""
+        """Return whether the server with this pid, and no other one, has loaded its data and answers."""
         try:
             with socket.socket(socket.AF_UNIX) as one:
                 one.settimeout(1)

@@ -81,7 +81,7 @@ class Child:
         return reader
 
     def bury(self) -> bool:
-        """Whether the process has ended by now; then what is left of its group is ended too."""
+        """Return whether the process has ended by now; then what is left of its group is ended too."""
         if self.process is None or self.process.poll() is None:
             return False
         kill_group(self.process.pid)

@@ -13,5 +13,5 @@ def words(command: Sequence[str], *, session: bool = False) -> list[str]:
 
 
 def within() -> bool:
-    """Whether this process is in a sandbox."""
+    """Return whether this process is in a sandbox."""
     return MARK.exists()

@@ -67,7 +67,7 @@ class Found:
     reason: str | None = None
 
     def lacks(self, wanted: Sequence[str]) -> str | None:
-        """Why not all of these can be had, and what to do; None when they can."""
+        """Return why not all of these can be had, and what to do; None when they can."""
         if self.reason:
             return self.reason
         missing = [name for name in wanted if name not in self.features]

@@ -51,7 +51,7 @@ class Framing:
 
     @property
     def in_head(self) -> bool:
-        """Whether the head is still to be completed."""
+        """Return whether the head is still to be completed."""
         return self._end is None and self._at is None
 
     def feed(self, piece: bytes) -> Arrival:

@@ -1,4 +1,4 @@
-"""Servers on leases whose hosts lie in cells: sent to the cell that has the part, with its own reservation."""
+"""Boot of servers on leases with hosts in other cells: the request goes to the cell that has the reservation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from climate.service.leases import server_boot as leased_boot
 
 @dataclass(frozen=True, slots=True)
 class Aimed:
-    """A request for servers, and the path of the cell that they have to be in; None: any cell."""
+    """A request for servers, and the path of the cell that must build them; None: any cell."""
 
     request: BootRequest
     cell: str | None = None
@@ -27,11 +27,11 @@ class Aimed:
 
 
 def aimed(wanted: Wanted) -> Aimed:
-    """The request of a user as the cell with the hosts of the lease understands it.
+    """Return the request with the reservation ids of the cell that has the hosts of the lease.
 
-    A reservation that no lease of this cell has may be one of a cell below, which
-    checks it.  Raises what `climate.service.leases.server_boot.admit` raises for leases of this
-    cell, and Conflict where no cell of the lease has room.
+    A reservation that no lease of this cell has may belong to a cell below, which
+    checks it.  Raises the errors of `climate.service.leases.server_boot.admit` for leases of this
+    cell, and Conflict if no cell of the lease has room.
     """
     leases = _leases(wanted)
     if not leases:
@@ -47,7 +47,7 @@ def aimed(wanted: Wanted) -> Aimed:
 
 
 def _leases(wanted: Wanted) -> dict[str, Lease]:
-    """By reservation, the leases of this cell."""
+    """Return the leases of this cell by reservation."""
     found = {}
     for reservation in wanted.reservations:
         try:
@@ -63,7 +63,7 @@ def _aim(request: BootRequest, part: Part) -> Aimed:
 
 
 def _with_room(there: list[Aimed]) -> Aimed:
-    """The first cell with room for all servers, or else several that have room for enough of them together."""
+    """Return the first cell with room for all servers, or several cells that have room for enough of them together."""
     found = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
     rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
     request = there[0].request
@@ -79,7 +79,7 @@ def _with_room(there: list[Aimed]) -> Aimed:
 
 
 def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
-    """As many servers as there is room for, over as few cells as possible."""
+    """Divide the servers over as few cells as possible."""
     shares, left = [], request.count
     for one, room in sorted(rooms, key=lambda pair: -pair[1]):
         if (count := min(room, left)) > 0:

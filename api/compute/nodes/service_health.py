@@ -1,4 +1,4 @@
-"""Health of the bundled cloud's services, judged by their last reports.  It names no host."""
+"""Health of the bundled cloud's services, judged by their last reports.  Checks name no host."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def checks(compute: Compute) -> list[Check]:
 
 
 def _services(name: str, found: Liveness) -> Iterator[Check]:
-    """Yield a check that fails when all services are silent: of one that is silent, its hosts tell."""
+    """Yield a check that fails when all services are silent; `compute service list` shows a single silent one."""
     silent, command = found.known - found.up, "service list" if name == "compute" else "network hosts"
     if not found.known:
         return

@@ -1,4 +1,4 @@
-"""OpenAPI documents of compute, and of others like it: every route below a path with what it takes and answers."""
+"""OpenAPI documents of Compute and similar APIs: each route below a path with its body and its answers."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ PREFIX = "/compute/v2.1"
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """An API that is described."""
+    """An API that has a document."""
 
     title: str
     version: str
@@ -63,9 +63,9 @@ SAYS = {
 
 
 def document(app: Flask, face: Face | None = None) -> dict[str, Any]:
-    """The document of all routes of `app` below a face's path; None: compute's.
+    """Return the document of all routes of `app` below the path of `face`; None: Compute.
 
-    KeyError for a route that nobody has described.
+    Raises KeyError for a route without a description.
     """
     face = face or COMPUTE
     paths: dict[str, dict[str, Any]] = {}

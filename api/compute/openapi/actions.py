@@ -1,4 +1,4 @@
-"""What can be done with a server, described: a body with one key."""
+"""OpenAPI descriptions of server actions: a body with one key."""
 
 from api.compute.openapi.networks import ADDRESSING
 from api.compute.openapi.servers import DISK_CONFIG

@@ -32,7 +32,7 @@ def _swap(value: Any, field: str) -> int:
 
 
 class NewFlavor(Body):
-    """A flavor to be made; sizes in MB of memory and swap, and GB of disk."""
+    """A new flavor; memory and swap in MB, disk in GB."""
 
     rxtx_factor = Key(_factor, {"enum": [1.0]}, default=1.0)
     id = Key(flavor_body.flavor_id, ID)
@@ -54,6 +54,6 @@ WITHOUT_DESCRIPTION = NewFlavor(exclude=("description",))
 
 
 def flavor(body: Mapping[str, Any]) -> Flavor:
-    """A flavor to be made; InvalidInput."""
+    """Return a new flavor; InvalidInput."""
     found = (NEW if since(55) else WITHOUT_DESCRIPTION).read(body)
     return Flavor(**{name: value for name, value in found.items() if name != "rxtx_factor"})

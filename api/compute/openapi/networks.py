@@ -1,4 +1,4 @@
-"""Networks, addresses and volumes, described: as compute had networks before their own service, and of servers."""
+"""OpenAPI descriptions of networks, floating IPs and volume attachments."""
 
 from api.compute.openapi.shapes import (
     Operation,

@@ -1,4 +1,4 @@
-"""What servers are put on, described: aggregates, hypervisors, services, hosts and zones."""
+"""OpenAPI descriptions of aggregates, hypervisors, services, hosts and zones."""
 
 from api.compute.openapi.aggregate_bodies import CHANGED, NEW
 from api.compute.openapi.shapes import PAGE, Operation, answer, below, flag, name, one_of, or_null, text, thing

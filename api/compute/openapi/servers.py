@@ -1,4 +1,4 @@
-"""Servers, described: what makes them, what lists them, what is told of them."""
+"""OpenAPI descriptions of servers."""
 
 from api.compute.openapi.shapes import (
     PAGE,

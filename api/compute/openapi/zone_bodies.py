@@ -36,7 +36,7 @@ def _weight(value: Any, field: str) -> float:
 
 
 class ZoneBody(Body):
-    """A child zone; of a change, what stays as it is is absent."""
+    """A child zone; an update has only the keys that change."""
 
     UNKNOWN = "zone: only {known} can be given, not {unknown!r}"
 

@@ -1,4 +1,4 @@
-"""Routes of builds over zones, described."""
+"""OpenAPI descriptions of builds over zones."""
 
 from api.compute.openapi.servers import BODY
 from api.compute.openapi.shapes import Operation, Schema, answer, name, number, thing

@@ -1,4 +1,4 @@
-"""Actions on a server: one key of the body says which."""
+"""Actions on a server: the single key of the body names the action."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -51,7 +51,7 @@ NO_CONSOLES = "There are no interactive consoles here; os-getConsoleOutput tells
 
 @blueprint.post("/servers/<server_id>/action")
 def act(server_id: str) -> Response:
-    """Do something with a server."""
+    """Run an action on a server."""
     body = read_object()
     if len(body) != 1:
         raise InvalidInput(f"The body must name one action; known are {', '.join(sorted(ACTIONS))}")
@@ -67,7 +67,7 @@ def act(server_id: str) -> Response:
 
 @blueprint.post("/servers/<server_id>/remote-consoles")
 def remote_console(server_id: str) -> Response:
-    """There are none."""
+    """Refuse a remote console: none are available."""
     find(server_id)
     raise NoSuchThing(NO_CONSOLES)
 

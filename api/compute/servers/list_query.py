@@ -1,4 +1,4 @@
-"""The query string of a list of servers, read into what the store is asked."""
+"""Query string of a list of servers."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ TAGS = ("tags", "tags-any")
 
 
 def listing(wanted: Page) -> Listing:
-    """What the query string asks for; InvalidInput names what is wrong and what would be right, Forbidden who may."""
+    """Return the query for the store; InvalidInput names the wrong key, Forbidden the required role."""
     found: dict[str, Any] = _project()
     keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
     for key, condition in keys.items():
@@ -85,7 +85,7 @@ def _locked(key: str) -> dict[str, Any]:
 
 
 def moment(key: str) -> datetime:
-    """The time that the query string gives under this key."""
+    """Return the time below this key of the query string."""
     text = request.args[key]
     try:
         found = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)

@@ -1,4 +1,4 @@
-"""The body of a request for servers, read into what the bundled cloud boots."""
+"""Body of a request for servers, read into a boot request of the bundled cloud."""
 
 import base64
 import binascii
@@ -61,9 +61,9 @@ class Wanted:
 
 
 def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
-    """The request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
+    """Return the request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
 
-    `of_build`: it is one for a build over zones, which may have a reservation id of its own.
+    `of_build`: the request is for a build over zones, which may choose its reservation id.
     """
     server = validation.part(body, "server")
     unknown = sorted(set(server) - KNOWN)
@@ -87,12 +87,12 @@ def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
 
 
 def admit(wanted: Wanted) -> dict[str, Lease]:
-    """Return the leases of the reservations that a request names, by reservation, when the caller may boot on them."""
+    """Return the leases by the reservations that a request names; errors if the caller may not boot on them."""
     return admit_on(wanted.reservations)
 
 
 def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
-    """Return the leases of reservations, by reservation, when the caller may boot on them."""
+    """Return the leases by reservation; errors if the caller may not boot on them."""
     ours = [
         reservation
         for reservation in reservations
@@ -102,7 +102,7 @@ def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
 
 
 def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:
-    """The request; `on_offer`: a parent zone names flavor and image, and the key is one of its user's."""
+    """Return the request; `on_offer`: a parent zone has chosen flavor and image, and the key belongs to its user."""
     least = validation.count(server.get("min_count", 1), "min_count", 1)
     count = validation.count(server.get("max_count", least), "max_count", 1)
     if least > count:
@@ -165,14 +165,14 @@ def _named_image(name: Any) -> str | None:
 
 
 def flavor(ref: Any) -> Flavor:
-    """The flavor that a client means, by its id or the link to it."""
+    """Return the flavor with the id, or with the id in the link."""
     if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
         raise InvalidInput("flavorRef must be the id of a flavor")
     return flavors.requested(compute(), str(ref).rpartition("/")[2], validation.own_project())
 
 
 def image(ref: Any) -> str:
-    """The id of the image that a client means, by its id or the link to it; it must be ready."""
+    """Return the id of the image, given by its id or its link; the image must be active."""
     image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
     registry.check_bootable(compute(), image_id, validation.own_project())
     return image_id
@@ -184,7 +184,7 @@ def _image(server: dict[str, Any]) -> str:
 
 
 def _booted_from(devices: Any) -> Any:
-    """The image among the block devices, of which there may be no other: clients send it beside imageRef."""
+    """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
     if devices is None:
         return None
     if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
@@ -226,7 +226,7 @@ def _network(entry: Any) -> str:
 
 
 def _addresses(server: dict[str, Any]) -> dict[str, str]:
-    """Network -> the address that is asked for there, of those networks that `_networks` has looked at."""
+    """Return the requested addresses by network, of the networks that `_networks` has checked."""
     given = server.get("networks")
     named = [(_network(entry), entry.get("fixed_ip")) for entry in given] if isinstance(given, list) else []
     return {
@@ -237,7 +237,7 @@ def _addresses(server: dict[str, Any]) -> dict[str, str]:
 
 
 def _zone(server: dict[str, Any]) -> str | None:
-    """`zone[:host[:node]]`; a host or node in it is forced."""
+    """Return the parts of `zone[:host[:node]]`; a host or node in it is forced."""
     zone = server.get("availability_zone")
     if zone is None:
         return None
@@ -248,7 +248,7 @@ def _zone(server: dict[str, Any]) -> str | None:
 
 
 def _destination(server: dict[str, Any]) -> str | None:
-    """`host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which force nothing."""
+    """Return `host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which do not skip the filters."""
     host, node = (_host(server, key) for key in ("host", "hypervisor_hostname"))
     if host is None and node is None:
         return None
@@ -279,7 +279,7 @@ def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
 
 
 def _config_drive(value: Any) -> bool:
-    """Whether a config drive is asked for: clients send an empty text where it is not."""
+    """Return whether a config drive is requested; clients send an empty text if not."""
     return False if value in (None, "") else validation.flag(value, "config_drive")
 
 

@@ -76,7 +76,7 @@ def _history(play: Play, lease_id: str) -> list[dict[str, Any]]:
 
 
 def _was_starting(play: Play, lease: dict[str, Any]) -> bool:
-    """Whether the journal knows a moment at which the lease was STARTING: it may be shorter than a look."""
+    """Return whether the journal knows a moment at which the lease was STARTING: it may be shorter than a look."""
     for entry in _history(play, lease["id"]):
         if entry["kind"] == "EventClaimed":
             query = {"at": wire(read(entry["at"]))}

@@ -80,7 +80,7 @@ def _without_password(url: str) -> str:
 
 
 def database(session: Session) -> list[Finding]:
-    """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
+    """Return whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
     try:
         with engine_room(session) as climate:
             return [*_database(climate), *_set_aside(climate), *_journal(climate), *_pools(climate)]
@@ -167,7 +167,7 @@ def _pools(climate: Any) -> list[Finding]:
 
 
 def broker(session: Session) -> list[Finding]:
-    """Whether Valkey or Redis answers."""
+    """Return whether Valkey or Redis answers."""
     from redis import Redis
     from redis.exceptions import RedisError
 
@@ -185,7 +185,7 @@ def broker(session: Session) -> list[Finding]:
 
 
 def web(session: Session) -> list[Finding]:
-    """Whether the APIs answer, are ready, and what they know of the services of the bundled cloud."""
+    """Return whether the APIs answer, are ready, and what they know of the services of the bundled cloud."""
     url = _web_address(session)
     try:
         answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
@@ -213,7 +213,7 @@ def _web_address(session: Session) -> str:
 
 
 def sign_in(session: Session) -> list[Finding]:
-    """Whether one can sign in with what clouds.yaml says."""
+    """Return whether one can sign in with what clouds.yaml says."""
     try:
         token = session.client.token
     except Failure as failure:
@@ -223,7 +223,7 @@ def sign_in(session: Session) -> list[Finding]:
 
 
 def zones(session: Session) -> list[Finding]:
-    """Whether the child zones answer; nothing is said to those who are no administrators."""
+    """Return whether the child zones answer; nothing is said to those who are no administrators."""
     try:
         children = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
     except Failure:
@@ -242,7 +242,7 @@ def _child(zone: dict[str, Any]) -> Finding:
 
 
 def cells(session: Session) -> list[Finding]:
-    """Whether each neighbour in the tree of cells can be reached and reports."""
+    """Return whether each neighbour in the tree of cells can be reached and reports."""
     enabled = session.settings.cells_enable
     try:
         found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
@@ -261,7 +261,7 @@ def _cell(cell: Any) -> Finding:
 
 
 def disk(session: Session) -> list[Finding]:
-    """Whether there is room."""
+    """Return whether there is room."""
     folder = _there(session.settings.home.absolute())
     free = shutil.disk_usage(folder).free
     level = BAD if free < LEAST_DISK else FAIR if free < LITTLE_DISK else GOOD
