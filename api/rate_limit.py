@@ -1,4 +1,4 @@
-"""How many requests a user may make in a second, counted by each web process for itself."""
+"""Rate limit of requests per user and second, counted by each web process separately."""
 
 import time
 from collections import OrderedDict
@@ -17,7 +17,7 @@ MOST_USERS = 10_000
 
 @dataclass
 class Allowance:
-    """A bucket per user, that fills with `per_second` and holds BURST seconds' worth; 0 lets everything pass."""
+    """Token bucket per user, which fills with `per_second` and holds BURST seconds' worth; 0 disables it."""
 
     per_second: float
     noun: str = "requests"
@@ -26,7 +26,7 @@ class Allowance:
     _lock: Lock = field(default_factory=Lock)
 
     def spend(self, user_id: str) -> None:
-        """Count one request; TooManyRequests when the user has had his share."""
+        """Count one request; TooManyRequests above the user's limit."""
         if not self.per_second:
             return
         now, most = self.clock(), max(1.0, BURST * self.per_second)

@@ -102,7 +102,7 @@ def uuid(value: Any, field: str) -> str:
 
 
 def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
-    """Keys and texts, each up to 255 characters."""
+    """Return metadata: keys and texts of up to 255 characters."""
     if not isinstance(value, dict) or len(value) > MOST_METADATA:
         raise InvalidInput(f"{field} must be an object of at most {MOST_METADATA} texts")
     for key, text in value.items():
@@ -112,7 +112,7 @@ def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
 
 
 def path_id(text: str, what: str = "Instance") -> str:
-    """The id in a path; what is no UUID is nobody's."""
+    """Return the id in a path; NotFound if it is not a UUID."""
     try:
         return str(UUID(text)) if len(text) == 36 else _nobody(text, what)
     except ValueError:
@@ -120,28 +120,28 @@ def path_id(text: str, what: str = "Instance") -> str:
 
 
 def query_flag(key: str) -> bool:
-    """A truth value of the query string; a bare `?key` is true, an absent one false."""
+    """Return a boolean of the query string; a bare `?key` is true, an absent one false."""
     text = request.args.get(key)
     return False if text is None else text == "" or flag(text, key)
 
 
 def own_project() -> str | None:
-    """The project whose things the caller may see; None: everybody's."""
+    """Return the project whose resources the caller may see; None: all projects."""
     return None if caller().is_admin else caller().project_id
 
 
 def may_read() -> None:
-    """Who may look at servers and what belongs to them."""
+    """Require the right to read servers and their resources."""
     require(caller(), "servers:get")
 
 
 def may_write() -> None:
-    """Who may make and change servers."""
+    """Require the right to create and change servers."""
     require(caller(), "servers:write")
 
 
 def may_administer() -> None:
-    """Who may look behind the cloud."""
+    """Require the right to administer the cloud."""
     require(caller(), "compute:admin")
 
 

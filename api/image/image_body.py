@@ -1,4 +1,4 @@
-"""What clients ask of images, taken apart: a new image, and the changes of one."""
+"""Validation of images in requests: creation, and changes by JSON patch."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ _GB, _MB = 1 << 20, 1 << 26
 
 
 def new(body: Body) -> Image:
-    """The image that is to be registered; InvalidInput, Forbidden."""
+    """Return the image to create; InvalidInput, Forbidden."""
     body = {key: value for key, value in body.items() if value is not None}
     # Some clients say whose it is to be; an administrator may give it away.
     owner = body.pop("owner", caller().project_id)
@@ -51,7 +51,7 @@ def new(body: Body) -> Image:
 
 
 def changed(image: Image, operations: Any) -> Image:
-    """The image after a list of changes (JSON patch); InvalidInput, Forbidden, Conflict for what is not there."""
+    """Return the image after a JSON patch; InvalidInput, Forbidden, Conflict for keys that do not exist."""
     if not isinstance(operations, list) or len(operations) > 100:
         raise InvalidInput("The body must be a list of at most 100 changes")
     for operation in operations:
@@ -60,12 +60,12 @@ def changed(image: Image, operations: Any) -> Image:
 
 
 def tagged(image: Image, text: str) -> Image:
-    """The image with one more tag; InvalidInput."""
+    """Return the image with one more tag; InvalidInput."""
     return changed(image, [{"op": "replace", "path": "/tags", "value": [*image.tags, text]}])
 
 
 def tag(text: Any) -> str:
-    """A tag of an image; InvalidInput."""
+    """Return a tag of an image; InvalidInput."""
     return validation.name(text, "tag")
 
 

@@ -1,4 +1,4 @@
-"""What the Network API has beyond its core: no more than is there."""
+"""Extensions of the Network API."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ EXTENSIONS = {
 
 @blueprint.get("/extensions")
 def listing() -> Body:
-    """What there is."""
+    """List the extensions."""
     return {"extensions": _all()}
 
 
 @blueprint.get("/extensions/<alias>")
 def show(alias: str) -> Body:
-    """One of these."""
+    """Show one extension."""
     return {"extension": one(({**row, "id": row["alias"]} for row in _all()), alias, "Extension with alias")}
 
 

@@ -1,4 +1,4 @@
-"""Subnets: each network has one, which is all that makes it more than a name."""
+"""Subnets: each network has exactly one once it can be used."""
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
@@ -32,7 +32,7 @@ IGNORED = frozenset({"name", "description", "project_id", "tenant_id"})
 
 @blueprint.get("/subnets")
 def listing() -> Body:
-    """The subnets that fit the query: each network has one."""
+    """List the subnets that match the query."""
     return {"subnets": fitting(_all())}
 
 
@@ -44,7 +44,7 @@ def show(subnet_id: str) -> Body:
 
 @blueprint.post("/subnets")
 def create() -> tuple[Body, int]:
-    """Give a network its range: it is made then."""
+    """Create the subnet of a network, and with it the network's bridge and addresses."""
     asked.may_administer()
     body = given.thing("subnet", KNOWN, IGNORED)
     network_id = asked.uuid(body.get("network_id"), "network_id")
@@ -55,7 +55,7 @@ def create() -> tuple[Body, int]:
 
 @blueprint.put("/subnets/<subnet_id>")
 def change(subnet_id: str) -> Body:
-    """Say anew which addresses a network outside hands out; others are not changed once they are made."""
+    """Update the allocation ranges of an external network; other subnets cannot be changed."""
     asked.may_administer()
     body = given.thing("subnet", {"allocation_pools"}, IGNORED)
     stretches = _stretches(body) if "allocation_pools" in body else None
@@ -69,7 +69,7 @@ def change(subnet_id: str) -> Body:
 
 @blueprint.delete("/subnets/<subnet_id>")
 def delete(subnet_id: str) -> tuple[str, int]:
-    """A subnet goes with its network."""
+    """Refuse to delete a subnet, which is deleted with its network."""
     asked.may_administer()
     found = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
     raise Conflict(f"Subnet {subnet_id} goes with its network: delete network {found['network_id']}")
@@ -98,7 +98,7 @@ def _range(body: Body) -> Range:
 
 
 def _gateway(body: Body, cidr: IPv4Network) -> IPv4Address | None:
-    """The first address of the range, unless another or none (null) is given."""
+    """Return the gateway: the first address of the range, unless the body names another one or none (null)."""
     value = body.get("gateway_ip", str(cidr[1]))
     return None if value is None else ip_validation.address(value, "gateway_ip")
 

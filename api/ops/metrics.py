@@ -1,4 +1,4 @@
-"""The figures that Prometheus scrapes: requests of all web processes, and the engine's as the database knows them."""
+"""Prometheus metrics: requests of all web processes, and metrics of the engine from the database."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ Source = Callable[[], Iterable[Metric]]
 
 
 class Scrape:
-    """All figures of one moment, in the form that the library asks for."""
+    """Collector of all metrics at one instant, in the form of the Prometheus library."""
 
     def __init__(self, climate: Climate, tally: Tally, cloud: Source) -> None:
         self._climate = climate
@@ -27,7 +27,7 @@ class Scrape:
         self._cloud = cloud
 
     def collect(self) -> Iterable[Metric]:
-        """Requests first; a store that is away leaves its figures out."""
+        """Yield requests first; a store that does not answer leaves its metrics out."""
         yield from self._tally.collect()
         found = metrics.read(self._climate)
         yield _gauge("climate_database_up", "Whether the database answers.", found is not None)
@@ -40,7 +40,7 @@ class Scrape:
 
 
 def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
-    """The figures in Prometheus's text format; `cloud` tells those of the bundled cloud."""
+    """Return the metrics in Prometheus's text format; `cloud` yields those of the bundled cloud."""
     registry = CollectorRegistry(auto_describe=False)
     scrape: Any = Scrape(climate, tally, cloud)
     registry.register(scrape)
@@ -69,7 +69,7 @@ def _of_events(found: Figures) -> Iterator[Metric]:
 
 
 def _of_workers(found: Figures) -> Iterator[Metric]:
-    """Each queue that was ever read; an alarm is worth it when nobody reads one any more."""
+    """Yield the length of each queue that was ever read, also of one that no worker reads any more."""
     alive = GaugeMetricFamily("climate_queue_workers", "Workers that read a queue.", labels=["queue"])
     ago = GaugeMetricFamily("climate_queue_read_ago_seconds", "Since a worker last showed it.", labels=["queue"])
     for name, (count, seconds) in found.queues.items():

@@ -1,4 +1,4 @@
-"""The audit trail: who changed limits, pools, hosts, users and so on, for administrators."""
+"""Audit trail for administrators: changes of limits, pools, hosts, users and more, with their authors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a project may hold and ask for: limits, and how much of them is used."""
+"""Limits of projects and their usage."""
 
 import re
 from typing import Any
@@ -43,7 +43,7 @@ def _bound(limit: Limit) -> fields.Integer:
 
 
 class LimitChanges(Strict):
-    """Limits to be set; those that are not given stay."""
+    """Limits to set; absent ones keep their values."""
 
     max_lease_seconds = _bound(Limit.MAX_LEASE_SECONDS)
     max_lead_seconds = _bound(Limit.MAX_LEAD_SECONDS)
@@ -82,7 +82,7 @@ class LimitsAnswer(Schema):
 
 @serve(blueprint, "GET", "/limits", Operation("limits:get", {200: LimitsAnswer}, query=LimitQuery))
 def list_limits(query: Read) -> ResponseReturnValue:
-    """List the limits of one's project, and how much of them is used; with `at` as they were then."""
+    """List the limits of the caller's project with their usage; with `at`, as they were at that time."""
     if query["everyones"] and "at" in query:
         raise InvalidInput("all and at cannot both be given: ask for the history of each project")
     if query["everyones"]:
@@ -99,7 +99,7 @@ def list_limits(query: Read) -> ResponseReturnValue:
     Operation("limits:all", {200: LimitsAnswer}, query=LeaseAt, refuses=(404,)),
 )
 def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
-    """List the limits of a project, or of `default`, as they are or as they were."""
+    """Show the limits of a project, or of `default`, as they are or as they were."""
     project = _project(limited_project)
     if "at" in query:
         return _answer(limits.at(climate(), caller(), query["at"], project))
@@ -113,7 +113,7 @@ def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
     Operation("limits:all", {200: HistoryAnswer}, refuses=(404,)),
 )
 def limits_history(limited_project: str, query: Read) -> ResponseReturnValue:
-    """Tell who has set which limits of a project, or of `default`, and when."""
+    """List the changes of limits of a project, or of `default`, with their authors."""
     return {"history": [entry_body(one) for one in limits.history(climate(), caller(), _project(limited_project))]}
 
 
@@ -133,7 +133,7 @@ def limits_history(limited_project: str, query: Read) -> ResponseReturnValue:
 def set_limits(limited_project: str, query: Read, body: Read) -> ResponseReturnValue:
     """Set limits of a project, or of `default`.
 
-    Leases that are beyond them already stay as they are.
+    Existing leases beyond them stay unchanged.
     """
     values = {Limit(name): value for name, value in body.items()}
     changed = limits.put(climate(), caller(), _project(limited_project), values, dry_run=query["dry_run"])
@@ -147,7 +147,7 @@ def set_limits(limited_project: str, query: Read, body: Read) -> ResponseReturnV
     Operation("limits:delete", {204: None}, query=DryRun, refuses=(404,)),
 )
 def unset_limits(limited_project: str, query: Read) -> ResponseReturnValue:
-    """Take all limits of a project, or of `default`, away."""
+    """Delete all limits of a project, or of `default`."""
     limits.drop(climate(), caller(), _project(limited_project), dry_run=query["dry_run"])
     return nothing()
 

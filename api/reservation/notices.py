@@ -1,4 +1,4 @@
-"""What people are told of their leases, and admins of their hosts."""
+"""Notifications of owners about their leases, and of administrators about their hosts."""
 
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,7 @@ blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="What 
 
 
 class NoticeQuery(pages.Paged):
-    """Which notices to list: all conditions must hold."""
+    """Filters of notifications: all conditions must hold."""
 
     since = Moment()
     kind = fields.String(metadata={"description": "Such as lease.before_end or host.failed."})
@@ -52,9 +52,9 @@ class NoticesAnswer(Schema):
 
 @serve(blueprint, "GET", "/notices", Operation("notices:get", {200: NoticesAnswer}, query=NoticeQuery))
 def list_notices(query: Read) -> ResponseReturnValue:
-    """List notices, oldest first.
+    """List notifications, oldest first.
 
-    Those to one's project; for admins all, also those that are for admins alone.
+    Users see those of their project; administrators see all, also those for administrators only.
     """
     part = pages.wanted()
     wanted = Listing(

@@ -1,4 +1,4 @@
-"""Lists: all of them, as the peer's clients expect it, or page by page for those who ask."""
+"""Lists: complete by default, as Blazar's clients expect, or paged on request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Paged(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which part of a list: up to `limit` rows after `marker`."""
+    """The requested part of a list: up to `limit` rows after `marker`."""
 
     limit: int
     marker: str | None
@@ -33,18 +33,18 @@ class Wanted:
 
     @property
     def fetch(self) -> int:
-        """One row more than is shown, to know whether there are more."""
+        """Return the number of rows to read: one more than shown, to know whether there are more."""
         return self.limit + 1
 
 
 def wanted() -> Wanted:
-    """What the request at hand asks for."""
+    """Return the part of the list that this request asks for."""
     asked = page()
     return Wanted(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
 
 
 def listing(key: str, rows: Sequence[T], part: Wanted, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
-    """The answer: the rows, and where there are more the link to the next page."""
+    """Return the answer with the rows, and the link to the next page if there are more."""
     shown = [body_of(row) for row in rows[: part.limit]]
     answer: dict[str, Any] = {key: shown}
     more = len(rows) > part.limit

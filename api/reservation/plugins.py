@@ -1,4 +1,4 @@
-"""The resource types that can be reserved here."""
+"""Resource types that can be reserved."""
 
 import inspect
 from typing import Any
@@ -25,7 +25,7 @@ class PluginsAnswer(Schema):
 
 @serve(blueprint, "GET", "/plugins", Operation("plugins:get", {200: PluginsAnswer}))
 def list_plugins(query: Any) -> ResponseReturnValue:
-    """List the resource types that leases can be for."""
+    """List the resource types."""
     known = sorted(climate().plugins.items())
     return {
         "plugins": [

@@ -1,4 +1,4 @@
-"""How hosts are, what an admin declares them to be, and by hand another host for a lease."""
+"""Health of hosts: failures declared by administrators, recovery, and reallocation by hand."""
 
 from typing import Any
 
@@ -68,13 +68,13 @@ class HealthAnswer(Schema):
 
 
 class HostFailure(Strict):
-    """Why a host cannot be used."""
+    """The reason why a host cannot be used."""
 
     reason = fields.String(required=True, validate=[validate.Length(1, LONGEST_REASON), validate.Regexp(r"\s*\S")])
 
 
 class Reallocation(Strict):
-    """Which lease, or which reservation of one, is to have another host; `to` null, or missing: any that matches."""
+    """The lease or the reservation that gets another host; `to` null or absent: any host that matches."""
 
     lease_id = fields.UUID()
     reservation_id = fields.UUID()
@@ -100,7 +100,7 @@ class ReallocationAnswer(Schema):
     blueprint, "GET", "/os-hosts/<host_id>/health", Operation("oshosts:health", {200: HealthAnswer}, refuses=(404, 409))
 )
 def show_health(host_id: str, query: Read) -> ResponseReturnValue:
-    """How a host is: what the cloud says, what runs on it, who counts on it."""
+    """Show the health of a host: its state in the cloud, its servers, and the leases that need it."""
     return {"health": _health(failures.report(climate(), caller(), host_id))}
 
 
@@ -118,7 +118,7 @@ def show_health(host_id: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def fail_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Declare a host failed: its leases get other hosts, and it waits until it is declared well."""
+    """Declare a host failed: its leases get other hosts, and it stays out of use until it is declared healthy."""
     return {"place": _place(failures.fail(climate(), caller(), host_id, body["reason"], dry_run=query["dry_run"]))}
 
 
@@ -129,7 +129,7 @@ def fail_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("oshosts:heal", {200: StateAnswer}, query=DryRun, refuses=(404, 409)),
 )
 def heal_host(host_id: str, query: Read) -> ResponseReturnValue:
-    """Declare a failed host well, if the cloud does not say otherwise."""
+    """Declare a failed host healthy, unless the cloud reports otherwise."""
     return {"place": _place(failures.heal(climate(), caller(), host_id, dry_run=query["dry_run"]))}
 
 

@@ -1,4 +1,4 @@
-"""Maintenance windows: times in which a host is worked on and promised to nobody."""
+"""Maintenance windows: periods in which a host is allocated to nobody."""
 
 from typing import Any
 from uuid import UUID
@@ -36,7 +36,7 @@ def _reason(**more: Any) -> fields.String:
 
 
 class MaintenanceOrder(Strict):
-    """A window; without `start_date` it begins now, without `end_date` it lasts until it is ended."""
+    """A window; without `start_date` it starts now, without `end_date` it lasts until it is ended."""
 
     host_id = fields.String(required=True, validate=validate.Regexp(HOST_ID))
     start_date = Moment(now=True)
@@ -47,7 +47,7 @@ class MaintenanceOrder(Strict):
 
 
 class MaintenanceChanges(Strict):
-    """What is to be different; an `end_date` of null means that it is not known any more."""
+    """Changes of a window; an `end_date` of null makes it open-ended."""
 
     start_date = Moment(now=True)
     end_date = Moment(allow_none=True)
@@ -116,7 +116,7 @@ class MaintenancesAnswer(Schema):
     Operation("maintenances:get", {200: MaintenancesAnswer}, query=MaintenanceQuery),
 )
 def list_maintenances(query: Read) -> ResponseReturnValue:
-    """List maintenance windows, in the order in which they were planned."""
+    """List maintenance windows in the order of their creation."""
     part = pages.wanted()
     asked = query.get("state")
     states = tuple(WindowState) if asked == "all" else (WindowState(asked),) if asked else (PLANNED, ACTIVE)
@@ -145,9 +145,9 @@ def list_maintenances(query: Read) -> ResponseReturnValue:
     ),
 )
 def plan_maintenance(query: Read, body: Read) -> ResponseReturnValue:
-    """Keep a host free to be worked on.
+    """Create a maintenance window of a host.
 
-    200 instead of 201 is the answer to a dry run.
+    A dry run answers 200 instead of 201.
     """
     start = None if body.get("start_date") == NOW else body.get("start_date")
     order = Order(
@@ -175,7 +175,7 @@ def show_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
     Operation("maintenances:get", {200: HistoryAnswer}, refuses=(404,)),
 )
 def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue:
-    """Tell everything that happened to a maintenance window, with who did it."""
+    """List the changes of a maintenance window with their authors."""
     found = maintenance.history(climate(), caller(), _id(maintenance_id))
     return {"history": [entry_body(entry) for entry in found]}
 
@@ -194,7 +194,7 @@ def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue
     ),
 )
 def change_maintenance(maintenance_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Move a maintenance window that is not over, or say something else of it."""
+    """Update a maintenance window that is not over: its dates or its reason."""
     if not set(body) - {"force"}:
         raise InvalidInput("No data to update")
     open_end = "end_date" in body and body["end_date"] is None
@@ -217,7 +217,7 @@ def change_maintenance(maintenance_id: str, query: Read, body: Read) -> Response
     Operation("maintenances:delete", {200: MaintenanceAnswer}, query=DryRun, refuses=(404,)),
 )
 def end_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
-    """Say that the work is done, or not to be begun: the host is free again."""
+    """End a maintenance window, or cancel one that has not started; the host is free again."""
     ended = maintenance.end(climate(), caller(), _id(maintenance_id), dry_run=query["dry_run"])
     return {"maintenance": _body(ended)}
 

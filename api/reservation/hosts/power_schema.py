@@ -1,4 +1,4 @@
-"""The power of hosts, as it is asked for and as it is shown."""
+"""Schemas of power settings and power state of hosts."""
 
 from marshmallow import RAISE, Schema, fields, validate
 
@@ -13,15 +13,15 @@ MOST_WATTS = 100_000
 
 
 class DriverName(fields.String):
-    """One of the drivers that are installed; the document lists them."""
+    """One of the installed drivers; the document lists them."""
 
 
 class DriverSettings(fields.Dict):
-    """What the driver's own schema accepts; the document lists those."""
+    """Settings that the driver's own schema accepts; the document lists those."""
 
 
 class PowerOrder(Strict):
-    """How a host is switched, as a whole: what is not given is not kept."""
+    """All power settings of a host; absent ones are deleted."""
 
     driver = DriverName(required=True)
     settings = DriverSettings(

@@ -1,4 +1,4 @@
-"""Hosts, their capabilities and their allocations, as they are asked for and as they are shown."""
+"""Schemas of hosts, their capabilities and their allocations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ Extra = dict[str, str | None]
 
 
 def capabilities(given: Mapping[str, Any], *, removable: bool) -> Extra:
-    """Extra capabilities as texts; numbers and truth values are written out.  None removes one, where it may."""
+    """Return extra capabilities as texts; numbers and booleans become texts.  None removes one, if allowed."""
     if len(given) > MOST_CAPABILITIES:
         raise InvalidInput(f"A host has {MOST_CAPABILITIES} extra capabilities at most")
     return {name: None if value is None and removable else _text(name, value) for name, value in given.items()}
@@ -35,7 +35,7 @@ def _text(name: str, value: Any) -> str:
 
 
 class HostOrder(Schema):
-    """A host to register: its `name` or `id` in the cloud, and any extra capability as a key of its own."""
+    """A host to register: its `name` or `id` in the cloud, and any extra capability as a key."""
 
     class Meta:
         unknown = INCLUDE
@@ -109,7 +109,7 @@ class PropertyQuery(Strict):
 
 
 class Truth(fields.Boolean):
-    """True or false; neither 1 nor "yes"."""
+    """A boolean; neither 1 nor "yes"."""
 
     def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
         if not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What a request says about itself beside its body: dry runs, versions that it counts on, keys against repetition."""
+"""Options of requests beside the body: dry run, If-Match and Idempotency-Key."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ NEVER = 0
 
 
 class DryRun(Strict):
-    """Query of operations that can be tried out."""
+    """Query of operations that support a dry run."""
 
     dry_run = fields.Boolean(
         load_default=False, metadata={"description": "Say what would come of it, and change nothing."}
@@ -26,7 +26,7 @@ class DryRun(Strict):
 
 
 class Version(fields.String):
-    """An If-Match header.  Becomes the version of the lease that is counted on; None for `*`, which is any."""
+    """An If-Match header.  Becomes the expected version of the lease; None for `*`, which is any version."""
 
     def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
         text = str(value).strip()
@@ -52,7 +52,7 @@ IS_A_KEY = validate.Regexp(r"^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$", err
 
 
 class Repeatable(Schema):
-    """Headers of operations that make something."""
+    """Headers of operations that create something."""
 
     class Meta:
         unknown = EXCLUDE
@@ -79,7 +79,7 @@ class Confirmation(Schema):
 
 
 def key_of(headers: dict[str, Any]) -> Key | None:
-    """The key of the request at hand with the fingerprint of what it asks for."""
+    """Return the idempotency key of this request with the fingerprint of its content."""
     if "key" not in headers:
         return None
     body = json.dumps(parse(request.get_data()), sort_keys=True, separators=(",", ":"))
@@ -88,5 +88,5 @@ def key_of(headers: dict[str, Any]) -> Key | None:
 
 
 def tag(version: int) -> dict[str, str]:
-    """The headers of an answer that shows a lease at a version."""
+    """Return the headers of an answer that shows a version of a lease."""
     return {"ETag": f'"{version}"'}

@@ -1,4 +1,4 @@
-"""Leases as they are asked for and as they are shown."""
+"""Schemas of leases in requests and answers."""
 
 from typing import Any
 
@@ -27,15 +27,15 @@ def _name(**more: Any) -> fields.String:
 
 
 class AskedReservation(fields.Dict):
-    """A reservation of a new lease; which keys it has is its plugin's business."""
+    """A reservation of a new lease; its plugin defines further keys."""
 
 
 class AskedChange(fields.Dict):
-    """What is to change in a reservation, by its `id`."""
+    """A change of a reservation, which is named by its `id`."""
 
 
 class AskedEvent(Strict):
-    """An event that a client names beside the start and the end: at its time owner and plugins are told."""
+    """A user-defined event: at its time the owner and the plugins are notified."""
 
     event_type = fields.String(
         required=True,
@@ -45,7 +45,7 @@ class AskedEvent(Strict):
 
 
 class LeaseOrder(Strict):
-    """A lease that is asked for."""
+    """A new lease."""
 
     name = _name(required=True)
     start_date = Moment(required=True, now=True)
@@ -66,7 +66,7 @@ class LeaseOrder(Strict):
 
 
 class LeaseChanges(Strict):
-    """What is to be different; what is not given stays."""
+    """Changes of a lease; absent keys keep their values."""
 
     name = _name()
     start_date = Moment(now=True)
@@ -106,7 +106,7 @@ class PartOut(Schema):
 
 
 class ReservationOut(Schema):
-    """A reservation, with its plugin's keys beside these."""
+    """A reservation; its plugin defines further keys."""
 
     class Meta:
         unknown = "include"
@@ -141,7 +141,7 @@ class EventOut(Schema):
 
 
 class LeaseOut(Schema):
-    """A lease with all its parts."""
+    """A lease with its reservations and events."""
 
     class Meta:
         unknown = RAISE
@@ -180,7 +180,7 @@ class LeasesAnswer(Schema):
 
 
 class EntryOut(Schema):
-    """One thing that happened to a lease."""
+    """An entry of the history of a lease."""
 
     class Meta:
         unknown = RAISE

@@ -1,4 +1,4 @@
-"""Pools of hosts, as they are asked for and as they are shown."""
+"""Schemas of host pools."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def _number(name: str, says: str) -> fields.Integer:
 
 
 class PoolTerms(Strict):
-    """What is to be different; null: as the settings say."""
+    """Changes of a pool's settings; null restores the value of the settings."""
 
     target = fields.Integer(
         strict=True,
@@ -110,7 +110,7 @@ class ResidentQuery(Paged):
 
 
 class PromiseOut(_Exact):
-    """Time of a host that is taken."""
+    """A period in which a host is allocated."""
 
     kind = fields.String(required=True, validate=validate.OneOf(["lease", "maintenance", "cleaning", "hold"]))
     state = fields.String(required=True)
@@ -155,7 +155,7 @@ def _servers() -> Any:
 
 
 class PlaceOut(_Exact):
-    """Where a host is."""
+    """The pool membership of a host."""
 
     id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
     name = fields.String(required=True)
@@ -171,7 +171,7 @@ class PlaceOut(_Exact):
 
 
 class ResidentOut(PlaceOut):
-    """A host in its pool."""
+    """A host with its pool membership."""
 
     lease_id = fields.UUID(required=True, allow_none=True)
     project_id = fields.String(required=True, allow_none=True)
@@ -189,7 +189,7 @@ class ResidentOut(PlaceOut):
 
 
 class StrangerOut(_Exact):
-    """A host that ordinary boots use, and that nobody registered."""
+    """A host of the cloud that is not registered."""
 
     name = fields.String(required=True)
     service_name = fields.String(required=True)
@@ -230,7 +230,7 @@ class BacklogAnswer(Schema):
 
 
 class StepOut(_Exact):
-    """A host, and what the next round does with it, or what keeps it where it is."""
+    """A host with the action of the next round, or the reason why the round leaves it."""
 
     id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
     name = fields.String(required=True)
@@ -240,14 +240,14 @@ class StepOut(_Exact):
 
 
 class LevelOut(_Exact):
-    """So many hosts are promised at once from that moment on."""
+    """The number of hosts that are allocated at once from this time on."""
 
     at = out_date()
     hosts = fields.Integer(required=True)
 
 
 class FillingOut(_Exact):
-    """How many hosts the reservation pool is to have, and why."""
+    """The target size of the reservation pool with its explanation."""
 
     at = out_date()
     until = out_date()
@@ -281,7 +281,7 @@ def _reason(longest: int) -> fields.String:
 
 
 class MoveOrder(Strict):
-    """Hosts that are to go to the pool, all of them or none."""
+    """Hosts to move to the pool, all of them or none."""
 
     hosts = fields.List(
         fields.String(validate=validate.Length(1, 255)),
@@ -319,7 +319,7 @@ class MovesAnswer(Schema):
 
 
 class Opening(Strict):
-    """Whether a host may be chosen for new promises."""
+    """Whether a host may get new allocations."""
 
     reservable = Truth(required=True)
     reason = _reason(opening.LONGEST_REASON)

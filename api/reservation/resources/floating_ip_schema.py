@@ -1,4 +1,4 @@
-"""Floating addresses that can be reserved, as they are registered and as they are shown."""
+"""Schemas of floating IPs that can be reserved."""
 
 from ipaddress import AddressValueError, IPv4Address
 
@@ -20,7 +20,7 @@ def _is_ipv4(text: str) -> None:
 
 
 class FloatingIpOrder(Strict):
-    """An address to register: one of the network that the cloud does not give out itself."""
+    """A floating IP to register: an address of the network that the cloud does not allocate itself."""
 
     floating_network_id = fields.String(
         required=True,

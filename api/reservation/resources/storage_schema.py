@@ -1,4 +1,4 @@
-"""Pools of storage that can be reserved, as they are registered and as they are shown."""
+"""Schemas of storage pools that can be reserved."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ def _capacity(**more: Any) -> fields.Integer:
 
 
 class StoragePoolOrder(Strict):
-    """A pool to register."""
+    """A storage pool to register."""
 
     name = fields.String(required=True, validate=NAME)
     storage_class = fields.String(
@@ -32,7 +32,7 @@ class StoragePoolOrder(Strict):
 
 
 class StoragePoolChanges(Strict):
-    """What is to change of a pool; what is not given stays."""
+    """Changes of a storage pool; absent keys keep their values."""
 
     name = fields.String(validate=NAME)
     capacity_gb = _capacity(metadata={"description": "At least what is promised at one instant."})
