@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """The entry point of the process."""
+    """Run the command of this process; the entry point of `climate`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A name may have characters that the terminal has not; it is shown all the same.
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run one command; answers its exit code.  Data goes to stdout, everything else to stderr."""
+    """Run one command and return its exit code.  Data goes to stdout, everything else to stderr."""
     from climate.cli.root import root
 
     session = Session(environ)

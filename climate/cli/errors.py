@@ -1,4 +1,4 @@
-"""How a command fails: a cause, an advice, and an exit code that scripts can tell apart."""
+"""Failures of commands: a cause, a hint, and an exit code for scripts."""
 
 import json
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ HINTS = {
 
 @dataclass
 class Failure(Exception):
-    """A command that ends with something else than 0."""
+    """A command that ends with another exit code than 0."""
 
     message: str
     code: int = ERROR
@@ -70,14 +70,14 @@ class Failure(Exception):
         return self.message
 
     def text(self) -> str:
-        """Up to three lines for a person."""
+        """Return up to three lines for a terminal."""
         lines = [f"error: {self.message}"]
         lines += [f"try: {self.hint}"] if self.hint else []
         lines += [f"request id: {self.request_id}"] if self.request_id else []
         return "\n".join(lines)
 
     def json(self) -> str:
-        """The same for a program: code, message, details, hint, request_id."""
+        """Return the same for a program: code, message, details, hint, request_id."""
         return json.dumps(
             {
                 "code": self.code,
@@ -90,7 +90,7 @@ class Failure(Exception):
 
 
 def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) -> Failure:
-    """The failure that an HTTP answer of 400 and above stands for."""
+    """Return the failure for an HTTP answer of 400 and above."""
     message = message_of(body) or f"the server answered {status}"
     code = EXIT_OF_STATUS.get(status, ERROR)
     limit = body.get("limit") if isinstance(body, dict) else None
@@ -106,13 +106,13 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
 
 
 def known(error: Exception) -> Failure | None:
-    """The failure that an error of the engine stands for; None for one that nobody foresaw."""
+    """Return the failure for an error of the engine; None for an unexpected one."""
     code = next((code for kind, code in EXIT_OF_ERROR.items() if isinstance(error, kind)), None)
     return None if code is None else Failure(str(error), code)
 
 
 def message_of(body: Any) -> str:
-    """The text in an error body of any of the APIs, "" when there is none."""
+    """Return the message in an error body of any of the APIs, "" if there is none."""
     if isinstance(body, str):
         return body.strip().splitlines()[0][:500] if body.strip() else ""
     if not isinstance(body, dict):

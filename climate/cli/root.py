@@ -1,4 +1,4 @@
-"""The root command, with every other one below it."""
+"""Root command with all other commands below it."""
 
 from importlib.metadata import PackageNotFoundError, version
 

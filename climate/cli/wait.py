@@ -1,4 +1,4 @@
-"""Waiting for something on the server, with progress for whoever watches."""
+"""Waiting for a state on the server, with progress on a terminal."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: `look` answers a thing or None when it is gone; the rest judges it."""
+    """A state to wait for: `look` returns a resource or None if it is gone; the other fields judge it."""
 
     what: str
     look: Callable[[], dict[str, Any] | None]
@@ -28,7 +28,8 @@ class Goal:
 
 
 def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
-    """The thing once the goal is reached, {} when it is gone; Failure when it cannot be, or takes over `timeout` s."""
+    """Return the resource once the goal is reached, {} if it is gone; Failure if it fails or after `timeout` seconds.
+    """
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
     with _progress(session, goal.what) as progress:
         while not goal.reached(thing):
@@ -48,7 +49,7 @@ def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
 
 
 def status(thing: dict[str, Any] | None) -> str:
-    """How a thing is, in a word."""
+    """Return the status of a resource."""
     return "gone" if thing is None else str(thing.get("status", "there"))
 
 

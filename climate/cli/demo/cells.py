@@ -1,4 +1,4 @@
-"""`climate up --demo cells`: an API cell with two children and a grandchild, to try cells on."""
+"""Demo tree of `climate up --demo cells`: an API cell with two children and a grandchild."""
 
 import secrets
 import threading
@@ -37,7 +37,7 @@ def surroundings(cell: Deployment) -> dict[str, str]:
 
 
 def link(environ: Mapping[str, str], parent: Deployment, child: Deployment) -> None:
-    """Make two cells neighbours, with a new secret that both know."""
+    """Create the link between two cells, with a new shared secret."""
     secret = secrets.token_hex(32)
     for here, other, is_parent in ((parent, child, False), (child, parent, True)):
         broker = {"transport_url": _settings(environ, other).redis_url, "secret": secret}
@@ -45,7 +45,7 @@ def link(environ: Mapping[str, str], parent: Deployment, child: Deployment) -> N
 
 
 def settle(top: Deployment) -> None:
-    """Return when the top knows the room of all cells; Failure names those that have not reported."""
+    """Wait until the top cell knows the capacities of all cells; Failure names those that have not reported."""
     pause, wanted = threading.Event(), set(PARENTS) - {top.name}
     missing = wanted
     for _ in range(int(SETTLE_SECONDS / 0.5)):
@@ -62,7 +62,7 @@ def settle(top: Deployment) -> None:
 
 
 def _heard(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The cells that have reported, with those below them."""
+    """Return the cells that have reported, with those below them."""
     for cell in cells:
         if cell.get("state") == "up":
             yield str(cell["name"])

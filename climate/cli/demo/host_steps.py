@@ -1,4 +1,4 @@
-"""The demo's steps about one host: it sleeps until its lease needs it, and waits afterwards for a server to go."""
+"""Steps of the demo with one host: it sleeps until its lease needs it, and is recycled afterwards."""
 
 from datetime import timedelta
 from typing import Any
@@ -118,7 +118,7 @@ def _history(play: Play) -> list[dict[str, Any]]:
 
 
 def _switched(play: Play, *, on: bool) -> dict[str, Any] | None:
-    """When it was last seen to be switched, if it is as it was switched then."""
+    """Return when the host was last seen in its present power state."""
     entry = next((one for one in reversed(_history(play)) if one["kind"] == "HostSwitched"), None)
     return entry if entry and entry["body"]["on"] is on else None
 

@@ -1,4 +1,4 @@
-"""The demo's first steps: a clean table, hosts kept for leases, and somebody from another project."""
+"""First steps of the demo: cleanup, hosts for leases, and a user of another project."""
 
 from secrets import token_urlsafe
 from typing import Any

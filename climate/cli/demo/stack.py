@@ -1,4 +1,4 @@
-"""The stack that the demo plays on: `climate up` as a child, on a home and a port of its own."""
+"""Stack of the demo: `climate up` as a child, with its own home and port."""
 
 import signal
 import socket
@@ -54,7 +54,7 @@ class Stack:
 
 
 def surroundings(environ: Mapping[str, str], folder: str = HOME) -> dict[str, str]:
-    """The environment of the demo's stack: what is not given is its own, such as the home `folder`."""
+    """Return the environment of the demo's stack; without settings everything is its own, such as the home `folder`."""
     home = Path(environ.get("CLIMATE_HOME") or folder).absolute()
     port = environ.get("CLIMATE_PORT") or str(_free_port())
     own = {"CLIMATE_PUBLIC_URL": "", "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": ""}
@@ -68,7 +68,7 @@ def _free_port() -> int:
 
 
 def check_port(host: str, port: int, count: int = 1) -> None:
-    """Check that a port is free; Failure tells that `count` ports in a row are needed."""
+    """Check that a port is free; Failure says that `count` ports in a row are needed."""
     try:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
@@ -85,9 +85,9 @@ def running(
     *,
     has_web: bool = True,
 ) -> Iterator[Stack]:
-    """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block.
+    """Run the stack while the block lasts; it is removed afterwards, also after an error.
 
-    Without `has_web` no API answers: the stack is ready when it says that its processes run.
+    Without `has_web` no API answers: the stack is ready when it prints that its processes run.
     """
     home = Path(environ["CLIMATE_HOME"])
     log = home / "logs" / "demo.log"
@@ -105,7 +105,7 @@ def running(
 
 @contextmanager
 def _endings() -> Iterator[None]:
-    """While the block lasts a signal to end is an exception, so that the block is left in good order."""
+    """Turn a signal to end into an exception while the block lasts, so that cleanup runs."""
 
     def end(number: int, frame: Any) -> None:
         raise SystemExit(128 + number)

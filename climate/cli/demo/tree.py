@@ -1,4 +1,4 @@
-"""`climate up --demo zones` and `--demo cells`: a tree of complete deployments on this machine."""
+"""Demo trees of `climate up --demo zones` and `--demo cells`: several complete deployments on this machine."""
 
 import contextlib
 import threading
@@ -40,7 +40,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class DemoTree:
-    """A tree that can be run."""
+    """A tree of deployments that this machine can run."""
 
     noun: str
     """One deployment of it, as people call it."""
@@ -61,7 +61,7 @@ class DemoTree:
 
     @property
     def folder(self) -> str:
-        """The folder of all homes in CLIMATE_HOME."""
+        """Return the folder of all homes in CLIMATE_HOME."""
         return f"{self.noun}s"
 
     def has_web(self, name: str) -> bool:
@@ -70,7 +70,7 @@ class DemoTree:
 
 
 def run(tree: DemoTree, session: Session, port: int | None) -> int:
-    """Start the tree, join its deployments, and keep everything running until a signal asks for the end."""
+    """Start and link the deployments, and keep them running until a signal asks for the end."""
     settings = session.settings
     if settings.database_url or settings.redis_url:
         raise Failure(
@@ -96,7 +96,7 @@ def run(tree: DemoTree, session: Session, port: int | None) -> int:
 
 
 def deployments(tree: DemoTree, home: Path, host: str, first_port: int) -> dict[str, Deployment]:
-    """Return the deployments by name, with ports in a row; Failure when one is taken."""
+    """Return the deployments by name, with ports in a row; Failure if a port is in use."""
     with_web = [name for name in tree.parents if tree.has_web(name)]
     ports = dict(zip(with_web, range(first_port, first_port + len(with_web)), strict=True))
     for port in ports.values():

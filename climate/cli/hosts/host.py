@@ -14,7 +14,7 @@ COLUMNS = ("id", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb", "reser
 
 @click.group("host")
 def group() -> None:
-    """Hosts of the reservation pool, what they can, and who holds them."""
+    """Hosts of the reservation pool, their capabilities and allocations."""
 
 
 @group.command("create")
@@ -24,7 +24,7 @@ def group() -> None:
 @dry_run
 @shown
 def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
-    """Put a hypervisor of the cloud, by its name or id, into the reservation pool."""
+    """Register a hypervisor of the cloud, by its name or id, in the reservation pool."""
     session = current()
     body = {**dict(extra), "name": name}
     query = dry(dry_run) | ({"drain": "true"} if drain else {})
@@ -70,7 +70,7 @@ def set_(host: str, extra: tuple[tuple[str, str], ...], dry_run: bool) -> None:
 @dry_run
 @shown
 def unset(host: str, extra: tuple[str, ...], dry_run: bool) -> None:
-    """Take extra capabilities from a host."""
+    """Delete extra capabilities of a host."""
     _put(host, dict.fromkeys(extra), dry_run)
 
 
@@ -85,7 +85,7 @@ def _put(host: str, body: dict[str, Any], dry_run: bool) -> None:
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @dry_run
 def delete(hosts: tuple[str, ...], dry_run: bool) -> None:
-    """Give hosts back to the ordinary scheduler."""
+    """Delete hosts from the reservation pool; the cloud schedules ordinary servers on them again."""
     session = current()
     for host_id in [lookup.host_id(session.client, host) for host in hosts]:
         session.client.call("reservation", "DELETE", f"/os-hosts/{host_id}", params=dry(dry_run))
@@ -97,7 +97,7 @@ def delete(hosts: tuple[str, ...], dry_run: bool) -> None:
 @click.option("--reservation", metavar="ID", help="Only for this reservation.")
 @listed
 def allocations(host: str | None, lease: str | None, reservation: str | None) -> None:
-    """Show who holds a host when; without HOST, of all of them."""
+    """List the allocations of a host; without HOST, of all hosts."""
     session = current()
     client = session.client
     lease_id = lookup.lease_id(client, lease) if lease else None
@@ -113,7 +113,7 @@ def allocations(host: str | None, lease: str | None, reservation: str | None) ->
 
 @group.group("property")
 def properties() -> None:
-    """Capabilities that leases can ask for."""
+    """Capabilities that leases can require."""
 
 
 @properties.command("list")

@@ -1,4 +1,4 @@
-"""climate maintenance, climate host maintenance, heal, fail and health: hosts that are worked on or have failed."""
+"""climate maintenance, climate host maintenance, heal, fail and health: maintenance and failures of hosts."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ HISTORY = ("version", "at", "kind", "author", "request_id")
 
 @click.group("maintenance")
 def group() -> None:
-    """Times in which hosts are worked on and promised to nobody."""
+    """Maintenance windows, in which hosts are allocated to nobody."""
 
 
 @group.command("list")
@@ -49,7 +49,7 @@ def show(maintenance: str, at: Moment | None) -> None:
 @click.argument("maintenance")
 @listed
 def history(maintenance: str) -> None:
-    """Tell everything that happened to a maintenance window, with who did it."""
+    """List the changes of a maintenance window with their authors."""
     session = current()
     path = f"/maintenances/{lookup.part(maintenance)}/history"
     lines = session.client.json("reservation", "GET", path)["history"]
@@ -67,7 +67,7 @@ def history(maintenance: str) -> None:
 @dry_run
 @shown
 def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
-    """Move a maintenance window, or say something else of it."""
+    """Update the dates or the reason of a maintenance window."""
     session = current()
     if open_end and given["end"]:
         raise click.UsageError("give only one of --to, --open-end")
@@ -87,7 +87,7 @@ def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
 @click.argument("maintenances", nargs=-1, required=True, metavar="MAINTENANCE...")
 @dry_run
 def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
-    """Say that the work is done, or not to be begun: the hosts are free again."""
+    """End maintenance windows, or cancel those that have not started; the hosts are free again."""
     session = current()
     for one in maintenances:
         session.client.json("reservation", "DELETE", f"/maintenances/{lookup.part(one)}", params=dry(dry_run))
@@ -104,7 +104,7 @@ def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
 @dry_run
 @shown
 def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> None:
-    """Keep a host free to be worked on."""
+    """Create a maintenance window of a host."""
     session = current()
     if given["end"] and given["length"]:
         raise click.UsageError("give only one of --to, --for")
@@ -125,7 +125,7 @@ def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> No
 @click.argument("host")
 @shown
 def health(host: str) -> None:
-    """Show how a host is, what runs on it and who counts on it."""
+    """Show the health of a host, its servers and the leases that need it."""
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/health"
     session.show(session.client.json("reservation", "GET", path)["health"])
@@ -136,7 +136,7 @@ def health(host: str) -> None:
 @dry_run
 @shown
 def heal(host: str, dry_run: bool) -> None:
-    """Declare a failed host well, if the cloud does not say otherwise."""
+    """Declare a failed host healthy, unless the cloud reports otherwise."""
     _declare(host, "heal", None, dry_run)
 
 
@@ -162,7 +162,7 @@ def _date(session: Session, moment: Moment) -> str:
 
 
 def _show(session: Session, answer: dict[str, Any]) -> None:
-    """The window, and in words what becomes of leases that were in its way."""
+    """Show the window, and the outcome for leases that overlap it."""
     for lease in answer["leases"]:
         has = "has another host" if lease["replaced"] else "has no other host"
         lacks = f"; it lacks {lease['missing']}" if lease["missing"] else ""

@@ -1,4 +1,4 @@
-"""climate pool: where every host is, what it is promised for, and what is agreed about the ends of leases."""
+"""climate pool: host pools, their allocations, and their default end actions of leases."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -32,13 +32,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group("pool")
 def group() -> None:
-    """Pools of hosts, and what they are promised for."""
+    """Host pools and their allocations."""
 
 
 @group.command("list")
 @listed
 def list_() -> None:
-    """List the pools, with how many hosts are in each, and how many of them are promised."""
+    """List the pools with the number of their hosts, and of those that are allocated."""
     session = current()
     session.show_all(session.client.json("reservation", "GET", "/pools")["pools"], POOLS)
 
@@ -48,7 +48,7 @@ def list_() -> None:
 @click.option("--at", type=MomentType(), help="With the terms of then; its figures are those of now.")
 @shown
 def show(pool: str, at: Moment | None) -> None:
-    """Show a pool, with the terms of leases that do not say themselves."""
+    """Show a pool with its settings, which apply to leases without their own."""
     session = current()
     query = {"at": wire(at.when(session.client.now()))} if at else {}
     session.show(session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}", params=query)["pool"])
@@ -58,7 +58,7 @@ def show(pool: str, at: Moment | None) -> None:
 @click.argument("pool", default="reservation")
 @listed
 def history(pool: str) -> None:
-    """Tell who has set which terms of a pool, and when."""
+    """List the changes of a pool's settings with their authors."""
     session = current()
     lines = session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}/history")["history"]
     session.show_all(decisions(lines, "terms"), DECISIONS)
@@ -69,9 +69,9 @@ def history(pool: str) -> None:
 @click.option("--servers", is_flag=True, help="With the servers on them; those of recycling hosts are always shown.")
 @listed
 def hosts(pool: str, servers: bool) -> None:
-    """List the hosts of a pool: since when, why, for whom, and what they are promised to next.
+    """List the hosts of a pool with the time and reason of their move, and their next allocation.
 
-    Those of the multi-tenant pool that nobody registered have no id.
+    Unregistered hosts of the multi-tenant pool have no id.
     """
     session = current()
     query = {"servers": "true"} if servers else {}
@@ -85,7 +85,7 @@ def hosts(pool: str, servers: bool) -> None:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """With the next promise and the servers as one cell each."""
+    """Return a row with the next allocation and the servers in one cell each."""
     servers = row["servers"]
     told = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
     return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": told}
@@ -111,7 +111,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 @dry_run
 @shown
 def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: Any) -> None:
-    """Set the target of the reservation pool, and the terms of leases that do not say themselves."""
+    """Set the target of the reservation pool, and the settings of leases without their own."""
     session = current()
     body = {name: _plain(value) for name, value in given.items() if value is not None} | dict.fromkeys(unset)
     if not body:
@@ -131,7 +131,7 @@ def _plain(value: Any) -> Any:
 @click.option("--to", "end", type=MomentType(), help="To this time; a week later without it.")
 @listed
 def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> None:
-    """Tell which hosts of a pool are promised when: to leases, to maintenance, or as they are cleaned."""
+    """List the allocations of a pool's hosts over time: leases, maintenance windows and cleaning."""
     session = current()
     client = session.client
     between = {"from": start, "to": end}
@@ -149,7 +149,7 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
 @group.command("plan")
 @listed
 def plan() -> None:
-    """Explain how many hosts the reservation pool is to have, and which the next round takes, drains or releases."""
+    """Explain the target size of the reservation pool, and the hosts that the next round adds, drains or releases."""
     session = current()
     found = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
     if session.form in ("json", "yaml"):
@@ -161,7 +161,7 @@ def plan() -> None:
 
 
 def _said(plan: dict[str, Any]) -> str:
-    """The plan in two sentences."""
+    """Return the plan in two sentences."""
     if not plan["managed"]:
         return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."
     when = f" at {plan['promised_at']}" if plan["promised_at"] else ""
@@ -175,7 +175,7 @@ def _said(plan: dict[str, Any]) -> str:
 
 
 def moving(command: F) -> F:
-    """The options of a move."""
+    """Add the options of a move to a command."""
     for option in (
         click.option("--reason", default="", help="Why; kept in the history of the hosts."),
         click.option(
@@ -188,7 +188,7 @@ def moving(command: F) -> F:
 
 
 def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
-    """Ask for a move, and show where the hosts are then."""
+    """Request a move, and show the pools of the hosts afterwards."""
     session = current()
     body = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
     body |= {"from": given["source"]} if given["source"] else {}

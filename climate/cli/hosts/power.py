@@ -1,4 +1,4 @@
-"""climate power and climate host power: hosts that are switched on and off."""
+"""climate power and climate host power: power of hosts."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ REPORT = ("id", "name", "hours_off")
 
 @click.group("power")
 def group() -> None:
-    """Which hosts are off, and what that saves."""
+    """Power state of hosts, and the energy that is saved."""
 
 
 @group.command("list")
 @listed
 def list_() -> None:
-    """List the hosts that can be switched."""
+    """List the hosts with power settings."""
     session = current()
     session.show_all(session.client.pages("reservation", "/power", "power"), POWER)
 
@@ -32,7 +32,7 @@ def list_() -> None:
 @click.option("--hosts", is_flag=True, help="One line a host, instead of the sum of all.")
 @listed
 def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
-    """Say for how many hours hosts were off, and how many kWh that saved."""
+    """Report for how many hours hosts were off, and how many kWh that saved."""
     session = current()
     moments = {"from": start, "to": end}
     query = {name: wire(moment.when(session.client.now())) for name, moment in moments.items() if moment}
@@ -46,14 +46,14 @@ def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
 
 @click.group("power")
 def host_group() -> None:
-    """How a host is switched, and how that stands."""
+    """Power settings and power state of a host."""
 
 
 @host_group.command("show")
 @click.argument("host")
 @shown
 def show(host: str) -> None:
-    """Show how a host is switched; passwords are never shown."""
+    """Show the power settings of a host, without passwords."""
     session = current()
     session.show(session.client.json("reservation", "GET", _path(host))["power"])
 
@@ -68,10 +68,10 @@ def show(host: str) -> None:
 @dry_run
 @shown
 def set_(host: str, dry_run: bool, **given: Any) -> None:
-    """Say how a host is switched, each time the whole of it.
+    """Replace all power settings of a host.
 
-    Secrets are asked for, or read from standard input, one a line: on the
-    command line everybody on the machine could read them.
+    Secrets are prompted for, or read from standard input, one a line, because
+    every user of the machine can read the command line.
     """
     session = current()
     asked = {name: click.prompt(name, hide_input=session.interactive, err=True) for name in given["secrets"]}
@@ -86,7 +86,7 @@ def set_(host: str, dry_run: bool, **given: Any) -> None:
 @click.option("--force", is_flag=True, help="Also while it is off.")
 @dry_run
 def clear(host: str, force: bool, dry_run: bool) -> None:
-    """Switch a host no more."""
+    """Delete the power settings of a host."""
     current().client.call("reservation", "DELETE", _path(host), params=_query(dry_run, force=force))
 
 
@@ -96,7 +96,7 @@ def clear(host: str, force: bool, dry_run: bool) -> None:
 @dry_run
 @shown
 def on(host: str, force: bool, dry_run: bool) -> None:
-    """Ask for a host to be switched on; it is some time later."""
+    """Request power on of a host; the host is on some time later."""
     _switch(host, "on", _query(dry_run, force=force))
 
 
@@ -107,7 +107,7 @@ def on(host: str, force: bool, dry_run: bool) -> None:
 @dry_run
 @shown
 def off(host: str, hard: bool, force: bool, dry_run: bool) -> None:
-    """Ask for a host to be switched off; it is some time later."""
+    """Request power off of a host; the host is off some time later."""
     _switch(host, "off", _query(dry_run, hard=hard, force=force))
 
 

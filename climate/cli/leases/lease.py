@@ -1,4 +1,4 @@
-"""climate lease: agreements over a period."""
+"""climate lease: reservations of resources for a period."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -24,7 +24,7 @@ AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
 
 @click.group("lease")
 def group() -> None:
-    """Leases: who has what, and when."""
+    """Leases: resources of a project for a period."""
 
 
 @group.command("create")
@@ -41,7 +41,7 @@ def group() -> None:
 @dry_run
 @shown
 def create(name: str, **given: Any) -> None:
-    """Reserve hosts, room for servers, a server, floating IPs, or storage, for a period."""
+    """Reserve hosts, capacity for servers, a server, floating IPs, or storage, for a period."""
     session = current()
     exactly_one(("--end", "--for"), given["end"], given["length"])
     if given["network"]:
@@ -85,7 +85,7 @@ def _events(session: Session, given: Sequence[tuple[str, str]]) -> list[dict[str
 
 
 def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
-    """What is in the envelope; a plan that has more in it than that is shown whole."""
+    """Return the content of the envelope; a plan with further keys is returned whole."""
     return dict(body[key]) if list(body) == [key] else body
 
 
@@ -94,7 +94,7 @@ def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
 @click.option("--idempotency-key", metavar="KEY", default="", help="Repeat with the same key: it is confirmed once.")
 @shown
 def confirm(lease: str, idempotency_key: str) -> None:
-    """Make an ordinary lease of one that is HELD; `climate lease delete` gives it up."""
+    """Confirm a lease that is HELD; `climate lease delete` releases it."""
     session = current()
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
     path = f"/leases/{lookup.lease_id(session.client, lease)}/confirm"
@@ -134,7 +134,7 @@ def show(lease: str, at: Moment | None) -> None:
 @click.argument("lease")
 @listed
 def history(lease: str) -> None:
-    """Tell everything that happened to a lease, from the journal."""
+    """List the history of a lease from the journal."""
     session = current()
     path = f"/leases/{lookup.lease_id(session.client, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
@@ -142,7 +142,7 @@ def history(lease: str) -> None:
 
 
 def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The lines of a history, with the event that a line is about, and how it went."""
+    """Return the rows of a history with their event and its result."""
     lines = list(history)
     kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}
     return [
@@ -167,7 +167,7 @@ def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @dry_run
 @shown
 def set_(lease: str, **given: Any) -> None:
-    """Change a lease: name, dates, how much of what, what becomes of it at the end."""
+    """Update a lease: name, dates, amounts, and the end action."""
     session = current()
     now = session.client.now().replace(microsecond=0)
     body: dict[str, Any] = {"name": given["name"]} if given["name"] is not None else {}
@@ -208,7 +208,7 @@ def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mappin
 @dry_run
 @shown
 def extend(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
-    """Let a lease end later, by LENGTH or --until a time."""
+    """Extend a lease by LENGTH or --until a time."""
     _move_end(lease, length, until, given)
 
 
@@ -220,7 +220,7 @@ def extend(lease: str, length: timedelta | None, until: Moment | None, **given: 
 @dry_run
 @shown
 def shorten(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
-    """Let a lease end earlier, by LENGTH or --until a time."""
+    """Shorten a lease by LENGTH or --until a time."""
     _move_end(lease, None if length is None else -length, until, given)
 
 
@@ -244,7 +244,7 @@ def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Map
 @dry_run
 @shown
 def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: bool) -> None:
-    """End leases and forget them; their history stays."""
+    """Delete leases, and end those that have started; their history stays."""
     session = current()
     for lease_id in [lookup.lease_id(session.client, lease) for lease in leases]:
         answer = session.client.json("reservation", "DELETE", f"/leases/{lease_id}", params=dry(dry_run))
@@ -260,7 +260,7 @@ def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: boo
 @click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7.")
 @shown
 def wait_(lease: str, status: str, timeout: timedelta) -> None:
-    """Wait until a lease is in a status."""
+    """Wait until a lease has a status."""
     session = current()
     lease_id = lookup.lease_id(session.client, lease)
     if status.upper() == "DELETED":
@@ -270,7 +270,7 @@ def wait_(lease: str, status: str, timeout: timedelta) -> None:
 
 
 def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, Any]:
-    """The lease once it is in `status`, or settled when that is empty."""
+    """Return the lease once it has `status`, or is settled if `status` is empty."""
     wanted = (status,) if status else SETTLED
     failed = ("ERROR", *AFTER.get(status, ())) if status and status != "ERROR" else ()
 

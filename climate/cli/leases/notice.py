@@ -1,4 +1,4 @@
-"""climate notice: what owners and admins are told."""
+"""climate notice: notifications of owners and administrators."""
 
 import json
 import time
@@ -24,7 +24,7 @@ BACK = timedelta(minutes=1)
 
 @click.group("notice")
 def group() -> None:
-    """What owners of leases and administrators are told."""
+    """Notifications of owners of leases and of administrators."""
 
 
 @group.command("list")
@@ -34,7 +34,7 @@ def group() -> None:
 @click.option("--follow", is_flag=True, help="Go on and show what comes; one JSON object a line with -f json.")
 @listed
 def list_(since: Moment | None, kind: str | None, lease: str | None, follow: bool) -> None:
-    """List notices, oldest first."""
+    """List notifications, oldest first."""
     session = current()
     client = session.client
     asked = {"kind": kind, "lease_id": lookup.lease_id(client, lease) if lease else None}
@@ -54,7 +54,7 @@ def _line(notice: dict[str, Any], session: Session) -> str:
 
 
 def followed(client: Client, query: dict[str, Any], pause: float = PAUSE) -> Iterator[dict[str, Any]]:
-    """Every notice once, as they come, without end."""
+    """Yield every notification once, without end."""
     seen: dict[str, str] = {}
     while True:
         for notice in client.pages("reservation", "/notices", "notices", query):

@@ -1,4 +1,4 @@
-"""What is reserved: the options for it, and the reservations in the body that they stand for."""
+"""Options of reservations, and the request bodies built from them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ SIZES = ("vcpus", "memory_mb", "disk_gb")
 
 
 def capacity(*, new: bool) -> Callable[[F], F]:
-    """The options that say what is reserved; for a new lease there are more of them."""
+    """Add the options of reservations to a command; a new lease has more of them."""
 
     def decorate(command: F) -> F:
         for option in reversed((*HOSTS, *ROOM, *ADDRESSES, *STORAGE, *(NEW if new else ()), *ENDS)):
@@ -85,7 +85,7 @@ ENDS = (
 
 
 def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The reservations of a new lease; none of the options is an empty lease."""
+    """Return the reservations of a new lease; without options the lease is empty."""
     shared = _room(given)
     hosts = {} if shared else _hosts(given)
     hosts |= _where(given, hosts)
@@ -104,7 +104,7 @@ def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def reservation_change(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a reservation that were given."""
+    """Return the keys of a reservation whose options were given."""
     addresses = {"amount": given["floating_ips"]} if given["floating_ips"] else {}
     storage = {"size_gb": given["size_gb"]} if given["size_gb"] else {}
     others = _room(given) or _hosts(given)
@@ -155,7 +155,7 @@ def _of_room(given: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any
 
 
 def _room(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of room for servers; none where nothing of it was given."""
+    """Return the keys of a capacity reservation; none if none of its options was given."""
     numbers = {"amount": given["servers"], **{name: given[name] for name in SIZES}}
     keys = {key: value for key, value in numbers.items() if value is not None}
     if given["affinity"] is not None:
@@ -182,7 +182,7 @@ def _hosts(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _where(given: Mapping[str, Any], hosts: Mapping[str, Any]) -> dict[str, Any]:
-    """Where hosts have to lie."""
+    """Return the requirements on the location of hosts."""
     keys = {key: given[key] for key in ("zone", "cell", "across") if given[key]}
     if keys and not hosts:
         raise click.UsageError("--zone, --cell and --across go with --hosts, or --min and --max")

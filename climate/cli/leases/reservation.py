@@ -1,4 +1,4 @@
-"""climate reservation: what an operator does to the resources of a lease."""
+"""climate reservation: operations on the resources of a lease."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from climate.cli.session import current
 
 @click.group("reservation")
 def group() -> None:
-    """Resources that are held for leases."""
+    """Resources that leases hold."""
 
 
 @group.command("reallocate")
@@ -23,7 +23,7 @@ def group() -> None:
 @dry_run
 @shown
 def reallocate(host: str, force: bool, dry_run: bool, **given: Any) -> None:
-    """Give a lease another host instead of HOST."""
+    """Allocate another host to a lease instead of HOST."""
     session = current()
     client = session.client
     if (given["lease"] is None) == (given["reservation"] is None):

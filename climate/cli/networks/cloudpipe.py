@@ -21,14 +21,14 @@ FILES = {"ca.crt": "authority", "client.crt": "certificate", "client.key": "priv
 
 @click.group("cloudpipe")
 def group() -> None:
-    """VPNs that let the users of a project into its network from outside."""
+    """VPNs into the networks of projects."""
 
 
 @group.command("create")
 @click.argument("project", metavar="PROJECT-ID")
 @shown
 def create(project: str) -> None:
-    """Boot the cloudpipe of a project; nothing is done when there is one (administrator)."""
+    """Boot the cloudpipe of a project unless it exists (administrator)."""
     session = current()
     session.show(session.client.json("compute", "POST", PATH, json={"cloudpipe": {"project_id": project}}))
 
@@ -45,7 +45,7 @@ def list_() -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @click.option("--with-authority", is_flag=True, help="Make all certificates of the project worth nothing.")
 def delete(project: str, with_authority: bool) -> None:
-    """Delete the cloudpipe of a project; its certificates are good for the next one (administrator)."""
+    """Delete the cloudpipe of a project; its certificates stay valid for the next one (administrator)."""
     params = {"authority": "true"} if with_authority else {}
     current().client.call("compute", "DELETE", f"{PATH}/{part(project)}", params=params)
 
@@ -55,7 +55,7 @@ def delete(project: str, with_authority: bool) -> None:
 @click.argument("address")
 @click.argument("port", type=click.IntRange(1, 65535))
 def configure(project: str, address: str, port: int) -> None:
-    """Say by which ADDRESS and PORT the cloudpipe of a project is reached (administrator)."""
+    """Set the ADDRESS and PORT at which the cloudpipe of a project is reached (administrator)."""
     body = {"configure_project": {"project_id": project, "vpn_ip": address, "vpn_port": port}}
     current().client.call("compute", "PUT", f"{PATH}/configure-project", json=body)
 
@@ -81,7 +81,7 @@ def credentials(project: str, name: str, file: Path | None) -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @listed
 def certificates(project: str) -> None:
-    """List your certificates in the VPN of a project; for an administrator those of all its users."""
+    """List your certificates in the VPN of a project; administrators see those of all its users."""
     session = current()
     session.show_all(session.client.json("compute", "GET", _certificates(project))["certificates"], CERTIFICATES)
 
@@ -90,7 +90,7 @@ def certificates(project: str) -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @click.argument("serials", nargs=-1, required=True, metavar="SERIAL...")
 def revoke(project: str, serials: tuple[str, ...]) -> None:
-    """Let certificates be valid no more; the cloudpipe is restarted."""
+    """Revoke certificates; the cloudpipe restarts."""
     for serial in serials:
         current().client.call("compute", "DELETE", f"{_certificates(project)}/{part(serial)}")
 

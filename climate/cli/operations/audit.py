@@ -1,4 +1,4 @@
-"""climate audit: who changed limits, pools, hosts, users and so on."""
+"""climate audit: changes of limits, pools, hosts, users and more, with their authors."""
 
 import json
 from collections.abc import Mapping

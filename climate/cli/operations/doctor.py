@@ -1,4 +1,4 @@
-"""climate doctor: what is configured and why, what answers, and whether all is well."""
+"""climate doctor: the configuration with its reasons, and checks of all components."""
 
 import click
 
@@ -11,7 +11,7 @@ from climate.cli.session import current
 @click.command("doctor")
 @shown
 def command() -> None:
-    """Explain which stores are used and why, and look at everything; exit code 1 when something is wrong."""
+    """Explain which stores are used and why, and check everything; exit code 1 if a check fails."""
     session = current()
     found: list[Finding] = []
     for check in CHECKS:

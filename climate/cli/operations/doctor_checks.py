@@ -1,4 +1,4 @@
-"""The doctor's questions: each a function over the session that answers with findings."""
+"""Checks of `climate doctor`: each is a function of the session that yields findings."""
 
 import shutil
 import time
@@ -26,7 +26,7 @@ OF_WEB = ("compute", "network", "zones")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     check: str
     level: str
@@ -34,7 +34,7 @@ class Finding:
 
 
 def settings(session: Session) -> list[Finding]:
-    """Where everything is kept."""
+    """Yield the settings of folders."""
     chosen = session.settings
     home = chosen.home.absolute()
     given = "CLIMATE_HOME" if session.environ.get("CLIMATE_HOME") else "the default; CLIMATE_HOME is not set"
@@ -46,7 +46,7 @@ def settings(session: Session) -> list[Finding]:
 
 
 def stores(session: Session) -> list[Finding]:
-    """Which stores are used, and why."""
+    """Yield the stores and the reason for each."""
     chosen = session.settings
     up = running(chosen.home) is not None
     postgres = _store(
@@ -67,7 +67,7 @@ def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
 
 
 def _made_by(home: Path) -> int | None:
-    """The major version of the data that is there already, which the programs have to fit."""
+    """Return the major version of existing data, which the programs must match."""
     try:
         return int((home / "postgres" / "data" / "PG_VERSION").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -80,7 +80,7 @@ def _without_password(url: str) -> str:
 
 
 def database(session: Session) -> list[Finding]:
-    """Return whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
+    """Yield checks of the database: connection, clock, schema, pollers and invariants."""
     try:
         with engine_room(session) as climate:
             return [*_database(climate), *_set_aside(climate), *_journal(climate), *_pools(climate)]
@@ -106,7 +106,7 @@ def _database(climate: Any) -> list[Finding]:
 
 
 def _finding(check: Any) -> Finding:
-    """Return what the doctor says of a check of readiness."""
+    """Return the finding for a check of readiness."""
     return Finding(check.name, BAD if not check.ok else FAIR if check.warns else GOOD, check.detail)
 
 
@@ -138,7 +138,7 @@ def _migrations(conn: Any) -> Finding:
 
 
 def _journal(climate: Any) -> list[Finding]:
-    """A part of the comparison of rows with the journal, which goes on at the next run."""
+    """Compare a part of the rows with the journal; the next run continues."""
     from climate.service.journal import background_check
 
     checked = background_check.go_on(climate)
@@ -167,7 +167,7 @@ def _pools(climate: Any) -> list[Finding]:
 
 
 def broker(session: Session) -> list[Finding]:
-    """Return whether Valkey or Redis answers."""
+    """Yield the check of Valkey or Redis."""
     from redis import Redis
     from redis.exceptions import RedisError
 
@@ -185,7 +185,7 @@ def broker(session: Session) -> list[Finding]:
 
 
 def web(session: Session) -> list[Finding]:
-    """Return whether the APIs answer, are ready, and what they know of the services of the bundled cloud."""
+    """Yield the checks of the APIs and of the services of the bundled cloud."""
     url = _web_address(session)
     try:
         answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
@@ -202,18 +202,18 @@ def web(session: Session) -> list[Finding]:
 
 
 def _web_finding(name: str, check: dict[str, Any]) -> Finding:
-    """Return what the doctor says of a check in an answer; web processes of earlier releases name no warnings."""
+    """Return the finding for a check in an answer; web processes of earlier releases have no warnings."""
     level = BAD if check["ok"] is not True else FAIR if check.get("warns") else GOOD
     return Finding(name, level, str(check["detail"]))
 
 
 def _web_address(session: Session) -> str:
-    """The public URL that is set, or where the `climate up` of this home serves, or where it would by the settings."""
+    """Return the public URL, or the address of the running `climate up` of this home, or that of the settings."""
     return session.settings.public_url.rstrip("/") or serving(session.settings.home) or session.settings.base_url
 
 
 def sign_in(session: Session) -> list[Finding]:
-    """Return whether one can sign in with what clouds.yaml says."""
+    """Yield the check of the sign-in with clouds.yaml."""
     try:
         token = session.client.token
     except Failure as failure:
@@ -223,7 +223,7 @@ def sign_in(session: Session) -> list[Finding]:
 
 
 def zones(session: Session) -> list[Finding]:
-    """Return whether the child zones answer; nothing is said to those who are no administrators."""
+    """Yield the checks of the child zones, for administrators."""
     try:
         children = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
     except Failure:
@@ -242,7 +242,7 @@ def _child(zone: dict[str, Any]) -> Finding:
 
 
 def cells(session: Session) -> list[Finding]:
-    """Return whether each neighbour in the tree of cells can be reached and reports."""
+    """Yield a check of the link to each neighbouring cell."""
     enabled = session.settings.cells_enable
     try:
         found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
@@ -261,7 +261,7 @@ def _cell(cell: Any) -> Finding:
 
 
 def disk(session: Session) -> list[Finding]:
-    """Return whether there is room."""
+    """Yield the check of free disk space."""
     folder = _there(session.settings.home.absolute())
     free = shutil.disk_usage(folder).free
     level = BAD if free < LEAST_DISK else FAIR if free < LITTLE_DISK else GOOD
@@ -269,7 +269,7 @@ def disk(session: Session) -> list[Finding]:
 
 
 def _there(folder: Path) -> Path:
-    """The folder, or the nearest above it that exists."""
+    """Return the folder, or the nearest parent that exists."""
     return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 

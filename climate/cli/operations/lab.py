@@ -1,4 +1,4 @@
-"""climate lab: everything, with networks that are real, in a sandbox that leaves nothing behind."""
+"""climate lab: everything with real networks, in a sandbox that removes itself."""
 
 import os
 import socket
@@ -59,12 +59,12 @@ _STAGE = (sys.executable, "-m", "climate.sandbox.run_lab")
 
 
 def _stage(manager: str) -> list[str]:
-    """How a command is put on the stage; flat networks are on bridges that nobody but an operator makes."""
+    """Return the command that runs in the lab; an operator would create the bridges of flat networks."""
     return [*_STAGE, *(["--bridge", Settings().flat_network_bridge] if manager == "flat" else [])]
 
 
 def instead(session: Session, home: Path, words: Sequence[str]) -> str:
-    """Run this command in a lab, with this home, in place of the present process; the reason when that cannot be."""
+    """Replace this process by the command in a lab with this home; return the reason if that is impossible."""
     found = features.probe(session.environ)
     if lacks := found.lacks(NEEDED):
         return lacks
@@ -81,7 +81,7 @@ def instead(session: Session, home: Path, words: Sequence[str]) -> str:
 
 
 def surroundings(settings: Settings, manager: str) -> dict[str, str]:
-    """What processes in the lab find in their environment."""
+    """Return the environment of processes in the lab."""
     lab = topology.described()
     return {
         "CLIMATE_HOME": str(settings.home),
@@ -108,7 +108,7 @@ def _own_stores(settings: Settings) -> None:
 
 
 def furnish(home: Path, found: Found) -> None:
-    """Write the nodes of the compute hosts, unless there are some."""
+    """Write the nodes file of the compute hosts unless it exists."""
     driver = "container" if "bwrap" in found.features else "process"
     file = home / "nodes.yaml"
     if file.exists():
@@ -125,7 +125,7 @@ def _node(name: str, host: str, driver: str) -> dict[str, object]:
 
 
 def _listener(settings: Settings) -> socket.socket:
-    """The port of the APIs, opened out here and served from in there."""
+    """Return the port of the APIs, opened outside and served from inside."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,4 +1,4 @@
-"""climate up, web, poller, worker, migrate: the processes, and their parts one by one."""
+"""climate up, web, poller, worker, migrate: all processes, or a single one."""
 
 import os
 import sys
@@ -14,12 +14,12 @@ from climate.settings import Settings
 
 
 def _other(module: str) -> Any:
-    """A module of a room that stands above this one: it is run from here, not built upon."""
+    """Return a module of a layer above this one, which this command only runs."""
     return import_module(module)
 
 
 def _settings() -> Settings:
-    """The settings, once all that they name was found: a process says at once what it cannot be started with."""
+    """Return the settings after a check of everything they name, so that a process refuses bad ones at its start."""
     from climate import bootstrap
 
     bootstrap.check(current().settings)
@@ -81,7 +81,7 @@ def web() -> None:
 
 
 def web_command(settings: Settings, application: str) -> list[str]:
-    """Return the command that serves a WSGI application as these settings say; it is named as gunicorn names it."""
+    """Return the command that serves a WSGI application with these settings; its name is gunicorn's."""
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
     arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web.worker.BufferingWorker"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
@@ -93,14 +93,14 @@ def web_command(settings: Settings, application: str) -> list[str]:
 
 @click.command("poller")
 def poller() -> None:
-    """Run the poller: it sends out what is due."""
+    """Run the poller, which sends due events to the workers."""
     settings = _settings()
     _exit(_other("workers.poller").main(settings))
 
 
 @click.command("worker")
 def worker() -> None:
-    """Run a worker: it does what is due."""
+    """Run a worker, which runs due events and tasks."""
     settings = _settings()
     from climate import bootstrap
 
@@ -110,14 +110,14 @@ def worker() -> None:
 
 @click.command("cells")
 def cells() -> None:
-    """Run the cells process: it talks to the other cells of a tree."""
+    """Run the cells process, which exchanges messages with the other cells of a tree."""
     settings = _settings()
     _exit(_other("workers.cells").main(settings))
 
 
 @click.command("migrate")
 def migrate() -> None:
-    """Bring the database to the present schema."""
+    """Migrate the database to the schema of this release."""
     session = current()
     from climate import bootstrap
 

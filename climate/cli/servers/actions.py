@@ -1,4 +1,4 @@
-"""climate server stop, start, pause, …, resize, rebuild, lock: what becomes of a server that is there."""
+"""climate server stop, start, pause, …, resize, rebuild, lock: actions on an existing server."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -67,7 +67,7 @@ def reboot(server: str, hard: bool, wait: bool, timeout: timedelta) -> None:
 @click.option("--flavor", required=True, help="New size, by name or id.")
 @waited
 def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
-    """Give a server another size, on the host where it is; `confirm` or `revert` it then."""
+    """Resize a server on its host; then `confirm` or `revert` it."""
     wanted = {"flavorRef": lookup.flavor_id(current().client, flavor)}
     _change(server, "resize", wanted, ("VERIFY_RESIZE",), seconds(timeout) if wait else None)
 
@@ -79,7 +79,7 @@ def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Its new metadata; repeatable.")
 @waited
 def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
-    """Make a server anew from an image, on the host where it is and with its addresses."""
+    """Rebuild a server from an image, on its host and with its addresses."""
     wanted = {"imageRef": lookup.image_id(current().client, given["image"])}
     wanted |= {"name": given["name"]} if given["name"] else {}
     body = wanted | ({"metadata": dict(given["metadata"])} if given["metadata"] else {})
@@ -90,7 +90,7 @@ def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
 @click.argument("server")
 @click.option("--reason", help="Shown with the server.")
 def lock(server: str, reason: str | None) -> None:
-    """Let nobody but administrators change a server."""
+    """Lock a server, so that only administrators can change it."""
     _change(server, "lock", {"locked_reason": reason} if reason else None, (), None)
 
 
@@ -101,7 +101,7 @@ def lock(server: str, reason: str | None) -> None:
 @waited
 @shown
 def image(server: str, name: str, properties: tuple[tuple[str, str], ...], wait: bool, timeout: timedelta) -> None:
-    """Make an image of a server."""
+    """Create an image of a server."""
     session = current()
     server_id = str(lookup.server(session.client, server)["id"])
     body = {"name": name, **({"metadata": dict(properties)} if properties else {})}
@@ -115,7 +115,7 @@ def image(server: str, name: str, properties: tuple[tuple[str, str], ...], wait:
 @click.argument("server")
 @listed
 def actions(server: str) -> None:
-    """List what was asked of a server, newest first, and what came to nothing."""
+    """List the actions on a server with their results, newest first."""
     session = current()
     server_id = lookup.server(session.client, server)["id"]
     told = session.client.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")
@@ -123,12 +123,12 @@ def actions(server: str) -> None:
 
 
 def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, Any]:
-    """Ask something of a server; the answer, {} when it has no body."""
+    """Run an action on a server; return the answer, {} if it has no body."""
     return session.client.json("compute", "POST", f"/servers/{lookup.part(server_id)}/action", json={action: details})
 
 
 def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, Any]:
-    """The server once nothing is under way; Failure when it is not in one of these statuses then (none: in any)."""
+    """Return the server after its action; Failure if it is in none of these statuses then (none: any is good)."""
 
     def still(server: dict[str, Any] | None) -> bool:
         return server is not None and server.get("OS-EXT-STS:task_state") is not None

@@ -1,4 +1,4 @@
-"""Where and when a server is to be: the options of `climate boot` for it, and the scheduler hints they stand for."""
+"""Options of `climate boot` for place and time of a server, and their scheduler hints."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def placement(command: F) -> F:
-    """The options that become scheduler hints."""
+    """Add the options that become scheduler hints."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
@@ -39,7 +39,7 @@ OPTIONS = (
 
 
 def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The scheduler hints for a boot; a hint given several times is a list."""
+    """Return the scheduler hints for a boot; repeated hints become a list."""
     wanted: dict[str, Any] = {}
     for key, value in given["hint"]:
         if key in wanted:

@@ -1,4 +1,4 @@
-"""climate server migrate, evacuate, migrations; climate host evacuate: servers that go to other hosts."""
+"""climate server migrate, evacuate, migrations; climate host evacuate: moves of servers to other hosts."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -30,10 +30,10 @@ AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSE
 @click.option("--live", is_flag=True, help="Move it while it runs; nothing is to be confirmed then.")
 @waited
 def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool, timeout: timedelta) -> None:
-    """Move a server to another host (administrator); `confirm` or `revert` it then.
+    """Migrate a server to another host (administrator); then `confirm` or `revert` it.
 
-    It is shut down on the way, and started again if it was running, unless it is moved `--live`:
-    to another machine where that has CLIMATE_MIGRATION_ADDRESS.
+    A cold migration shuts it down, and starts it again if it was running.  `--live` keeps it running;
+    another machine needs CLIMATE_MIGRATION_ADDRESS for that.
     """
     session = current()
     server_id = str(lookup.server(session.client, server, everywhere=True)["id"])
@@ -55,9 +55,9 @@ def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool
 @click.option("--fenced", is_flag=True, help="Its host is down, and you have seen that the server does not run there.")
 @waited
 def evacuate(server: str, host: str | None, fenced: bool, wait: bool, timeout: timedelta) -> None:
-    """Make a server whose host is down anew on another host, from its image (administrator).
+    """Rebuild a server from its image on another host, because its own host is down (administrator).
 
-    It is made once the power supply of its host says that it is off, or with `--fenced`.
+    It is rebuilt once the power driver reports its host off, or with `--fenced`.
     """
     session = current()
     there = lookup.server(session.client, server, everywhere=True)
@@ -75,7 +75,7 @@ def evacuate(server: str, host: str | None, fenced: bool, wait: bool, timeout: t
 @click.option("--status", help="Only those in this status, such as finished or error.")
 @listed
 def migrations(server: str | None, host: str | None, status: str | None) -> None:
-    """List migrations, the newest first (administrator); without SERVER, of all of them."""
+    """List migrations, newest first (administrator); without SERVER, of all servers."""
     session = current()
     server_id = lookup.server(session.client, server, everywhere=True)["id"] if server else None
     wanted = {"instance_uuid": server_id, "host": host, "status": status}
@@ -92,11 +92,10 @@ def migrations(server: str | None, host: str | None, status: str | None) -> None
 @click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for each server.")
 @listed
 def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
-    """Move all servers of a host away, one after the other (administrator).
+    """Move all servers of a host to other hosts, one by one (administrator).
 
-    Servers of a host that is up are migrated, those of one that is down made anew
-    from their images, once its power supply says that it is off, or with `--fenced`.
-    Whatever cannot go stays, and the command fails.
+    Servers of a host that is up are migrated.  Those of a host that is down are rebuilt from their
+    images once its power driver reports it off, or with `--fenced`.  The command fails if a server stays.
     """
     session = current()
     answer = session.client.json("compute", "GET", f"/os-hosts/{lookup.part(host)}/moves")
@@ -114,7 +113,7 @@ def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float)
 
 
 def _check_off(session: Session, host: str) -> None:
-    """Return when the power supply of a host has said that it is off; Failure where it has none, or has not."""
+    """Return if the power driver reports the host off; Failure if it has no driver, or another state."""
     try:
         path = f"/os-hosts/{lookup.host_id(session.client, host)}/power"
         state = str(session.client.json("reservation", "GET", path)["power"]["state"])
@@ -139,7 +138,7 @@ def _row(move: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: bool) -> str | None:
-    """Move a server as it was planned; why that came to nothing, or None."""
+    """Move a server as planned; return the reason of a failure, or None."""
     server_id, action = str(row["id"]), str(row["action"])
     try:
         act(session, server_id, action, {"host": row["to"]})
@@ -152,7 +151,7 @@ def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: 
 
 
 def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
-    """The server once it has moved; Failure when it stayed, whatever it is."""
+    """Return the server once it has moved; Failure if it stayed."""
     shown = settled(session, server_id, AFTERWARDS["os-migrateLive"], timeout)
     query = {"instance_uuid": server_id, "migration_type": "live-migration"}
     found_rows = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]

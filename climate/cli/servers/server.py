@@ -1,4 +1,4 @@
-"""climate boot, server, flavor, image: the cloud's side."""
+"""climate boot, server, flavor, image: servers of the cloud."""
 
 import base64
 import re
@@ -49,7 +49,7 @@ def boot(name: str, **given: Any) -> None:
 
 
 def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
-    """Ask for servers; several are told apart by the build that they are of."""
+    """Boot servers and return their ids; servers of one request share a reservation id."""
     made = session.client.json("compute", "POST", "/servers", json=body)
     if "server" in made:
         return [made["server"]["id"]]
@@ -95,7 +95,7 @@ def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: fl
 
 
 def look(session: Session, server_id: str) -> dict[str, Any] | None:
-    """A server as it is now, None when it is gone."""
+    """Return a server, None if it is gone."""
     try:
         return lookup.server_by_id(session.client, server_id)
     except Failure as failure:
@@ -105,7 +105,7 @@ def look(session: Session, server_id: str) -> dict[str, Any] | None:
 
 
 def flat(server: Mapping[str, Any]) -> dict[str, Any]:
-    """A server without links and the like: what a person asks for, in single values."""
+    """Return a server without links, in single values."""
     kept = {key: value for key, value in server.items() if key not in ("links", "OS-DCF:diskConfig")}
     if isinstance(server.get("addresses"), dict):
         kept["addresses"] = ", ".join(
@@ -165,7 +165,7 @@ def _wait_gone(session: Session, server_id: str, timeout: float) -> None:
 @click.argument("server")
 @click.option("--lines", type=click.IntRange(1), help="Only the last so many.")
 def server_console(server: str, lines: int | None) -> None:
-    """Print what a server wrote on its console."""
+    """Print the console log of a server."""
     session = current()
     server_id = lookup.server(session.client, server)["id"]
     action = {"os-getConsoleOutput": {"length": lines} if lines else {}}
@@ -175,7 +175,7 @@ def server_console(server: str, lines: int | None) -> None:
 
 @click.group("flavor")
 def flavor_group() -> None:
-    """Sizes of servers."""
+    """Flavors of servers."""
 
 
 @flavor_group.command("list")
@@ -189,7 +189,7 @@ def flavor_list() -> None:
 
 @click.group("image")
 def image_group() -> None:
-    """Images that servers are made from."""
+    """Images of servers."""
 
 
 @image_group.command("list")

@@ -1,4 +1,4 @@
-"""climate volume: volumes of the project, made by leases of storage."""
+"""climate volume: volumes of the project, which leases of storage create."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PATH = "/volume/v3/volumes"
 
 @click.group("volume")
 def group() -> None:
-    """Volumes: leases of storage make them, servers use them."""
+    """Volumes, which leases of storage create and servers use."""
 
 
 @group.command("list")
@@ -31,7 +31,7 @@ def list_(everywhere: bool) -> None:
 @click.argument("volume")
 @shown
 def show(volume: str) -> None:
-    """Show a volume, by its id or its name."""
+    """Show a volume by its id or its name."""
     session = current()
     session.show(_flat(_one(session.client, volume)))
 
@@ -41,7 +41,7 @@ def show(volume: str) -> None:
 @click.argument("server")
 @shown
 def attach(volume: str, server: str) -> None:
-    """Give a volume to a server of the project."""
+    """Attach a volume to a server of the project."""
     client = current().client
     body = {"volumeAttachment": {"volumeId": _one(client, volume)["id"]}}
     path = f"/servers/{lookup.server(client, server)['id']}/os-volume_attachments"
@@ -51,7 +51,7 @@ def attach(volume: str, server: str) -> None:
 @group.command("detach")
 @click.argument("volume")
 def detach(volume: str) -> None:
-    """Take a volume from the server that has it."""
+    """Detach a volume from its server."""
     client = current().client
     one = _one(client, volume)
     if not one["attachments"]:

@@ -1,4 +1,4 @@
-"""climate zone boot: servers wherever in the tree of zones it is best, and what became of them."""
+"""climate zone boot: builds over the tree of zones, and their results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ LISTED = ("reservation_id", "state", "requested", "created_at", "fault")
 @waited
 @shown
 def boot(name: str, **given: Any) -> None:
-    """Boot servers in this zone and its child zones, wherever it is best (administrator)."""
+    """Boot servers in this zone and its child zones, where they fit best (administrator)."""
     session = current()
     made = session.client.json("compute", "POST", "/zones/boot", json=_body(session, name, given))
     reservation = made["reservation_id"]
@@ -46,7 +46,7 @@ def builds() -> None:
 @click.argument("reservation_id")
 @shown
 def build(reservation_id: str) -> None:
-    """Show how many servers of a build were placed, where, and why not all of them."""
+    """Show how many servers of a build were placed, in which zones, and the reason if some were not."""
     session = current()
     session.show(_look(session, reservation_id))
 
@@ -68,7 +68,7 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
 
 
 def _look(session: Session, reservation_id: str) -> dict[str, Any]:
-    """A build, with the zones of its servers in one line."""
+    """Return a build, with the zones of its servers in one line."""
     shown: dict[str, Any] = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
     if session.form in ("json", "yaml"):
         return shown
