@@ -1,4 +1,4 @@
-"""All that can be set from outside.  Nothing else reads the environment."""
+"""All settings of a process.  No other module reads the environment."""
 
 import os
 import socket
@@ -9,20 +9,20 @@ from typing import Any, Self
 
 
 class SettingError(Exception):
-    """A setting has a value that cannot be used."""
+    """Raised for an invalid value of a setting."""
 
 
 FLAG = ("true", "false")
 
 
 def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, words: tuple[str, ...] = ()) -> Any:
-    """A setting; numbers lie between `least` and `most`, texts are one of `words` where there are any."""
+    """Return a field; numbers lie between `least` and `most`, texts are one of `words` if there are any."""
     words = FLAG if isinstance(default, bool) else words
     return field(default=default, metadata={"says": says, "least": least, "most": most, "words": words})
 
 
 def _secret(says: str) -> Any:
-    """A setting that is not shown with the others."""
+    """Return the field of a secret, which is hidden in the text form."""
     return field(default="", repr=False, metadata={"says": says, "least": 0, "most": 0, "words": ()})
 
 
@@ -400,7 +400,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Settings from CLIMATE_* variables; SettingError names the first that cannot be used."""
+        """Return settings from CLIMATE_* variables; SettingError names the first invalid one."""
         given = {
             f: environ[f"CLIMATE_{f.name.upper()}"] for f in fields(cls) if environ.get(f"CLIMATE_{f.name.upper()}")
         }
@@ -436,5 +436,5 @@ def _read(setting: "Field[Any]", text: str) -> Any:
 
 
 def environment() -> Mapping[str, str]:
-    """The environment of the process, for its entry point to hand on."""
+    """Return the environment of the process, for its entry point."""
     return dict(os.environ)

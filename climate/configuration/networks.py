@@ -1,4 +1,4 @@
-"""What the settings say about networks, read once and checked."""
+"""Settings of networks."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ LABEL, LONGEST_DOMAIN = r"(?i)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", 253
 
 
 def options(settings: Settings) -> NetworkOptions:
-    """The choices of an operator; SettingError names the one that cannot be used."""
+    """Return the network options; SettingError names the invalid setting."""
     return NetworkOptions(
         manager=settings.network_manager,
         flat_bridge=_one("flat_network_bridge", settings.flat_network_bridge, _device) or NetworkOptions().flat_bridge,
@@ -78,7 +78,7 @@ def _placement(settings: Settings) -> str:
 
 
 def queue(settings: Settings) -> AllocationQueue | None:
-    """The queue of which addresses are asked; None where they are taken from the database."""
+    """Return the queue for requests of addresses; None if the database allocates them."""
     if settings.network_allocation == "direct":
         return None
     # Its library is wanted by no web process otherwise.
@@ -88,7 +88,7 @@ def queue(settings: Settings) -> AllocationQueue | None:
 
 
 def wires(settings: Settings) -> Wires:
-    """The network drivers of this process's hosts."""
+    """Return the network drivers of this process's hosts."""
     folder = (settings.home / "networks").resolve()
     if settings.network_driver == "recording":
         return Wires(lambda netns: RecordingNetwork(folder / (netns or "host")))
@@ -111,7 +111,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
 
 
 def check(settings: Settings) -> None:
-    """Raise SettingError for what cannot be used; opens nothing."""
+    """Raise SettingError for invalid settings of networks; opens nothing."""
     chosen = options(settings)
     _check_allocation(settings)
     inside, outside = chosen.floating_range, chosen.floating_cidr

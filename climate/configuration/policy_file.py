@@ -1,4 +1,4 @@
-"""The operator's own rules of who may do what: a file in YAML or JSON, with the names and the language of the peer."""
+"""Policy file of the operator: rules in YAML or JSON, with the names and the syntax of Blazar's policies."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -22,7 +22,7 @@ MOST_PASSWORDS = 1024
 
 
 def options(settings: Settings, engine: Engine, vault: Vault, transport: Transport | None = None) -> Zones:
-    """The zones of a deployment.  `transport` None: children are called over the network."""
+    """Return the zones of a deployment.  `transport` None: children are called over the network."""
     own_id = _OwnId(engine)
     return Zones(
         name=settings.zone_name,
@@ -41,7 +41,7 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
 
 
 def check(settings: Settings) -> None:
-    """Raise SettingError for a name or capabilities that cannot be used; opens nothing."""
+    """Raise SettingError for an invalid name or invalid capabilities; opens nothing."""
     _capabilities(settings)
     _blob_keys(settings)
     if not capabilities.is_name(settings.zone_name):
@@ -65,9 +65,9 @@ class _OwnId:
 
 
 class Passwords:
-    """Opens sealed passwords, and remembers them for as long as the keys of the vault are the same.
+    """Decrypted passwords of child zones, cached while the keys of the vault stay the same.
 
-    Each forwarded request needs one, and opening it costs as much as checking a token.
+    Each forwarded request needs one, and decrypting costs as much as checking a token.
     """
 
     def __init__(self, vault: Vault) -> None:
@@ -77,7 +77,7 @@ class Passwords:
         """Sealed passwords in plain text."""
 
     def __call__(self, sealed: str) -> str:
-        """The password; ComputeError when its key is gone."""
+        """Return the password; ComputeError if its key is gone."""
         keys = self._vault.fernet()
         if self._keys is not keys or len(self.known) >= MOST_PASSWORDS:
             self.known, self._keys = {}, keys

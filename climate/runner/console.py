@@ -1,4 +1,4 @@
-"""The terminal of `climate up`: whole lines, each behind the name of the process that wrote it."""
+"""Terminal output of `climate up`: whole lines, each after the name of its process."""
 
 import os
 import select
@@ -13,7 +13,7 @@ PIECE = 4096
 
 
 class Console:
-    """Writes to one open file, with colours when it is a terminal.  A closed or stuck reader never stops us."""
+    """Writer of one open file, with colours on a terminal.  A closed or blocked reader never stops climate."""
 
     def __init__(self, out: TextIO, *, colours: bool) -> None:
         self._file = out.fileno()
@@ -22,7 +22,7 @@ class Console:
         self._dropped = 0
 
     def line(self, name: str, number: int, text: str) -> None:
-        """One line of the process `name`; `number` decides its colour."""
+        """Write one line of the process `name`; `number` selects its colour."""
         self._width = max(self._width, len(name))
         front = f"{name:<{self._width}} |"
         if self._colours:
@@ -30,7 +30,7 @@ class Console:
         self._write(f"{front} {text}\n")
 
     def say(self, text: str) -> None:
-        """One line of our own."""
+        """Write one line of the runner."""
         self._write(f"\x1b[1m{text}\x1b[0m\n" if self._colours else f"{text}\n")
 
     def _write(self, text: str) -> None:
@@ -53,7 +53,7 @@ class Console:
 
 
 class Lines:
-    """What one process writes, cut into lines.  The file does not block; it is closed at its end."""
+    """Output of one process, split into lines.  The file is non-blocking; it is closed at its end."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -61,7 +61,7 @@ class Lines:
         self.ended = False
 
     def read(self) -> list[str]:
-        """The lines that are whole now; an endless one is cut, and the last one counts without an end."""
+        """Return the complete lines; a very long one is split, and the last one may lack a line end."""
         try:
             data = os.read(self._file, 65536)
         except BlockingIOError:

@@ -11,13 +11,13 @@ RELEASE = "release"
 
 
 class ProcfileError(Exception):
-    """A Procfile has a line that cannot be used."""
+    """Raised for an invalid line of a Procfile."""
 
 
 def parse(text: str, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The words of each command by its name, in the order of the lines; `$NAME` is filled in from `environ`.
+    """Return the words of each command by its name, in the order of the lines, with `$NAME` taken from `environ`.
 
-    A shell in between would die alone and leave its program behind, hence there is none.
+    No shell runs the commands, because a shell could die alone and leave its program running.
     """
     commands: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""What can be done in a sandbox here, found out by trying: never by the version of anything."""
+"""Features of a sandbox on this machine, found by trials and never by versions."""
 
 import ctypes
 import fcntl
@@ -61,13 +61,13 @@ _PROG_LOAD, _SCHED_CLS = 5, 3
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a probe found: the features of a sandbox, or the reason why there is none."""
+    """Result of a probe: the features of a sandbox, or the reason why none is possible."""
 
     features: frozenset[str] = field(default_factory=frozenset)
     reason: str | None = None
 
     def lacks(self, wanted: Sequence[str]) -> str | None:
-        """Return why not all of these can be had, and what to do; None when they can."""
+        """Return why some of these are not available, with the fix; None if all are."""
         if self.reason:
             return self.reason
         missing = [name for name in wanted if name not in self.features]
@@ -77,7 +77,7 @@ class Found:
 
 
 def probe(environ: Mapping[str, str]) -> Found:
-    """Make a sandbox, try everything in it, and let it vanish; a tenth of a second."""
+    """Create a sandbox, try every feature in it, and remove it; takes a tenth of a second."""
     argv = [sys.executable, "-m", "climate.sandbox.features"]
     try:
         done = subprocess.run(  # noqa: S603 - words of ours
@@ -93,7 +93,7 @@ def probe(environ: Mapping[str, str]) -> Found:
 
 
 def features(environ: Mapping[str, str]) -> frozenset[str]:
-    """What works here, in a sandbox whose network is empty."""
+    """Return the features that work in this sandbox, whose network is empty."""
     path = with_system_programs(environ)["PATH"]
     found = {name for name in PROGRAMS if shutil.which(name, path=path)}
     found |= {name for name, words in TRIED.items() if _works(words, path)}
@@ -109,7 +109,7 @@ def features(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def main() -> int:
-    """Print as JSON what can be done in a sandbox; the reason on stderr when there can be none."""
+    """Print the features of a sandbox as JSON, or the reason on stderr if none is possible."""
     try:
         return run(lambda: print(json.dumps(sorted(features(environment())))) or 0)  # noqa: T201
     except Impossible as reason:
@@ -118,7 +118,7 @@ def main() -> int:
 
 
 def _links(path: str) -> set[str]:
-    """The kinds of interfaces that can be made; `ip` tells the numbers of the lines that failed."""
+    """Return the kinds of interfaces that can be created; `ip` reports the numbers of the lines that failed."""
     said = _run((_program("ip", path), "-force", "-batch", "-"), "\n".join(LINKS.values()) + "\n").stderr
     failed = {int(number) for number in re.findall(r"Command failed -:(\d+)", said)}
     return {name for number, name in enumerate(LINKS, 1) if number not in failed}
@@ -148,7 +148,7 @@ def _try_tap() -> None:
 
 
 def _try_bpf() -> None:
-    """Load the program for traffic control that does nothing."""
+    """Load a traffic control program that does nothing."""
     call = _BPF_CALL.get(platform.machine())
     if call is None:
         raise OSError(f"no number of bpf(2) is known for {platform.machine()}")

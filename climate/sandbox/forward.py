@@ -1,4 +1,4 @@
-"""Carries connections to a socket that was opened outside to a port inside."""
+"""Forward connections of a socket that was opened outside to a port inside."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ _PIECE = 65536
 
 
 def serve(listener: socket.socket, port: int) -> None:
-    """Carry on until this process is ended; a connection that nobody inside takes is closed."""
+    """Forward connections until this process ends; a connection that nobody inside accepts is closed."""
     asyncio.run(_serve(listener, port))
 
 
@@ -41,7 +41,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, por
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Carry one direction to its end; the other one may go on."""
+    """Copy one direction to its end; the other one may continue."""
     while piece := await source.read(_PIECE):
         target.write(piece)
         await target.drain()

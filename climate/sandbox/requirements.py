@@ -1,4 +1,4 @@
-"""Why there is no sandbox here, in words that say what to do."""
+"""Reasons why a sandbox is not possible, with the fix."""
 
 import errno
 import sys
@@ -29,11 +29,11 @@ _CONTAINERS = (".dockerenv", "run/.containerenv")
 
 
 class Impossible(Exception):
-    """No sandbox can be made here."""
+    """Raised if a sandbox is not possible on this machine."""
 
 
 def why(error: OSError, root: Path = Path("/")) -> str:
-    """What has to be changed so that this refusal of the kernel does not come again."""
+    """Return the fix for this refusal of the kernel."""
     if sys.platform != "linux":
         return "namespaces are a feature of Linux"
     for switch, forbids, advice in _SWITCHES:

@@ -1,4 +1,4 @@
-"""Where a request ends: found while it arrives, and checked by nobody but the server's own parser."""
+"""Framing of HTTP requests: finds the end of a request while it arrives; the server's own parser checks it."""
 
 import re
 from enum import Enum
@@ -22,7 +22,7 @@ _MOST_DIGITS = 19
 
 
 class Arrival(Enum):
-    """How much of a request has arrived."""
+    """Progress of a request that arrives."""
 
     HEAD = "head"
     """Its head is not complete."""
@@ -37,7 +37,7 @@ class Arrival(Enum):
 
 
 class Framing:
-    """The bytes of one request so far; `feed` looks at each byte once."""
+    """Bytes of one request so far; `feed` reads each byte once."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -51,11 +51,11 @@ class Framing:
 
     @property
     def in_head(self) -> bool:
-        """Return whether the head is still to be completed."""
+        """Return whether the head is still incomplete."""
         return self._end is None and self._at is None
 
     def feed(self, piece: bytes) -> Arrival:
-        """Add what has arrived."""
+        """Add received bytes."""
         searched = max(0, len(self.data) - len(_HEAD_END))
         self.data += piece
         if self.in_head:
@@ -69,7 +69,7 @@ class Framing:
         return self._look()
 
     def _without_question(self, head: int) -> int:
-        """Take out the header by which a client asks whether to send its body; where the head ends then."""
+        """Remove the Expect header from the head; return where the head ends then."""
         text = bytes(self.data[: head + 2])
         shorter = _ASKS_FIRST.sub(b"\r\n", text)
         self.asks_first = shorter != text
@@ -77,7 +77,7 @@ class Framing:
         return len(shorter) - 2
 
     def _begin_body(self, head: bytes, start: int) -> Arrival | None:
-        """See from the head how the end of the body is found; None: by `_look`."""
+        """Derive from the head how the end of the body is found; None: by `_look`."""
         length = _LENGTH.search(head)
         if _FRAMED.search(head):
             self._at = start

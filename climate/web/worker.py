@@ -1,11 +1,10 @@
-"""The worker of the web server: a request takes a thread when it is there, and not while it arrives.
+"""Worker of the web server: a request occupies a thread only after it has arrived.
 
-It is gunicorn's threaded worker, with a loop before the threads that reads
-requests without waiting for any. A connection that sends slowly, half a
-request, or nothing, costs its bytes until its time is over; one that asks
-whether to send its body is told to go on, and waited for like any other.
-Requests with long bodies are served by threads of their own, and so are contents
-of images that are fetched, and /healthz.
+It is gunicorn's threaded worker with an event loop before the threads, which reads
+all requests without blocking.  A connection that sends slowly, half a request, or
+nothing, costs only memory until its timeout.  A client that sends `Expect` gets
+100 Continue, and is then read like any other.  Requests with long bodies, downloads of
+images, and /healthz have threads of their own.
 """
 
 import errno
@@ -66,7 +65,7 @@ _REFUSALS = {
 
 
 class PatientSocket(socket.socket):
-    """A client's socket on which no thread waits for ever."""
+    """Socket of a client with a time limit for blocking calls."""
 
     slow_seconds = SLOW_SECONDS
     _begun = 0.0
@@ -75,9 +74,9 @@ class PatientSocket(socket.socket):
     """Bytes of the answer that were sent lately, and seconds that this took."""
 
     def setblocking(self, flag: bool, /) -> None:
-        """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
+        """Return to the loop with False, which resets the count of sent bytes, or to a thread with True.
 
-        gunicorn calls it with True for each request, also for one that has to hurry.
+        gunicorn calls it with True for each request, also for one with a minimum rate.
         """
         if not flag:
             self._received = None
@@ -85,11 +84,11 @@ class PatientSocket(socket.socket):
         self.settimeout(WAIT_SECONDS if flag else 0.0)
 
     def hurry(self) -> None:
-        """From now on the client has to send at least so much."""
+        """Require a minimum rate of bytes from the client from now on."""
         self._begun, self._received = time.monotonic(), 0
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """As for any socket; ConnectionResetError when the client is too slow."""
+        """Receive bytes; ConnectionResetError if the client is too slow."""
         try:
             data = super().recv(size, flags)
         except TimeoutError:
@@ -104,7 +103,7 @@ class PatientSocket(socket.socket):
         return data
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
-        """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        """Send bytes; ConnectionResetError if the client reads nothing, or too slowly."""
         left = memoryview(data).cast("B")
         while left:
             begun = time.monotonic()
@@ -116,7 +115,7 @@ class PatientSocket(socket.socket):
             self._count_sent(sent, begun)
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
-        """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        """Send a file; ConnectionResetError if the client reads nothing, or too slowly."""
         total = 0
         while count is None or total < count:
             begun = time.monotonic()
@@ -153,7 +152,7 @@ class PatientSocket(socket.socket):
 
 @dataclass(eq=False)
 class Waiting:
-    """A connection that is waited for, up to a moment of the steady clock."""
+    """A connection in the loop, with its deadline on the monotonic clock."""
 
     conn: Any
     until: float
@@ -164,7 +163,7 @@ class Waiting:
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]
-    """Gives to a thread only what has arrived."""
+    """Worker that passes only complete requests to threads."""
 
     head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
     most_bytes = MOST_BYTES
@@ -182,7 +181,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._health = ThreadPoolExecutor(1, "health")
 
     def accept(self, listener: socket.socket) -> None:
-        """Begin to read from a new client."""
+        """Start reading from a new client."""
         try:
             accepted, address = listener.accept()
         except OSError as error:
@@ -198,7 +197,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._make_room()
 
     def on_client_socket_readable(self, conn: Any, client: Any) -> None:
-        """Begin to read the next request of a connection that was kept."""
+        """Start reading the next request of a kept connection."""
         if conn not in self.keepalived_conns:  # closed by an event before this one, of the same turn of the loop
             return
         self.poller.unregister(client)
@@ -206,11 +205,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._begin(conn)
 
     def enqueue_req(self, conn: Any) -> None:
-        """Go on with what a client has sent together with the request before."""
+        """Continue with bytes that a client has sent after the previous request."""
         self._begin(conn, conn.parser.unreader.take_buffered())
 
     def finish_request(self, conn: Any, fs: "Future[Any]") -> None:
-        """Keep the connection, or close it once the client has taken the answer; nothing is waited for here."""
+        """Keep the connection, or close it once the client has read the answer; does not block."""
         kept = not fs.cancelled() and fs.exception() is None and fs.result()
         if kept:
             super().finish_request(conn, fs)
@@ -224,7 +223,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._close(conn)
 
     def murder_pending(self) -> None:
-        """Close what has not arrived in its time; a worker that stops waits for little."""
+        """Close connections at their deadlines, which are short while the worker stops."""
         now = time.monotonic()
         if now - self._looked < 0.5:
             return
@@ -312,7 +311,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._kept_bytes += more
 
     def _make_room(self) -> None:
-        """Close a connection: one that is kept for the next request, or else the one that has waited longest."""
+        """Close a connection: one that waits for its next request, or else the one that has waited longest."""
         if self.keepalived_conns:
             conn = self.keepalived_conns.popleft()
             self.poller.unregister(conn.sock)
