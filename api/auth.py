@@ -12,16 +12,16 @@ from api.request_context import DEPLOYMENT, deployment
 from climate.configuration import policy_file
 
 ALLOWANCE = "climate.allowance"
-"""Where the application keeps what users may still ask for."""
+"""Key of the rate limit among the application's extensions."""
 
 TOKENS = "climate.tokens"
-"""Where it keeps how often they may still exchange tokens and give them back."""
+"""Key of the rate limit for exchanging and revoking tokens."""
 
 PER_TOKEN = 20
-"""So many requests a user may make for each token that he may exchange or give back."""
+"""Requests that are allowed for each exchange or revocation of a token."""
 
 POLICY = "climate.policy"
-"""Where it keeps who may do what."""
+"""Key of the policy."""
 
 View = TypeVar("View", bound=Callable[..., Any])
 

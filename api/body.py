@@ -36,7 +36,7 @@ def read_json(types: tuple[str, ...] = JSON) -> Any:
 def parse(data: bytes) -> Any:
     """Return one JSON value; InvalidInput says what is wrong and where."""
     if not data.strip():
-        raise InvalidInput("The body is empty; a JSON object is wanted")
+        raise InvalidInput("The body is empty; send a JSON object")
     try:
         return strict_json.parse(data)
     except BadJson as error:

@@ -13,10 +13,10 @@ class Problem:
     status: int
     message: str
     name: str
-    """The kind of error, where an API shows it."""
+    """Kind of error, if the API shows it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     framework: bool = False
-    """Found before any verb was called: no such route, no such method, no such content type."""
+    """Raised before any view: unknown route, method or content type."""
     foreseen: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     """The message in parts, for programs."""
@@ -72,7 +72,7 @@ SHAPES: Mapping[str, Callable[[Problem], Body]] = {
     "network": network,
     "volume": compute,
 }
-"""First word of the path -> how that API words a failure."""
+"""First word of the path -> the function that builds the API's error body."""
 
 
 def body_of(path: str, problem: Problem) -> Body:

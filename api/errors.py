@@ -33,7 +33,7 @@ STATUS: Mapping[type[Exception], int] = {
 
 KNOWN = "climate.statuses"
 DRAINED = 16 * 1024 * 1024
-"""Bytes of a refused body that are still read, so that the client gets to see the answer."""
+"""Bytes of a refused body that are still read, so that the client receives the answer."""
 
 MAKE_ROOM = "An operator has to free some space."
 
@@ -107,10 +107,10 @@ def describe(messages: Any) -> str:
 
 
 MISSING = "Missing data for required field."
-"""What marshmallow says of a required field that was not given."""
+"""Message of marshmallow for a missing required field."""
 
 WHERE = ("json", "query", "headers", "path", "_schema")
-"""Levels of a schema's messages that say where, not which field."""
+"""Levels of a schema's messages that name the location and not a field."""
 
 
 def _leaves(messages: Any, field: str) -> Any:

@@ -45,4 +45,4 @@ def _check_texts() -> None:
         raise NotFound()
     for key, value in request.args.items(multi=True):
         if "\0" in key + value:
-            raise InvalidInput(f"The query parameter {key[:40]!r} has the character U+0000 in it")
+            raise InvalidInput(f"The query parameter {key[:40]!r} must not contain U+0000")

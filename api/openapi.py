@@ -21,15 +21,15 @@ class ErrorSchema(marshmallow.Schema):
     error_message = marshmallow.fields.String(required=True)
     error_code = marshmallow.fields.Integer()
     error_name = marshmallow.fields.Raw(metadata={"description": "The status again"})
-    error = marshmallow.fields.Raw(metadata={"description": "The status; an object when there was no valid token"})
+    error = marshmallow.fields.Raw(metadata={"description": "The status; an object if the token is missing or invalid"})
     leases = marshmallow.fields.List(
-        marshmallow.fields.Dict(), metadata={"description": "The leases in the way: lease_id, lease_name, host, …"}
+        marshmallow.fields.Dict(), metadata={"description": "The conflicting leases: lease_id, lease_name, host, …"}
     )
-    limit = marshmallow.fields.Dict(metadata={"description": "The limit in the way: name, value, used, asked"})
+    limit = marshmallow.fields.Dict(metadata={"description": "The exceeded limit: name, value, used, asked"})
 
 
 PLAIN = (bool, int, str, type(None))
-"""Types of values that nobody can change."""
+"""Types of immutable values."""
 
 
 class StrictParser(FlaskParser):

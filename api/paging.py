@@ -12,7 +12,7 @@ from climate.domain.errors import InvalidInput
 T = TypeVar("T")
 
 MOST = 1000
-"""Rows of a page, however many are asked for."""
+"""Maximum of rows of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Page:
     limit: int
     marker: str | None
     asked: bool
-    """The client gave a limit itself."""
+    """Whether the client gave a limit."""
 
 
 def page() -> Page:
@@ -41,7 +41,7 @@ def _limit(text: str | None) -> int:
 
 def unknown_marker(marker: str) -> InvalidInput:
     """Return the error for a marker that is not in the list."""
-    return InvalidInput(f"marker {marker[:80]!r} is no entry of this list")
+    return InvalidInput(f"marker {marker[:80]!r} is not an entry of this list")
 
 
 def cut(rows: Sequence[T], wanted: Page, id_of: Callable[[T], str]) -> tuple[list[T], bool]:

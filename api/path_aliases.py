@@ -16,7 +16,7 @@ RESERVATION = "/reservation"
 V1 = f"{RESERVATION}/v1/"
 SUFFIX = ".json"
 DISCOVERY = ("/", "/versions")
-"""Where clients of the reservation API look for its versions when their endpoint is the port itself."""
+"""Paths of the version document if the endpoint of the reservation API is the root URL."""
 
 PROJECT = "climate.path_project"
 """Key of the WSGI environment for the project that the path named."""

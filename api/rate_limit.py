@@ -9,10 +9,10 @@ from threading import Lock
 from climate.domain.errors import TooManyRequests
 
 BURST = 3
-"""Seconds' worth of requests that may come at once."""
+"""Seconds' worth of requests that may arrive at once."""
 
 MOST_USERS = 10_000
-"""Users that are remembered; beyond them, who has been silent longest starts afresh."""
+"""Maximum of users with a bucket; beyond it the bucket of the user silent longest is dropped."""
 
 
 @dataclass
@@ -37,4 +37,4 @@ class Allowance:
             if len(self._left) > MOST_USERS:
                 self._left.popitem(last=False)
         if left < 1:
-            raise TooManyRequests(f"Too many {self.noun}: {self.per_second:g} a second are allowed")
+            raise TooManyRequests(f"Too many {self.noun}: {self.per_second:g} per second are allowed")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from climate.bootstrap import Deployment
 
 DEPLOYMENT = "climate"
-"""Where the deployment stands among the app's extensions."""
+"""Key of the deployment among the app's extensions."""
 
 DISK_WATCH = "climate.disk"
-"""Where it stands what the process knows of full disks."""
+"""Key of the record of full disks."""
 
 
 def deployment() -> "Deployment":

@@ -67,7 +67,7 @@ STATUS: dict[type[Exception], int] = {
     CellError: 503,
     InstanceUnknownCell: 409,
 }
-"""What the bundled cloud's errors are in HTTP."""
+"""HTTP status of each error of the bundled cloud."""
 
 
 def register(app: Flask) -> None:

@@ -63,4 +63,4 @@ def _asked() -> str | None:
 def proxied() -> None:
     """Return 404 from microversion 2.36 on, which removed the proxies to the network service."""
     if since(36):
-        raise NotFound("The resource could not be found: since 2.36 the network service is asked for it.")
+        raise NotFound("The resource could not be found: since 2.36 use the Network API.")

@@ -40,7 +40,7 @@ def name(value: Any, field: str = "name") -> str:
     if _CONTROL.search(value):
         raise InvalidInput(f"{field} must be one line without control characters")
     if "../" in value or "..\\" in value or value in (".", ".."):
-        raise InvalidInput(f"{field} must not name another folder")
+        raise InvalidInput(f"{field} must not contain '../' or '..\\', got {value[:80]!r}")
     return value.strip()
 
 

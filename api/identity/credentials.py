@@ -41,7 +41,7 @@ def create(user_id: str) -> tuple[dict[str, Any], int]:
         expires_at=_moment(validation.optional(body, "expires_at")),
     )
     if body.get("access_rules"):
-        raise InvalidInput("access_rules are not kept here; leave them out")
+        raise InvalidInput("access_rules are not supported; omit them")
     made, secret = verbs.create(identity(), _grant(), caller(), new)
     return {"application_credential": views.credential(made, secret)}, 201
 

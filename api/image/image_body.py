@@ -20,7 +20,7 @@ VISIBILITIES = (PUBLIC, PRIVATE, SHARED, COMMUNITY)
 READ_ONLY = frozenset(
     {"id", "owner", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at"}
 ) | {"updated_at", "self", "file", "schema", "locations", "direct_url", "stores"}
-"""Keys of an image that the service alone writes."""
+"""Read-only keys of an image."""
 
 MOST_PROPERTIES, MOST_TAGS = 128, 128
 LONGEST = 65535
@@ -32,7 +32,7 @@ _GB, _MB = 1 << 20, 1 << 26
 def new(body: Body) -> Image:
     """Return the image to create; InvalidInput, Forbidden."""
     body = {key: value for key, value in body.items() if value is not None}
-    # Some clients say whose it is to be; an administrator may give it away.
+    # Some clients send the owner; an administrator may set another one.
     owner = body.pop("owner", caller().project_id)
     if owner != caller().project_id and not caller().is_admin:
         raise Forbidden("You are not permitted to create images for other projects.")
@@ -99,7 +99,7 @@ def _set(image: Image, values: Mapping[str, Any]) -> Image:
             field, read = KNOWN[key]
             own[field] = read(key, value)
     if image.status != QUEUED and {"disk_format", "container_format"} & own.keys():
-        raise Forbidden("The format of an image that has its content cannot be changed.")
+        raise Forbidden("The format of an image with content cannot be changed.")
     properties = dict(image.properties) | _properties({key: values[key] for key in values if key not in KNOWN})
     if len(properties) > MOST_PROPERTIES:
         raise InvalidInput(f"An image has at most {MOST_PROPERTIES} properties")

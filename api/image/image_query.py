@@ -23,7 +23,7 @@ LISTS = {
     "container_format": "container_formats",
     "owner": "owners",
 }
-"""What may be one word, or several by commas after `in:`."""
+"""Keys with one value, or several by commas after `in:`."""
 
 NUMBERS, FLAGS = ("size_min", "size_max"), ("protected",)
 

@@ -28,7 +28,7 @@ NEW = frozenset(
 WHOSE = frozenset({"project_id", "tenant_id"})
 CHANGED = frozenset({"port_id", "fixed_ip_address", "description"})
 NAMES = frozenset({"dns_name", "dns_domain", "qos_policy_id"})
-"""What clients send, empty, and what changes nothing here."""
+"""Keys that clients send empty and that have no effect."""
 
 
 @blueprint.get("/floatingips")

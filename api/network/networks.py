@@ -24,7 +24,7 @@ OUTSIDE = "router:external"
 
 KNOWN = frozenset({"name", "shared", OUTSIDE, TYPE, SEGMENT, PHYSICAL, "project_id", "tenant_id"})
 IGNORED = frozenset({"admin_state_up", "port_security_enabled", "is_default", "description", "availability_zone_hints"})
-"""What clients send and what changes nothing here."""
+"""Keys that clients send and that have no effect."""
 
 
 @blueprint.get("/networks")
@@ -70,7 +70,7 @@ def _drawn(body: Body) -> Drawn:
         raise InvalidInput(f"{TYPE} of an external network must be {views.FLAT_TYPE}")
     if body.get("shared") is not None and asked.flag(body["shared"], "shared") != _shared(manager):
         right = "everybody's" if _shared(manager) else "one project's" if manager == VLAN else "nobody's to boot in"
-        raise InvalidInput(f"shared: a network of this kind is {right}")
+        raise InvalidInput(f"shared: a network of this type must be {right}")
     segment = body.get(SEGMENT)
     vlan = None if segment is None else asked.count(segment, SEGMENT, 1, 4094)
     return Drawn(name, manager, ip_validation.interface(body.get(PHYSICAL), PHYSICAL), vlan, given.project(body))

@@ -85,7 +85,7 @@ REFUSAL: Schema = {
             "properties": {key: {"type": "string"} for key in ("type", "message", "detail")},
             "required": ["type", "message", "detail"],
         },
-        "error": {"type": "object", "description": "When there was no valid token."},
+        "error": {"type": "object", "description": "If the token is missing or invalid."},
     },
     "minProperties": 1,
 }

@@ -22,7 +22,7 @@ FIXED = {
     "security_group": 1,
     "security_group_rule": 4,
 }
-"""Ports come with servers and are as many as those; the other things are made by nobody but administrators."""
+"""Servers create their ports, and only administrators create the other resources."""
 
 SETTABLE = {"floatingip": "floating_ips"}
 

@@ -63,7 +63,7 @@ def change(subnet_id: str) -> Body:
     found = one(_views(changed), subnet_id, "Subnet")
     is_pool = any(pool["subnet_id"] == subnet_id for pool in changed.pools)
     if stretches is not None and not is_pool and body["allocation_pools"] != found["allocation_pools"]:
-        raise Conflict(f"Subnet {subnet_id} is that of a network of servers, whose addresses stay as they are")
+        raise Conflict(f"Subnet {subnet_id} belongs to a network of servers, whose addresses cannot be changed")
     return {"subnet": found}
 
 
@@ -72,7 +72,7 @@ def delete(subnet_id: str) -> tuple[str, int]:
     """Refuse to delete a subnet, which is deleted with its network."""
     asked.may_administer()
     found = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
-    raise Conflict(f"Subnet {subnet_id} goes with its network: delete network {found['network_id']}")
+    raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {found['network_id']}")
 
 
 def _all() -> list[Body]:
@@ -87,7 +87,7 @@ def _views(found: Subnets) -> list[Body]:
 
 def _range(body: Body) -> Range:
     if body.get("ip_version", 4) not in (4, "4"):
-        raise InvalidInput("ip_version must be 4: IPv6 comes with the settings of networks, by itself")
+        raise InvalidInput("ip_version must be 4; CLIMATE_USE_IPV6 adds IPv6 prefixes")
     cidr = ip_validation.cidr(body.get("cidr"), "cidr")
     if cidr.prefixlen > 30:
         raise InvalidInput(f"cidr {cidr} has no room for a gateway and a server")

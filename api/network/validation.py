@@ -24,9 +24,9 @@ def project(body: Body) -> str | None:
     """Return the project in a body; other users than administrators may name only their own."""
     values = [validation.name(body[key], key) for key in ("project_id", "tenant_id") if body.get(key) not in (None, "")]
     if len(set(values)) > 1:
-        raise InvalidInput("project_id and tenant_id are two names of the same: give one")
+        raise InvalidInput("project_id and tenant_id mean the same; give one of them")
     if values and values[0] != caller().project_id and not caller().is_admin:
-        raise Forbidden("Only administrators act for other projects.")
+        raise Forbidden("Only administrators may act for other projects.")
     return values[0] if values else None
 
 

@@ -15,7 +15,7 @@ Body = dict[str, Any]
 FLAT_TYPE, VLAN_TYPE = "flat", "vlan"
 
 Ranges = Mapping[str, Sequence[tuple[str, str]]]
-"""Pool -> the stretches of addresses that it hands out, first and last."""
+"""Pool -> its allocation ranges, first and last address."""
 
 
 def moment(at: datetime) -> str:

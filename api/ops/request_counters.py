@@ -28,10 +28,10 @@ Labels = tuple[str, str]
 MmapedDict: Any = mmap_dict.MmapedDict
 Collector: Any = multiprocess.MultiProcessCollector
 PAUSE = 30.0
-"""Seconds for which nothing is counted after the disk was full."""
+"""Seconds without counting after the disk was full."""
 
 _SIZE = 1 << 16
-"""Bytes of a new file of figures."""
+"""Size of a new metrics file in bytes."""
 _AROUND_KEY = 32
 """Bytes that an entry has beside its key, at most."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -53,7 +53,7 @@ class Tally:
         self._lock = Lock()
         self._pid = 0
         self._again = 0.0
-        """When a disk that was full is written to again."""
+        """Time of the next attempt to write after the disk was full."""
         self._files: dict[str, Any] = {}
         self._begun: set[Sequence[str]] = set()
         finalize(self, _close, self._files)
@@ -71,7 +71,7 @@ class Tally:
                 self._observe(_buckets(labels), seconds)
         except OSError as error:
             self._again = time.monotonic() + PAUSE
-            log.warning("requests are not counted for a while", seconds=PAUSE, reason=error.strerror)
+            log.warning("request counters paused", seconds=PAUSE, reason=error.strerror)
 
     def _observe(self, buckets: Sequence[str], seconds: float) -> None:
         """Raise one bucket, because a scrape adds up the buckets; the others must exist, with 0."""

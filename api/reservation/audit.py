@@ -21,7 +21,7 @@ Read = dict[str, Any]
 LONGEST = 255
 KINDS = [str(kind) for kind in AuditKind]
 
-blueprint = Blueprint("audit", __name__, url_prefix=PREFIX, description="Who changed what.")
+blueprint = Blueprint("audit", __name__, url_prefix=PREFIX, description="Changes with their authors.")
 
 
 def _text(description: str) -> fields.String:
@@ -61,7 +61,9 @@ class AuditEntryOut(Schema):
 
 class AuditAnswer(Schema):
     audit = fields.List(fields.Nested(AuditEntryOut), required=True)
-    audit_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+    audit_links = fields.List(
+        fields.Nested(LinkOut), metadata={"description": "Link to the next page, if there is one."}
+    )
 
 
 @serve(blueprint, "GET", "/audit", Operation("audit:get", {200: AuditAnswer}, query=AuditListQuery))

@@ -16,7 +16,7 @@ READ = (
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2} [0-9]{1,2}:[0-9]{1,2}"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
-"""What `climate.service.leases.dates` can read."""
+"""Pattern of the dates that `climate.service.leases.dates` reads."""
 
 STAMP = DATE.replace("T", " ")
 

@@ -9,7 +9,7 @@ from climate.domain.errors import NotFound
 SHAPE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 LONGEST_NUMBER = 18
-"""Digits of a number that a list is ordered by: more do not fit into the database."""
+"""Digits of an ordering number that fit into the database."""
 
 
 def path_id(text: str, unknown: str) -> UUID:

@@ -21,17 +21,19 @@ from climate.store.limits import DEFAULT
 Read = dict[str, Any]
 
 EVERYBODY = "default"
-"""What stands for all projects that have no limit of their own."""
+"""Name for all projects without their own limit."""
 
 MOST = 10**9
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}", re.ASCII)
 
-blueprint = Blueprint("limits", __name__, url_prefix=PREFIX, description="What projects may hold and ask for.")
+blueprint = Blueprint("limits", __name__, url_prefix=PREFIX, description="Limits of projects and their usage.")
 
 
 class LimitQuery(LeaseAt):
     everyones = fields.Boolean(
-        data_key="all", load_default=False, metadata={"description": "What is set for any project: for admins."}
+        data_key="all",
+        load_default=False,
+        metadata={"description": "Include the limits of all projects (administrator)."},
     )
 
 
@@ -58,7 +60,7 @@ class LimitChanges(Strict):
     @validates_schema(pass_original=True)
     def _something(self, data: Read, original: Read, **_: Any) -> None:
         if not original:
-            raise ValidationError(f"Nothing is to be set; known are {', '.join(Limit)}")
+            raise ValidationError(f"No limit is given; known are {', '.join(Limit)}")
 
 
 class LimitOut(Schema):
@@ -68,10 +70,10 @@ class LimitOut(Schema):
     name = fields.String(required=True, validate=validate.OneOf([str(limit) for limit in Limit]))
     value = fields.Integer(required=True, allow_none=True, metadata={"description": "null or -1: no limit."})
     project_id = fields.String(
-        required=True, allow_none=True, metadata={"description": f"Whose limit it is; {EVERYBODY}: everybody's."}
+        required=True, allow_none=True, metadata={"description": f"Project of the limit; {EVERYBODY}: all projects."}
     )
     used = fields.Float(
-        required=True, allow_none=True, metadata={"description": "By all leases, where that is most from now on."}
+        required=True, allow_none=True, metadata={"description": "Maximum over all leases from now on."}
     )
     says = fields.String(required=True)
 
@@ -84,7 +86,7 @@ class LimitsAnswer(Schema):
 def list_limits(query: Read) -> ResponseReturnValue:
     """List the limits of the caller's project with their usage; with `at`, as they were at that time."""
     if query["everyones"] and "at" in query:
-        raise InvalidInput("all and at cannot both be given: ask for the history of each project")
+        raise InvalidInput("all and at exclude each other; list the history of each project")
     if query["everyones"]:
         return _answer(limits.everyones(climate(), caller()))
     if "at" in query:

@@ -19,7 +19,7 @@ from climate.store.notifications import Kept
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="What owners and admins are told.")
+blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="Notifications of owners and administrators.")
 
 
 class NoticeQuery(pages.Paged):
@@ -38,7 +38,9 @@ class NoticeOut(Schema):
     at = out_date()
     kind = fields.String(required=True)
     message = fields.String(required=True)
-    project_id = fields.String(required=True, allow_none=True, metadata={"description": "null: for admins alone."})
+    project_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "null: only for administrators."}
+    )
     user_id = fields.String(required=True, allow_none=True)
     lease_id = fields.UUID(required=True, allow_none=True)
     host_id = fields.String(required=True, allow_none=True)
@@ -47,7 +49,9 @@ class NoticeOut(Schema):
 
 class NoticesAnswer(Schema):
     notices = fields.List(fields.Nested(NoticeOut), required=True)
-    notices_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+    notices_links = fields.List(
+        fields.Nested(LinkOut), metadata={"description": "Link to the next page, if there is one."}
+    )
 
 
 @serve(blueprint, "GET", "/notices", Operation("notices:get", {200: NoticesAnswer}, query=NoticeQuery))

@@ -18,7 +18,7 @@ from climate.domain.policy import require
 PREFIX = "/reservation/v1"
 
 ALWAYS = (400, 401, 403, 406, 429, 503, 507)
-"""Refusals that any request may meet: its headers or query, its token, its role, a database that is busy or full."""
+"""Errors of any request: headers or query, token, role, a busy or full database."""
 
 WITH_BODY = (413, 415)
 
@@ -31,7 +31,7 @@ class Strict(Schema):
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
         names = sorted(known.data_key or name for name, known in self.load_fields.items())
-        told = f"known are {', '.join(names)}" if names else "nothing is known here"
+        told = f"known are {', '.join(names)}" if names else "no parameter is known"
         self.error_messages = {**self.error_messages, "unknown": f"Unknown parameter; {told}"}
 
 
@@ -61,7 +61,7 @@ class Operation:
     headers: type[Schema] | None = None
     body: type[Schema] | None = None
     refuses: tuple[int, ...] = ()
-    """Statuses of refusals, beyond those of every operation."""
+    """Statuses of errors in addition to the common ones."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """An example of a body."""
 

@@ -13,14 +13,14 @@ from api.reservation.operations import Strict
 T = TypeVar("T")
 
 MOST_UNASKED = 10_000
-"""Rows for a client that gave no limit.  The peer's clients know no pages and look names up in the whole list."""
+"""Rows for a client without limit.  Blazar's clients do not page, and search names in the whole list."""
 
 
 class Paged(Strict):
     """Query of lists."""
 
     limit = fields.Integer(validate=validate.Range(min=1), metadata={"description": "Rows of a page; 1000 at most."})
-    marker = fields.String(metadata={"description": "Id of the last row of the page before."})
+    marker = fields.String(metadata={"description": "Id of the last row of the previous page."})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from api.openapi import Blueprint
 from api.request_context import climate
 from api.reservation.operations import PREFIX, Operation, serve
 
-blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="What can be reserved.")
+blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="Resource types.")
 
 
 class PluginOut(Schema):

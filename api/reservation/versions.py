@@ -8,7 +8,7 @@ from api.openapi import Blueprint
 from api.request_context import deployment
 from api.reservation.operations import Operation, serve
 
-blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="What is spoken here.")
+blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="API versions.")
 
 
 class Link(Schema):

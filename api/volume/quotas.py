@@ -15,7 +15,7 @@ blueprint = Blueprint("volume-quotas", __name__, url_prefix="/volume/v3")
 
 UNLIMITED = -1
 NEVER_MADE = ("snapshots", "backups", "backup_gigabytes", "groups")
-"""What Cinder counts besides, and is not made here."""
+"""Limits of Cinder for resources that do not exist here."""
 
 
 @blueprint.get("/limits")
@@ -40,7 +40,7 @@ def quota(project_id: str) -> Body:
     """Show the quota of a project; with `usage`, also its usage."""
     validation.may_read()
     if validation.own_project() not in (None, project_id):
-        raise Forbidden("The quotas of other projects are shown to administrators only")
+        raise Forbidden("Only administrators may see the quotas of other projects")
     most = {"volumes": UNLIMITED, "gigabytes": UNLIMITED, "per_volume_gigabytes": UNLIMITED}
     most |= dict.fromkeys(NEVER_MADE, 0)
     if not validation.flag(request.args.get("usage", "false"), "usage"):

@@ -17,7 +17,7 @@ def main() -> None:
     """Run the command of this process; the entry point of `climate`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A name may have characters that the terminal has not; it is shown all the same.
+            # Names may have characters outside of the terminal's encoding; they are replaced.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:], environment()))
 

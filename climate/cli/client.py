@@ -16,9 +16,9 @@ from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
 PAGE = 500
-"""Items asked for at a time; the server may give fewer."""
+"""Items of a requested page; the server may return fewer."""
 RETRIES = 4
-"""How often a request is sent again that was answered "busy, try again shortly" and may be repeated."""
+"""Retries of a safe request that was answered "busy, try again shortly"."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
@@ -79,7 +79,7 @@ class Client:
         for listed in self.token.body.get("catalog", ()):
             if listed.get("type") == service:
                 return self._endpoint(service, listed.get("endpoints", ()))
-        raise Failure(f"the cloud has no {service} service", NOT_FOUND, "choose another cloud by --os-cloud")
+        raise Failure(f"the cloud has no {service} service", NOT_FOUND, "choose another cloud with --os-cloud")
 
     def _endpoint(self, service: str, endpoints: Any) -> str:
         region = self.cloud.region
@@ -164,7 +164,7 @@ class Client:
         except (httpx.TransportError, httpx.InvalidURL) as wrong:
             where = f"{url} cannot be reached: {wrong}"
             raise Failure(
-                where, UNREACHABLE, "is it running? `climate up` starts one; `climate doctor` looks"
+                where, UNREACHABLE, "is it running? `climate up` starts it; `climate doctor` checks it"
             ) from None
 
 
@@ -172,7 +172,9 @@ def _server_time(body: Mapping[str, Any], answer: httpx.Response) -> datetime:
     try:
         return read(str(body["issued_at"])) if "issued_at" in body else parsedate_to_datetime(answer.headers["Date"])
     except (KeyError, ValueError):
-        raise Failure("the Identity service does not say what time it is", hint="is this a climate server?") from None
+        raise Failure(
+            "the answer of the Identity service has no Date header", hint="is this a climate server?"
+        ) from None
 
 
 def _pause(answer: httpx.Response) -> float | None:

@@ -41,7 +41,7 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
     raise Failure(
         f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
         USAGE,
-        "start one by `climate up`, set CLIMATE_HOME to the home of a running one, or name another by --os-cloud",
+        "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud",
     )
 
 
@@ -62,7 +62,7 @@ def _clouds(path: Path) -> Mapping[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except PermissionError:
-        raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run this as the user who owns it") from None
+        raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run the command as the owner of the file") from None
     except UNREADABLE as wrong:
         raise Failure(f"{path} is not usable: {told(wrong)}", USAGE, "correct it, or move it away") from None
     clouds = content.get("clouds") if isinstance(content, dict) else content

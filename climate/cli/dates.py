@@ -20,7 +20,7 @@ SPAN_FORMS = "90s, 45m, 6h, 1d12h or 2w"
 def span(text: str) -> timedelta:
     """Return a duration like `1d12h`; ValueError lists the valid forms."""
     if not SPAN.fullmatch(text):
-        raise ValueError(f"{text!r} is not a span of time; write {SPAN_FORMS}")
+        raise ValueError(f"{text!r} is not a duration; write {SPAN_FORMS}")
     parts = re.findall(r"(\d+)([wdhms])", text)
     return sum((timedelta(**{UNITS[unit]: int(number)}) for number, unit in parts), timedelta())
 

@@ -14,12 +14,12 @@ OK, ERROR, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMEOUT, UNREACHABLE 
 EXIT_CODES = {
     OK: "done",
     ERROR: "error",
-    USAGE: "the command or its input is not usable",
-    NOT_FOUND: "no such thing",
+    USAGE: "the command or its input is invalid",
+    NOT_FOUND: "not found",
     NOT_ALLOWED: "not authenticated, or not allowed",
     CONFLICT: "conflict, or no capacity",
-    QUOTA: "a quota or a policy is in the way",
-    TIMEOUT: "waited too long",
+    QUOTA: "refused by a quota or a policy",
+    TIMEOUT: "timeout",
     UNREACHABLE: "the server cannot be reached, or is too busy",
 }
 
@@ -41,15 +41,15 @@ EXIT_OF_ERROR: Mapping[type[Exception], int] = {
     errors.ClimateError: ERROR,
     StoreError: ERROR,
 }
-"""What the engine raises where a command works with it directly -> exit code; the first that fits."""
+"""Error of the engine -> exit code; the first match counts."""
 
 HINTS = {
-    400: "correct the value that is named; --help shows the forms that are accepted",
-    401: "check the password of this cloud in clouds.yaml, or choose another one by --os-cloud",
-    403: "ask with a user who has the role for it (--os-cloud)",
-    404: "list what there is by the `list` command of the same group",
-    409: "look at the present state, then ask for fewer, for another time, or later again",
-    412: "it was changed by someone else meanwhile: look again, then repeat",
+    400: "correct the named value; --help shows the accepted forms",
+    401: "check the password of this cloud in clouds.yaml, or choose another one with --os-cloud",
+    403: "repeat as a user with the required role (--os-cloud)",
+    404: "see the `list` command of the same group",
+    409: "check the present state, then request less, or another time",
+    412: "someone else changed it: show it again, then repeat",
     422: "use a new --idempotency-key for another request",
     429: "wait a little, then repeat",
     503: "wait a few seconds, then repeat; nothing was changed",
@@ -99,7 +99,7 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     details: dict[str, Any] = {"status": status, "request": request, **({"limit": limit} if limit else {})}
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
-    hint = "`climate limit list` shows what is used; ask for less, or an administrator for more"
+    hint = "`climate limit list` shows the usage; request less, or ask an administrator for higher limits"
     return Failure(
         message, code, hint if limit else HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details
     )

@@ -28,7 +28,7 @@ def shown(command: F) -> F:
     )  # fmt: skip
     columns = click.option(
         "-c", "--column", "columns", multiple=True, metavar="COL", expose_value=False, callback=_keep,
-        help="Show this column; may be repeated.",
+        help="Show this column; repeatable.",
     )  # fmt: skip
     return form(columns(command))
 
@@ -37,30 +37,30 @@ def listed(command: F) -> F:
     """Add -f, -c and --sort."""
     sort = click.option(
         "--sort", "sort", multiple=True, metavar="COL[:desc]", expose_value=False, callback=_keep,
-        help="Sort by this column; may be repeated.",
+        help="Sort by this column; repeatable.",
     )  # fmt: skip
     return shown(sort(command))
 
 
 def waited(command: F) -> F:
     """Add --wait and --timeout; the command gets `wait` and `timeout` (seconds)."""
-    wait = click.option("--wait", is_flag=True, help="Come back when it is done.")
+    wait = click.option("--wait", is_flag=True, help="Wait until it is done.")
     timeout = click.option(
-        "--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7 after it."
+        "--timeout", type=SpanType(), default="10m", show_default=True, help="Timeout; exit code 7 after it."
     )
     return wait(timeout(command))
 
 
 def dry_run(command: F) -> F:
     """Add --dry-run; the command gets `dry_run`."""
-    says = "Let the server evaluate everything and say what would be, without keeping it."
+    says = "Show the result without any change."
     return click.option("--dry-run", is_flag=True, help=says)(command)
 
 
 def dry(dry_run: bool) -> dict[str, str]:
     """Return the query parameters of a request that supports a dry run."""
     if dry_run:
-        current().say("dry run: nothing is kept")
+        current().say("dry run: nothing was changed")
     return {"dry_run": "true"} if dry_run else {}
 
 

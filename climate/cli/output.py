@@ -19,7 +19,7 @@ from climate.cli.errors import USAGE, Failure
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What could move the cursor, colour the screen, or turn the direction of the text."""
+"""Control characters that could change the terminal or the direction of the text."""
 
 Record = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ Record = Mapping[str, Any]
 def records(rows: Iterable[Record], form: str, columns: Sequence[str], sort: Sequence[str] = ()) -> str:
     """Print a list, one row each.
 
-     `columns` selects the columns; without it whole records are printed (json and yaml).
+    `columns` selects the columns; without it whole records are printed (json and yaml).
     """
     listed = [_utc(row) for row in rows]
     _known(columns, listed)

@@ -11,7 +11,7 @@ def render(root: click.Command) -> str:
     """Return every command with its arguments and options, and then the exit codes."""
     lines = ["| command | what it does | options |", "|---|---|---|"]
     lines += [_row(name, command) for name, command in walk(root, "climate")]
-    lines += ["", "| exit code | means |", "|---|---|"]
+    lines += ["", "| exit code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(lines) + "\n"
 

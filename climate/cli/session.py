@@ -79,5 +79,5 @@ def current() -> Session:
     """Return the session of the running command."""
     session = click.get_current_context().find_object(Session)
     if session is None:
-        raise AssertionError("every command stands below the root command")
+        raise AssertionError("the root command must run first")
     return session

@@ -13,7 +13,7 @@ from climate.cli.errors import ERROR, TIMEOUT, Failure
 from climate.cli.session import Session
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between two looks: more and more, up to the second."""
+"""Poll periods in seconds: they grow from the first to the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,16 @@ class Goal:
     look: Callable[[], dict[str, Any] | None]
     reached: Callable[[dict[str, Any] | None], bool]
     failed: Callable[[dict[str, Any] | None], str | None] = lambda thing: None
-    """Why it can never be reached any more, or None."""
+    """Function that returns why the goal cannot be reached any more, or None."""
 
 
 def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
-    """Return the resource once the goal is reached, {} if it is gone; Failure if it fails or after `timeout` seconds.
-    """
+    """Return the resource once the goal is reached, {} if it is gone; Failure if that fails or takes too long."""
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
     with _progress(session, goal.what) as progress:
         while not goal.reached(thing):
             if reason := goal.failed(thing):
-                raise Failure(reason, ERROR, "look at its history, or ask the administrator", details={"seen": thing})
+                raise Failure(reason, ERROR, "check its history, or ask the administrator", details={"seen": thing})
             spent = time.monotonic() - began
             if spent >= timeout:
                 raise Failure(

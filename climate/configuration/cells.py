@@ -15,7 +15,7 @@ TRANSPORTS = "climate.cell_transports"
 """Group of the entry points of other transports."""
 
 CELLS_API = "nova.compute.cells_api.ComputeCellsAPI"
-"""The class of the compute API by which a cell is known as an API cell."""
+"""Value of CLIMATE_COMPUTE_API_CLASS that marks an API cell."""
 
 
 def options(settings: Settings, vault: Vault | None = None) -> CellOptions:

@@ -19,7 +19,7 @@ from climate.compute.scheduler.scheduler_parts import Cost, Filter, Options, Rul
 from climate.settings import SettingError, Settings
 
 BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple", "multi")
-"""The values of CLIMATE_SCHEDULER that need no other package."""
+"""Bundled values of CLIMATE_SCHEDULER."""
 
 T = TypeVar("T")
 

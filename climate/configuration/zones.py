@@ -18,7 +18,7 @@ from climate.settings import SettingError, Settings
 PASSWORD = "password"  # noqa: S105
 
 MOST_PASSWORDS = 1024
-"""Passwords that are remembered."""
+"""Maximum of cached passwords."""
 
 
 def options(settings: Settings, engine: Engine, vault: Vault, transport: Transport | None = None) -> Zones:
@@ -74,7 +74,7 @@ class Passwords:
         self._vault = vault
         self._keys: MultiFernet | None = None
         self.known: dict[str, str] = {}
-        """Sealed passwords in plain text."""
+        """Encrypted password -> plain text."""
 
     def __call__(self, sealed: str) -> str:
         """Return the password; ComputeError if its key is gone."""
@@ -91,7 +91,7 @@ def _opened(vault: Vault, sealed: str) -> str:
     try:
         return str(vault.open(sealed)[PASSWORD])
     except Unreadable:
-        raise ComputeError("The password of a child zone was sealed with a key that is gone; set it again") from None
+        raise ComputeError("The password of a child zone was encrypted with a key that is gone; set it again") from None
 
 
 def _capabilities(settings: Settings) -> Mapping[str, str]:

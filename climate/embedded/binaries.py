@@ -79,21 +79,21 @@ def choose_postgres(pg_bin: str = "", made_by: int | None = None) -> Choice:
     """
     usable = _usable(postgres_places(pg_bin), "PostgreSQL", "CLIMATE_DATABASE_URL")
     if made_by is None:
-        return Choice(usable[0], "the first place in the order of preference that can be used")
+        return Choice(usable[0], "the first usable folder in order of preference")
     fitting = [found for found in usable if found.major == made_by]
     if not fitting:
         have = ", ".join(sorted({found.version for found in usable}))
         raise StoreError(
-            f"the data was made by PostgreSQL {made_by}, and here is only {have}: install PostgreSQL {made_by} "
-            "or set CLIMATE_PG_BIN to the folder with its programs; or move the data away to begin anew"
+            f"the data needs PostgreSQL {made_by}, found only {have}: install PostgreSQL {made_by} "
+            "or set CLIMATE_PG_BIN to the folder with its programs; or move the data away to start with none"
         )
-    return Choice(fitting[0], f"the first place with PostgreSQL {made_by}, by which the data was made")
+    return Choice(fitting[0], f"the first folder with PostgreSQL {made_by}, the version of the data")
 
 
 def choose_valkey() -> Choice:
     """Return the first usable Valkey or Redis."""
     usable = _usable(valkey_places(), "Valkey or Redis", "CLIMATE_REDIS_URL")
-    return Choice(usable[0], "the first place in the order of preference that can be used")
+    return Choice(usable[0], "the first usable folder in order of preference")
 
 
 def _usable(places: list[Found], what: str, setting: str) -> list[Found]:
@@ -122,7 +122,7 @@ def _probe(found: Found, program: Path, pattern: str, least: int) -> Found:
         return replace(found, problem=str(error))
     match = re.search(pattern, said.stdout)
     if said.returncode or not match:
-        return replace(found, problem=(said.stderr or said.stdout).strip() or "it says no version")
+        return replace(found, problem=(said.stderr or said.stdout).strip() or "it prints no version")
     answer = replace(found, version=match[1])
     return replace(answer, problem=f"older than {least}") if answer.major < least else answer
 

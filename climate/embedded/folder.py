@@ -20,7 +20,7 @@ from climate.embedded.reaper import started_at
 LONGEST_SOCKET = 103
 """Bytes of a socket's path that every system takes."""
 WEB = "web.url"
-"""The file in the home with the address of the web process."""
+"""File in the home with the URL of the web process."""
 LONGEST_NAME = len("/.s.PGSQL.5432.lock")
 
 
@@ -79,7 +79,7 @@ def _acquire(file: int, home: Path, deadline: float) -> None:
         except OSError as error:
             if not isinstance(error, BlockingIOError):
                 raise StoreError(
-                    f"{home} lies where nothing can be locked: {error.strerror}; set CLIMATE_HOME"
+                    f"{home} is on a file system without locks: {error.strerror}; set CLIMATE_HOME"
                 ) from None
             owner = _owner(os.pread(file, 100, 0))
         if owner:
@@ -137,7 +137,7 @@ def _make_private(folder: Path, account: Account | None) -> None:
     is_now = folder.lstat()
     ours = {os.geteuid(), account.owner[0] if account else os.geteuid()}
     if not stat.S_ISDIR(is_now.st_mode) or is_now.st_uid not in ours:
-        raise StoreError(f"{folder} belongs to somebody else; remove it or set TMPDIR to a folder of yours")
+        raise StoreError(f"{folder} belongs to another user; remove it or set TMPDIR to your own folder")
     folder.chmod(0o700)
     give_to(folder, account)
 

@@ -41,11 +41,11 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
-    # The statements' errors are told to their callers; here only the server's own life is of interest.
+    # Callers get the errors of statements; this log has only messages of the server.
     "log_min_messages": "log",
     "log_checkpoints": "off",
 }
-"""For two cores and many short transactions; given on the command line, so that the data holds none of it."""
+"""Tuning for two cores and many short transactions; on the command line, so that the data folder has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Postgres:
 
     def settle(self) -> None:
         """Create the database if it does not exist; the server must be running."""
-        import psycopg  # here, since each command of `climate` would wait for it otherwise
+        import psycopg  # Imported late, because each command of `climate` would wait for it.
         from psycopg import sql
 
         try:
@@ -94,7 +94,7 @@ class Postgres:
                 if not there:
                     conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
         except psycopg.Error as error:
-            raise StoreError(f"PostgreSQL on {self.data} does not let us in: {error}") from None
+            raise StoreError(f"PostgreSQL on {self.data} refuses the connection: {error}") from None
 
 
 def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 GRACE = 4.0
-"""Seconds between the stop signal and the end by force."""
+"""Seconds between the stop signal and the kill."""
 
 SERVERS = ("servers", "containers", "machines")
 """Folders of a home in which servers are recorded, each by the file `pid` of a folder of its own."""
@@ -39,7 +39,7 @@ def read_children(lines: Iterable[str]) -> dict[int, tuple[str, int]]:
 def end_all(children: dict[int, tuple[str, int]], home: Path) -> None:
     """Stop the groups of these children and the recorded servers; return when nothing is left."""
     end_servers(home)
-    # The leader may have gone already, by its death signal, and have left its group: that group is still ours.
+    # The leader may have ended by its death signal; its group is still to be killed.
     groups = {pid: stop for pid, (start, stop) in children.items() if started_at(pid) in ("", start)}
     for leader, stop in groups.items():
         signal_group(leader, stop)
@@ -47,7 +47,7 @@ def end_all(children: dict[int, tuple[str, int]], home: Path) -> None:
         for leader in groups:
             signal_group(leader, signal.SIGKILL)
         _gone(groups, GRACE)
-    # A worker may have started one more in between.
+    # A worker may have started another one in between.
     end_servers(home)
     unmount_volumes(home)
 
@@ -129,7 +129,7 @@ def mounted_below(folder: str) -> list[str]:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
-    # Blanks, tabs, newlines and backslashes are written as octal numbers.
+    # Blanks, tabs, newlines and backslashes are escaped as octal numbers.
     places = [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]) for line in lines]
     return [place for place in places if place.startswith(f"{folder}/")]
 

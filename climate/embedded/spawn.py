@@ -12,7 +12,7 @@ from climate.embedded.account import Account, die_with_parent, libc
 from climate.embedded.errors import StoreError
 
 PLAIN_ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-"""What a store finds in its environment: nothing that could redirect it."""
+"""Environment of a store, without variables that could redirect it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def start(program: Program, output: int | IO[bytes], *, folder: str | None = Non
     Call it from the main thread only: the kernel ties the death signal to the thread that forked, not to the process.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError(f"{program.name} has to be started from the main thread")
+        raise RuntimeError(f"{program.name} must be started from the main thread")
     parent = os.getpid()
     library = libc()
 

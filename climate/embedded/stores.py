@@ -14,7 +14,7 @@ from climate.embedded.spawn import Program, start, stop
 from climate.settings import Settings
 
 START_SECONDS = 120.0
-"""Longest time that a store may take to start: after a crash it first repairs itself."""
+"""Start timeout of a store, which first recovers after a crash."""
 
 
 class Store(Protocol):

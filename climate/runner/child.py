@@ -34,13 +34,13 @@ class Child:
     number: int
     before: Callable[[], None] | None = None
     once: bool = False
-    """It is run to its end, and not begun again."""
+    """Whether it runs once and is not restarted."""
     process: subprocess.Popen[bytes] | None = None
     begun_at: float = 0.0
     next_at: float | None = None
-    """When it is to be begun again."""
+    """Time of the next start."""
     kill_at: float | None = None
-    """When its time to stop is over; set: it was asked to stop."""
+    """Time of the kill, set with the stop signal."""
 
     def __post_init__(self) -> None:
         self._deaths: deque[float] = deque()

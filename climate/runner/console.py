@@ -6,7 +6,7 @@ from typing import TextIO
 
 COLOURS = (36, 33, 32, 35, 34, 31)
 PATIENCE = 0.2
-"""Seconds that a reader who is slow may hold up a line; after that lines are dropped, as nobody may hold up us."""
+"""Seconds to wait for a slow reader of a line; after that lines are dropped."""
 LONGEST_LINE = 64 * 1024
 PIECE = 4096
 """Bytes that a terminal or pipe which reports room takes without blocking."""
@@ -35,7 +35,7 @@ class Console:
 
     def _write(self, text: str) -> None:
         if self._dropped:
-            text = f"({self._dropped} lines were dropped: nobody took them)\n{text}"
+            text = f"({self._dropped} lines were dropped: the reader is too slow)\n{text}"
         data = memoryview(text.encode(errors="replace"))
         while data:
             # After one line was dropped, none waits until there is room again.

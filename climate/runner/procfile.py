@@ -7,7 +7,7 @@ from string import Template
 
 LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(\S.*)")
 RELEASE = "release"
-"""The one name that is run to its end before all others."""
+"""Name of the command that runs once before all others."""
 
 
 class ProcfileError(Exception):
@@ -25,7 +25,7 @@ def parse(text: str, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
             continue
         match = LINE.fullmatch(line.strip())
         if not match or match[1] in commands:
-            raise ProcfileError(f"line {number} of the Procfile is not a new `name: command`: {line.strip()}")
+            raise ProcfileError(f"line {number} of the Procfile is not `name: command` with a new name: {line.strip()}")
         commands[match[1]] = _words(number, match[2], environ)
     return commands
 

@@ -23,7 +23,7 @@ class Lifeline:
         self._guard = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - words of ours
+        return subprocess.Popen(  # noqa: S603 - fixed words
             [sys.executable, "-I", reaper.__file__, str(self._home)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -28,9 +28,9 @@ from climate.settings import Settings
 PR_SET_CHILD_SUBREAPER = 36
 WEB = "web"
 CELLS = "cells"
-"""The process that is left out where cells are not enabled."""
+"""Process that runs only if cells are enabled."""
 STOP_SECONDS: Mapping[str, float] = {"worker": 15.0}
-"""Longest time that a process may take to stop, where it is not ten seconds."""
+"""Stop timeouts other than ten seconds."""
 RELEASE_SECONDS = 600.0
 READY_SECONDS = 120.0
 
@@ -60,7 +60,7 @@ class Order:
             raise ProcfileError(f"the Procfile has no process named {', '.join(sorted(unknown))}")
         if self.formation.get(WEB, 1) > 1:
             raise ProcfileError(
-                "only one web process can have the port; CLIMATE_WEB_PROCESSES says how many work behind it"
+                "only one web process can listen on the port; set CLIMATE_WEB_PROCESSES for its workers"
             )
         chosen = {name: words for name, words in known.items() if name != RELEASE and name in (self.only or known)}
         return {each: words for name, words in chosen.items() for each in self._instances(name)}
@@ -174,7 +174,7 @@ def child_environ(settings: Settings, environ: Mapping[str, str], stores: Stores
 def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> Program:
     found = shutil.which(words[0], path=environ["PATH"])
     if not found:
-        raise GaveUp(f"{name} cannot be started: there is no program {words[0]}")
+        raise GaveUp(f"{name} cannot be started: program not found: {words[0]}")
     return Program(name, (found, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
 
 

@@ -123,7 +123,7 @@ class Supervisor:
         if self._asked_at is None:
             self._asked_at = now
         elif number == signal.SIGINT and now > self._asked_at + 0.5:
-            # A terminal may send the first one twice; later it is a person who will not wait.
+            # A terminal may send the first signal twice; a later one is a repeated Ctrl-C.
             self._hurry = True
 
     def _pause(self, longest: float) -> float:
@@ -156,13 +156,13 @@ class Supervisor:
         _bury_strangers({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
         living = [(child.process.pid, child.program) for child in self._children if child.process and child.alive]
         if self._lifeline.renew(living):
-            self._console.say("the guard was ended from outside and is there again")
+            self._console.say("the reaper was killed and has been restarted")
 
     def _mourn(self, child: Child) -> None:
         lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)
         if not lives_on:
-            raise GaveUp(f"{child.name} {child.ended}, again and again")
-        self._console.say(f"{child.name} {child.ended}; it is started again")
+            raise GaveUp(f"{child.name} {child.ended} too often")
+        self._console.say(f"{child.name} {child.ended}; restarting it")
 
 
 def _nothing(number: int, frame: object) -> None:

@@ -19,15 +19,15 @@ from climate.sandbox.requirements import Impossible, why
 from climate.settings import environment
 
 CANNOT = 125
-"""The status when there is no sandbox, with the reason on stderr."""
+"""Exit status if no sandbox is possible; the reason is on stderr."""
 SYSTEM_PROGRAMS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Where the programs for networks are, which not every user has on the path."""
+"""Folders of the programs for networks, which may be missing in PATH."""
 
 _SEPARATE = kernel.NEW_NETWORK | kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_HOSTNAME | kernel.NEW_IPC
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _HEARD = {*_ENDINGS, signal.SIGCHLD}
 _BY_KERNEL = 0x80
-"""The code of a signal that a terminal sent: to everybody in its foreground."""
+"""Code of a signal that a terminal sent to all foreground processes."""
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -107,7 +107,7 @@ def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: 
         if session:
             # Of a signal that comes by two ways the second may be lost, and with it who has sent it.
             os.setsid()
-        # A parent that died before that is noticed by its end of the pipe.
+        # If the parent died earlier, its end of the pipe is closed.
         if select.select([parent], [], [], 0)[0]:
             os._exit(CANNOT)
         namespace.furnish(kept)

@@ -24,7 +24,7 @@ LINKS: Mapping[str, str] = {
     "vxlan": "link add try-d type vxlan id 5 dstport 4789 group 239.1.1.1 dev lo",
     "vlan": "link add link try-a name try-e type vlan id 5",
 }
-"""A kind of interface, and the words for `ip` that make one."""
+"""Kind of interface -> the `ip` command that creates one."""
 PROGRAMS: Mapping[str, str] = {
     "ip": "iproute2",
     "dnsmasq": "dnsmasq-base",
@@ -37,7 +37,7 @@ PROGRAMS: Mapping[str, str] = {
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-img": "qemu-utils",
 }
-"""A program, and the package of Debian and Ubuntu that it comes with."""
+"""Program -> its package in Debian and Ubuntu."""
 TRIED: Mapping[str, tuple[str, ...]] = {
     "nft": (
         "nft",
@@ -45,14 +45,14 @@ TRIED: Mapping[str, tuple[str, ...]] = {
     ),
     "bwrap": ("bwrap", "--ro-bind", "/", "/", "--unshare-pid", "true"),
 }
-"""A program that may be there and still not work, and how it is tried."""
+"""Program -> the command that tests whether it works."""
 PACKAGES: Mapping[str, str] = {**PROGRAMS, "nft": "nftables", "bwrap": "bubblewrap"}
 KERNEL = frozenset({*LINKS, "tap", "bpf"})
-"""What no package brings."""
+"""Features that no package provides."""
 NEEDED = ("ip", "veth", "bridge")
-"""Without these there is no sandbox worth the name."""
+"""Features that every sandbox needs."""
 SECONDS = 60
-"""Longest time that a probe may take, on a machine that is busy."""
+"""Timeout of a probe, on a busy machine."""
 
 _TUN, _SET_INTERFACE, _TAP, _NO_HEADER = "/dev/net/tun", 0x400454CA, 2, 0x1000
 _BPF_CALL: Mapping[str, int] = {"x86_64": 321, "aarch64": 280}
@@ -73,14 +73,14 @@ class Found:
         missing = [name for name in wanted if name not in self.features]
         packages = sorted({PACKAGES[name] for name in missing if name in PACKAGES})
         advice = f" (Debian, Ubuntu: apt install {' '.join(packages)})" if packages else ""
-        return f"not to be had in a sandbox here: {', '.join(missing)}{advice}" if missing else None
+        return f"not available in a sandbox here: {', '.join(missing)}{advice}" if missing else None
 
 
 def probe(environ: Mapping[str, str]) -> Found:
     """Create a sandbox, try every feature in it, and remove it; takes a tenth of a second."""
     argv = [sys.executable, "-m", "climate.sandbox.features"]
     try:
-        done = subprocess.run(  # noqa: S603 - words of ours
+        done = subprocess.run(  # noqa: S603 - fixed words
             argv, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
         )
         if done.returncode == 0:

@@ -13,7 +13,7 @@ def serve(listener: socket.socket, port: int) -> None:
 
 
 async def _serve(listener: socket.socket, port: int) -> None:
-    # A loop keeps no hold on its tasks: without ours one that waits is collected like any other object.
+    # The event loop holds only weak references to tasks, so this set keeps them alive.
     carried: set[asyncio.Task[Any] | None] = set()
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -21,7 +21,7 @@ async def _serve(listener: socket.socket, port: int) -> None:
         try:
             await _carry(reader, writer, port)
         except* OSError:
-            pass  # One side is gone, which the other one now sees.
+            pass  # One side is closed; closing the other one tells its peer.
         finally:
             writer.close()
             carried.discard(asyncio.current_task())

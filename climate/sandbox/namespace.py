@@ -9,7 +9,7 @@ from climate.sandbox import kernel
 RUN = Path("/run")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the C library puts it
 MARK = RUN / "climate-sandbox"
-"""There is such a file in a sandbox, and nowhere else."""
+"""File that exists only in a sandbox."""
 
 
 def furnish(paths: Iterable[Path]) -> None:
@@ -23,7 +23,7 @@ def furnish(paths: Iterable[Path]) -> None:
     _cover(RUN, "755", _kept(RUN, needed) - {"netns"})
     (RUN / "netns").mkdir()
     MARK.touch()
-    # PostgreSQL's segments of shared memory would stay in the machine's when it is killed.
+    # PostgreSQL's shared memory would otherwise stay on the machine after a kill.
     if SHARED_MEMORY.is_dir():
         _cover(SHARED_MEMORY, "1777", _kept(SHARED_MEMORY, needed))
     kernel.loopback_up()
@@ -32,7 +32,7 @@ def furnish(paths: Iterable[Path]) -> None:
 def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
     """Mount an empty folder that vanishes with the sandbox, with these entries of the old one."""
     here = os.getcwd()
-    # Once it is covered, the old folder is reached by nothing but a process that stands in it.
+    # After the mount, only a process with this working directory reaches the old folder.
     os.chdir(folder)
     kernel.mount("tmpfs", str(folder), "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, f"mode={mode}")
     for name in sorted(kept):

@@ -8,23 +8,22 @@ _SWITCHES = (
     (
         "kernel/apparmor_restrict_unprivileged_userns",
         "1",
-        "AppArmor keeps namespaces from ordinary users here (Ubuntu 23.10 and newer): use sudo, or allow them with"
+        "AppArmor denies namespaces to ordinary users (Ubuntu 23.10 and newer): use sudo, or allow them with"
         " `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
     ),
     (
         "kernel/unprivileged_userns_clone",
         "0",
-        "user namespaces are switched off for ordinary users here: use sudo, or allow them with"
+        "user namespaces are disabled for ordinary users: use sudo, or allow them with"
         " `sudo sysctl kernel.unprivileged_userns_clone=1`",
     ),
     (
         "user/max_user_namespaces",
         "0",
-        "user namespaces are switched off here: use sudo, or allow them with"
-        " `sudo sysctl user.max_user_namespaces=10000`",
+        "user namespaces are disabled: use sudo, or allow them with `sudo sysctl user.max_user_namespaces=10000`",
     ),
 )
-"""A switch below /proc/sys, its value that forbids, and what to do."""
+"""Setting below /proc/sys, the value that forbids namespaces, and the fix."""
 _CONTAINERS = (".dockerenv", "run/.containerenv")
 
 
@@ -40,12 +39,12 @@ def why(error: OSError, root: Path = Path("/")) -> str:
         if _value(root / "proc/sys" / switch) == forbids:
             return advice
     if any((root / sign).exists() for sign in _CONTAINERS):
-        return f"this container may make no namespaces ({_said(error)}): start it with --privileged"
+        return f"this container may not create namespaces ({_said(error)}): start it with --privileged"
     if error.errno in (errno.EPERM, errno.EACCES):
         return f"namespaces are not allowed here ({_said(error)}): use sudo, or allow user namespaces"
     if error.errno == errno.ENOSPC:
         return "there are too many namespaces already: raise the limits below /proc/sys/user"
-    return f"no namespaces can be made here ({_said(error)})"
+    return f"namespaces cannot be created here ({_said(error)})"
 
 
 def _said(error: OSError) -> str:

@@ -11,10 +11,10 @@ from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
 OUTER, INNER, FLAT = "eth0", "eth1", "eth2"
-"""The interface that leads outside; on every host the one to the switch, and the one to that of flat networks."""
+"""Interface to the outside; on every host, interfaces to the switch and to that of flat networks."""
 
 _MTU = 1600
-"""Of the switches: with room for whatever a network's own packets are wrapped in."""
+"""MTU of the switches, with room for encapsulation."""
 _NAMESPACES = Path("/run/netns")
 _DEAF = Path("/proc/sys/net/ipv6/conf/all")
 _SECONDS = 30
@@ -31,7 +31,7 @@ class Cable:
     host: str
     interface: str
     address: IPv4Interface | None
-    """None: there is none until a bridge has one."""
+    """None: no address until a bridge has one."""
     peer: tuple[str, IPv4Interface] | None = None
     switch: str = "sw"
 
@@ -42,17 +42,17 @@ class Lab:
 
     switch: str
     address: IPv4Interface
-    """Of the machine with the switch, on which the APIs are."""
+    """Address of the switch on which the APIs listen."""
     computes: tuple[str, ...]
     network: str
     """The network host."""
     outside: str
-    """A machine beyond the public interface, which knows of no network but the public one."""
+    """Machine outside, which has a route to the public network only."""
     cables: tuple[Cable, ...]
     floating: IPv4Network
     """Public addresses for servers."""
     routes: tuple[tuple[str, str], ...] = field(default=())
-    """A host, and where it sends what is for nobody here."""
+    """Host -> its default gateway."""
 
     @property
     def public(self) -> IPv4Interface:
@@ -76,7 +76,7 @@ def described(computes: Sequence[str] = ("c1", "c2"), network: str = "n1", outsi
     """
     hosts = (network, *computes)
     inner = [Cable(host, INNER, IPv4Interface(f"192.0.2.{n}/24")) for n, host in enumerate(hosts, 1)]
-    # Guests of flat networks are on the wire itself, and are not to be on that by which the hosts know each other.
+    # Guests of flat networks need a wire of their own, apart from that of the hosts.
     flat = [Cable(host, FLAT, None, switch="flat") for host in hosts]
     public = Cable(network, OUTER, IPv4Interface("203.0.113.1/24"), (outside, IPv4Interface("203.0.113.254/24")))
     return Lab(
@@ -103,7 +103,7 @@ def up(lab: Lab) -> None:
     lines += [line for cable in lab.cables if cable.interface not in known[cable.host] for line in _cable(cable)]
     _batch(None, lines)
     for switch in lab.switches:
-        # It passes on what routers announce to guests, and is not to follow it itself.
+        # The bridge forwards router advertisements to guests, and must not accept them itself.
         _DEAF.with_name(switch).joinpath("accept_ra").write_text("0", encoding="ascii")
     for host in lab.hosts:
         _batch(host, _settings(lab, host))

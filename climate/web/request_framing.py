@@ -7,7 +7,7 @@ LONGEST_HEAD = 64 * 1024
 """Bytes of a request's line and headers."""
 
 LONGEST_BODY = 1024 * 1024
-"""Bytes of a body that is waited for; only contents of images are longer."""
+"""Bytes of a buffered body; only uploads of images are longer."""
 
 _HEAD_END = b"\r\n\r\n"
 # Without backtracking: a head may consist of zeros.
@@ -15,7 +15,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+0*+([0-9]*+)[ \t]*+\r\n", re.I
 _FRAMED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _ASKS_FIRST = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.IGNORECASE)
 FIRST_PIECE = 64 * 1024
-"""Bytes of a long body that are waited for: who has not sent as much takes no thread."""
+"""Bytes of a long body that must arrive before it occupies a thread."""
 
 _LONGEST_SIZE_LINE = 1024
 _MOST_DIGITS = 19
@@ -29,11 +29,11 @@ class Arrival(Enum):
     BODY = "body"
     """Its body is not complete."""
     WHOLE = "whole"
-    """All of it, or what is not HTTP: the parser says so."""
+    """The whole request, or invalid HTTP, which the parser refuses."""
     LONG = "long"
-    """Its head, and the first of a body that is too long to be waited for."""
+    """Its head, and the first bytes of a body that is too long to buffer."""
     ENDLESS = "endless"
-    """More of a head than any request has."""
+    """A head beyond the limit."""
 
 
 class Framing:
@@ -43,11 +43,11 @@ class Framing:
         self.data = bytearray()
         self._end: int | None = None
         self._at: int | None = None
-        """Where the next size of a chunk is to be read."""
+        """Offset of the next chunk size."""
         self._long_from: int | None = None
-        """How much has to be there of a request whose body is long."""
+        """Bytes that must have arrived of a request with a long body."""
         self.asks_first = False
-        """Whether the client waits to be told to go on: the header that says so is taken out of `data`."""
+        """Whether the client waits for 100 Continue; its Expect header is removed from `data`."""
 
     @property
     def in_head(self) -> bool:

@@ -33,10 +33,10 @@ BODY_SECONDS = 60.0
 """Time for a body of up to `request_framing.LONGEST_BODY` bytes to arrive after its head, in seconds."""
 
 SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
-"""A longer body that comes slower than that in so many seconds is given up, and so is an answer that goes slower."""
+"""Minimum rate of a longer body or an answer, and the seconds over which it is measured."""
 
 WAIT_SECONDS = 60.0
-"""Longest time that a thread waits for a client to take or to send anything, in seconds."""
+"""Timeout of a thread for one read or write of a client, in seconds."""
 
 LINGER_SECONDS = 2.0
 """Time for a client to take the last answer before its connection is closed, in seconds."""
@@ -45,7 +45,7 @@ STREAMS = 2
 """Requests with long bodies that a process serves at once, beside its threads."""
 
 DOWNLOADS = 8
-"""Contents of images that a process sends at once, beside its threads."""
+"""Downloads of images that a process serves at once, beside its threads."""
 
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of requests that a process keeps until a thread begins with them.
@@ -71,7 +71,7 @@ class PatientSocket(socket.socket):
     _begun = 0.0
     _received: int | None = None
     _sent, _sending = 0, 0.0
-    """Bytes of the answer that were sent lately, and seconds that this took."""
+    """Bytes of the answer in the present measurement, and seconds that this took."""
 
     def setblocking(self, flag: bool, /) -> None:
         """Return to the loop with False, which resets the count of sent bytes, or to a thread with True.
@@ -98,7 +98,7 @@ class PatientSocket(socket.socket):
             seconds = time.monotonic() - self._begun
             if self._is_slow(seconds, self._received):
                 raise ConnectionResetError(errno.ECONNRESET, "the client sends too slowly")
-            if seconds > self.slow_seconds:  # what came fast at first is no credit for ever
+            if seconds > self.slow_seconds:  # an early fast part must not excuse a slow rest
                 self.hurry()
         return data
 
@@ -110,7 +110,7 @@ class PatientSocket(socket.socket):
             try:
                 sent = super().send(left, flags)
             except TimeoutError:
-                raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing") from None
+                raise ConnectionResetError(errno.ECONNRESET, "the client reads nothing") from None
             left = left[sent:]
             self._count_sent(sent, begun)
 
@@ -133,10 +133,10 @@ class PatientSocket(socket.socket):
         return total
 
     def _count_sent(self, sent: int, begun: float) -> None:
-        # Only the time in which the client might have taken something: an application may pause.
+        # Counts only time in which the client could read, because an application may pause.
         self._sent, self._sending = self._sent + sent, self._sending + time.monotonic() - begun
         if self._is_slow(self._sending, self._sent):
-            raise ConnectionResetError(errno.ECONNRESET, "the client takes too little")
+            raise ConnectionResetError(errno.ECONNRESET, "the client reads too slowly")
         if self._sending > self.slow_seconds:
             self._sent, self._sending = 0, 0.0
 
@@ -144,7 +144,7 @@ class PatientSocket(socket.socket):
         room = select.poll()
         room.register(self, select.POLLOUT)
         if not room.poll(self.slow_seconds * 1000):
-            raise ConnectionResetError(errno.ECONNRESET, "the client takes nothing")
+            raise ConnectionResetError(errno.ECONNRESET, "the client reads nothing")
 
     def _is_slow(self, seconds: float, count: int) -> bool:
         return seconds > self.slow_seconds and count < seconds * LEAST_BYTES_PER_SECOND
@@ -159,7 +159,7 @@ class Waiting:
     framing: Framing = field(default_factory=Framing)
     polled: bool = False
     closing: bool = False
-    """Its last answer is out: what it still sends is thrown away."""
+    """Whether its last answer is sent; further input is discarded."""
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]
@@ -172,7 +172,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._waiting: dict[Any, Waiting] = {}
-        """By connection; those that have waited longest come first."""
+        """Waiting connections, longest first."""
         self._kept_bytes = 0
         self._counting = Lock()
         self._looked = 0.0
@@ -241,7 +241,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._arrived(waiting, data)
         else:
             self._read(waiting, conn.sock)
-        # Most requests are there by now, and need not be polled for.
+        # Most requests have arrived by now and need no poll.
         if conn in self._waiting:
             self._poll(waiting)
 

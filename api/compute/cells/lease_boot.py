@@ -23,7 +23,7 @@ class Aimed:
     request: BootRequest
     cell: str | None = None
     shares: tuple[Share, ...] = ()
-    """The cells among which the servers are divided, where no cell has room for all."""
+    """Cells among which the servers are divided if no cell has room for all."""
 
 
 def aimed(wanted: Wanted) -> Aimed:

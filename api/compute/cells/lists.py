@@ -26,4 +26,4 @@ def check_is_known(missing: Mapping[str, str], name: str) -> None:
     """Raise CellError if a resource that was not found may be in a cell that has not answered."""
     path, _ = paths.split_item(name)
     if path is not None and path in missing:
-        raise CellError(f"The cell {path} cannot be asked: {missing[path]}.")
+        raise CellError(f"The cell {path} cannot be reached: {missing[path]}.")

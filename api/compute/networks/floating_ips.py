@@ -54,7 +54,7 @@ def allocate() -> Body:
     body = read_object() if request.get_data(cache=True) else {}
     unknown = sorted(set(body) - {"pool"})
     if unknown:
-        raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; there is pool")
+        raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; the only key is pool")
     name = None if body.get("pool") is None else validation.name(body["pool"], "pool")
     try:
         made = floating_ips.allocate(compute(), caller().project_id, name)

@@ -25,7 +25,7 @@ def read(body: Body) -> tuple[Wanted, str | None]:
         raise InvalidInput(f"network: {unknown[0][:60]!r} cannot be set; there are {', '.join(sorted(KNOWN))}")
     body = {key: value for key, value in body.items() if value is not None}
     if {"vlan", "vlan_start"} <= set(body):
-        raise InvalidInput("network: vlan and vlan_start are two names of the same: give one")
+        raise InvalidInput("network: vlan and vlan_start mean the same; give one of them")
     wanted = Wanted(
         label=validation.name(body.get("label"), "label"),
         cidr=ip_validation.cidr(body.get("cidr"), "cidr"),

@@ -83,7 +83,7 @@ def _remove_host(number: int, body: Body) -> Aggregate:
 def _set_metadata(number: int, body: Body) -> Aggregate:
     changes = body.get("metadata")
     if not isinstance(changes, dict):
-        raise InvalidInput("metadata must be an object of texts; null takes a key away")
+        raise InvalidInput("metadata must be an object of texts; null deletes a key")
     kept = validation.metadata({key: "" if value is None else value for key, value in changes.items()})
     dropped = {key: None for key, value in changes.items() if value is None}
     return aggregates.set_metadata(audited(), number, {**kept, **dropped})

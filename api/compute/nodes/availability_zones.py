@@ -15,7 +15,7 @@ from climate.compute.reservations import pools
 Body = dict[str, Any]
 
 SCHEDULER = "nova-scheduler"
-"""What clients call the scheduler, which is a part of the process that answers."""
+"""Name of the scheduler, which runs in the web process."""
 
 blueprint = compute_blueprint("zones")
 

@@ -87,7 +87,7 @@ def update(name: str) -> Body:
 def _may_administer() -> None:
     validation.may_administer()
     if since(43):
-        raise NotFound("There are no hosts since 2.43: see services and hypervisors.")
+        raise NotFound("The hosts API ends at 2.42: use os-services and os-hypervisors.")
 
 
 def _mode(body: Mapping[str, Any], key: str) -> bool | None:

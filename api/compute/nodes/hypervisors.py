@@ -74,7 +74,7 @@ def servers(pattern: str) -> Body:
 def _matching(pattern: str) -> list[Node]:
     validation.may_administer()
     if since(53):
-        raise NotFound("Since 2.53 it is GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
+        raise NotFound("Since 2.53 use GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
     found = [node for node in inventory.nodes_of(compute()).found if pattern in node.name]
     if not found:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")

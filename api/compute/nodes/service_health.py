@@ -9,10 +9,10 @@ from climate.service.process_health import Check, said, since
 from climate.store import db_errors
 
 POLLS = 3
-"""Periods without a poll of any child zone after which nobody polls them."""
+"""Poll periods without a poll after which the check fails."""
 
 LEAST_SECONDS = 60.0
-"""The same in seconds, at least."""
+"""Minimum of that time in seconds."""
 
 
 def checks(compute: Compute) -> list[Check]:

@@ -20,7 +20,7 @@ from climate.domain.errors import InvalidInput, NotFound
 Body = dict[str, Any]
 
 BINARY = "nova-compute"
-"""What clients call a compute service."""
+"""Binary name of a compute service."""
 
 STATUSES = {"enabled": True, "disabled": False}
 _KEYS = frozenset({"status", "disabled_reason", "forced_down"})
@@ -77,7 +77,7 @@ def _wanted(body: Body) -> Body:
 def _by_form(form: str, body: Body) -> Body:
     """Return the answer of the forms before 2.53, which has only the requested keys."""
     if form not in ("enable", "disable", "disable-log-reason") and not (form == "force-down" and since(11)):
-        raise NotFound(f"There is no action {form[:80]} of services.")
+        raise NotFound(f"services have no action {form[:80]}; use enable, disable, disable-log-reason or force-down")
     service = _of_host(body)
     said: Body = {"host": service.host, "binary": BINARY}
     if form == "force-down":

@@ -22,7 +22,7 @@ NOTHING: Schema = {"type": ["null", "object"], "maxProperties": 0}
 WISHES = ("os-start", "os-stop", "pause", "unpause", "suspend", "resume", "revertResize", "confirmResize", "shelve")
 
 CONSOLES = ("os-getVNCConsole", "os-getSPICEConsole", "os-getSerialConsole")
-"""Of which there are none."""
+"""Interactive consoles, none of which is supported."""
 
 REBUILD = thing(
     ("imageRef",),

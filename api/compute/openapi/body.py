@@ -12,7 +12,7 @@ Shape = dict[str, Any]
 """JSON schema of a value."""
 
 ABSENT: Any = missing
-"""Default of a key that is not in the result unless the body has it."""
+"""Default of a key that is left out of the result if the body lacks it."""
 
 
 class Key(fields.Field[Any]):
@@ -41,7 +41,7 @@ class Key(fields.Field[Any]):
         self.named = named
         self.default = default
         self.is_required = required
-        """Whether the document says so; `read` refuses the default of a key that is required."""
+        """Whether the document marks the key as required; `read` refuses its default."""
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         """Return the value of the key, or the default if the body has none; ValidationError."""
@@ -61,7 +61,7 @@ class Body(Schema):
         unknown = EXCLUDE
 
     UNKNOWN: ClassVar[str | None] = None
-    """Refusal of other keys, with {first}, {unknown}, {known} and {sorted}; None: such keys are passed over."""
+    """Refusal of other keys, with {first}, {unknown}, {known} and {sorted}; None: such keys are ignored."""
 
     def keys(self) -> dict[str, Key]:
         """Return the keys by their names in the body."""

@@ -11,7 +11,7 @@ from climate.domain.errors import InvalidInput
 
 TYPES = {"parent": True, "child": False}
 BROKER = frozenset({"username", "password", "host", "port", "virtual_host", "transport_url", "secret"})
-"""Attributes that are those of the connection; the others are those of the cell."""
+"""Attributes of the connection; the others belong to the cell."""
 
 LARGEST_WEIGHT = 1e12
 WEIGHT: Shape = {"type": "number", "minimum": -LARGEST_WEIGHT, "maximum": LARGEST_WEIGHT}

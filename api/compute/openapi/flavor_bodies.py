@@ -23,7 +23,7 @@ def _count(lowest: int, highest: int) -> Callable[[Any, str], int]:
 
 def _factor(value: Any, field: str) -> float:
     if value not in (1, 1.0, "1.0", "1"):
-        raise InvalidInput(f"{field} must be 1.0: the network of servers is not throttled")
+        raise InvalidInput(f"{field} must be 1.0, because network bandwidth is not limited")
     return 1.0
 
 
@@ -50,7 +50,7 @@ class NewFlavor(Body):
 
 NEW = NewFlavor()
 WITHOUT_DESCRIPTION = NewFlavor(exclude=("description",))
-"""The body below 2.55, of which a description is no key."""
+"""The body below 2.55, which has no description."""
 
 
 def flavor(body: Mapping[str, Any]) -> Flavor:

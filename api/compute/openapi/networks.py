@@ -118,4 +118,4 @@ ADDRESSING: tuple[Schema, ...] = (
     below("addFloatingIp", thing(("address",), address=ADDRESS, fixed_address=or_null(ADDRESS))),
     below("removeFloatingIp", below("address", ADDRESS)),
 )
-"""What can be done about the addresses of a server."""
+"""Actions on the addresses of a server."""

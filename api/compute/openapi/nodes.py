@@ -62,7 +62,7 @@ SERVICE_CHANGE = {
         ),
     ]
 }
-"""By id since 2.53; before it by host and binary, where the path says what is to be done."""
+"""By id since 2.53; before that by host and binary, with the action in the path."""
 
 HOST_CHANGE = {
     "anyOf": [

@@ -15,13 +15,13 @@ class Operation:
     """A route: its body, its good answer, and its errors."""
 
     answers: Mapping[int, Schema | None]
-    """Status -> the schema of the body; None: there is none."""
+    """Status -> the schema of the body; None: no body."""
     takes: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
     refuses: tuple[int, ...] = ()
-    """Statuses beyond those that every route may answer."""
+    """Statuses in addition to the common ones."""
     public: bool = False
-    """Answered without a token."""
+    """Whether the route needs no token."""
 
 
 def text(longest: int = 255, *, pattern: str | None = None) -> Schema:
@@ -84,4 +84,4 @@ def answer(key: str, kind: str = "object") -> Schema:
 
 
 PAGE = {"limit": number(1), "marker": text(64)}
-"""What every list takes."""
+"""Query parameters of every list."""

@@ -57,7 +57,7 @@ def describe(flavor_id: str) -> Body:
     """Update the description of a flavor; since 2.55."""
     validation.may_administer()
     if not since(55):
-        raise NotFound("Flavors are described since microversion 2.55.")
+        raise NotFound("Descriptions of flavors need microversion 2.55 or later.")
     body = validation.part(read_object(), "flavor")
     if set(body) != {"description"}:
         raise InvalidInput("flavor must hold description, and nothing else")
@@ -136,7 +136,7 @@ def change_access(flavor_id: str) -> Body:
         raise InvalidInput("The body must hold addTenantAccess or removeTenantAccess")
     project = validation.name(validation.part(body, action).get("tenant"), "tenant")
     if _find(flavor_id).is_public:
-        raise Conflict(f"Flavor {flavor_id} is public: everybody may use it.")
+        raise Conflict(f"Flavor {flavor_id} is public; only private flavors have access lists.")
     change = flavors.add_project if action == "addTenantAccess" else flavors.remove_project
     return _access(flavor_id, change(audited(), flavor_id, project))
 

@@ -28,11 +28,11 @@ SETTABLE = {
     "server_groups": "server_groups",
     "server_group_members": "server_group_members",
 }
-"""What clients call the limits that can be set, and what we do."""
+"""Name of each limit in the API -> its name in the engine."""
 
 SAME_FOR_ALL = {"metadata_items": validation.MOST_METADATA}
 FILES = {"injected_files": 0, "injected_file_content_bytes": 0, "injected_file_path_bytes": 0}
-"""Limits that clients wanted to see before 2.57; servers take no files."""
+"""Limits of injected files, which answers before 2.57 have; files are not injected."""
 
 OF_NETWORKS = {"fixed_ips": "fixed_ips", "floating_ips": "floating_ips"}
 """Limits that are set and shown by the network service from 2.36 on."""
@@ -127,7 +127,7 @@ def _limit(value: Any, name: str) -> int:
 
 def _check_query() -> None:
     if "user_id" in request.args:
-        raise InvalidInput("Quotas are those of projects: there is no user_id")
+        raise InvalidInput("user_id is not supported: quotas belong to projects")
 
 
 def _older_limits(now: Standing) -> dict[str, int]:

@@ -42,11 +42,11 @@ WISHES = {
     "revertResize": REVERT,
     "forceDelete": DELETE,
 }
-"""Actions that only want a server to become something."""
+"""Actions without parameters."""
 
 REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
 
-NO_CONSOLES = "There are no interactive consoles here; os-getConsoleOutput tells what a server printed."
+NO_CONSOLES = "Interactive consoles are not supported; use os-getConsoleOutput for the console log."
 
 
 @blueprint.post("/servers/<server_id>/action")
@@ -57,7 +57,7 @@ def act(server_id: str) -> Response:
         raise InvalidInput(f"The body must name one action; known are {', '.join(sorted(ACTIONS))}")
     name, details = next(iter(body.items()))
     if name not in ACTIONS:
-        raise InvalidInput(f"There is no such action: {name[:80]}; known are {', '.join(sorted(ACTIONS))}")
+        raise InvalidInput(f"Unknown action {name[:80]!r}; known are {', '.join(sorted(ACTIONS))}")
     own = validation.path_id(server_id)
     try:
         return ACTIONS[name](own, details)

@@ -62,7 +62,7 @@ def attach(server_id: str) -> Body:
     given = validation.part(read_object(), ATTACHMENT)
     unknown = sorted(set(given) - {"net_id", "fixed_ips", "tag"})
     if unknown:
-        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set: interfaces are made by net_id")
+        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set; use net_id")
     network_id = validation.uuid(given.get("net_id"), "net_id")
     return {ATTACHMENT: _view(operations.attach(compute(), who(server_id), network_id, _exact(given)))}
 
@@ -124,7 +124,7 @@ ACTIONS = {
     "addFloatingIp": add_floating,
     "removeFloatingIp": remove_floating,
 }
-"""Served at every microversion: clients that no longer know them do not ask."""
+"""Actions that are served at every microversion."""
 
 
 def _ports(server_id: str) -> Sequence[Port]:
@@ -162,5 +162,5 @@ def _exact(given: Body) -> str | None:
 def _key(action: str, details: Any, key: str) -> Any:
     """Return the value below the key of an action; InvalidInput if the body has no such key."""
     if not isinstance(details, dict) or key not in details:
-        raise UnprocessableEntity(f"{action}: there is no {key}")
+        raise UnprocessableEntity(f"{action}: {key} is missing")
     return details[key]

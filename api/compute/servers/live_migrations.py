@@ -71,7 +71,7 @@ def _block(value: Any) -> bool | str:
 
 def _since(minor: int) -> None:
     if not since(minor):
-        raise NotFound(f"The resource could not be found: there it is since 2.{minor}.")
+        raise NotFound(f"The resource could not be found: it needs microversion 2.{minor} or later.")
 
 
 def _number(text: str) -> int:

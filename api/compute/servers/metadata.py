@@ -51,7 +51,7 @@ def set_key(server_id: str, key: str) -> Body:
     validation.may_write()
     given = validation.metadata(validation.part(read_object(), "meta"), "meta")
     if list(given) != [key]:
-        raise InvalidInput(f"meta must have one key, and that is the one in the path, {key[:80]!r}")
+        raise InvalidInput(f"meta must have exactly the key in the path, {key[:80]!r}")
     _changed(server_id, lambda there: {**there, **given})
     return {"meta": given}
 

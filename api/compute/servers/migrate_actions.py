@@ -17,7 +17,7 @@ def migrate(server_id: str, details: Any) -> Response:
     """Migrate a server cold; the move must be confirmed.  Since 2.56 the request may name the host."""
     validation.may_administer()
     if details is not None and not since(56):
-        raise InvalidInput("migrate must be null: since 2.56 it may be an object that names a host")
+        raise InvalidInput("migrate must be null; an object that names a host needs 2.56 or later")
     given = {} if details is None else validation.details("migrate", details)
     if set(given) - {"host"}:
         raise InvalidInput('migrate must be null or like {"host": "node-2"}')

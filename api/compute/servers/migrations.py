@@ -34,7 +34,7 @@ FILTERS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
     "status": ("status", validation.name),
     "migration_type": ("type", validation.name),
 }
-"""Key of the query -> what the rows call it, and what reads it."""
+"""Key of the query -> its column, and the function that reads the value."""
 
 
 @blueprint.get("/os-migrations")

@@ -36,10 +36,10 @@ KNOWN = (
         *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
     }
 )
-"""What may stand below `server`; some of it changes nothing here, but clients send it."""
+"""Keys below `server`; some have no effect, but clients send them."""
 
 KEPT_NOWHERE = ("personality", "tags", "trusted_image_certificates")
-"""What clients may send empty: anything in it would be lost, and its owner would count on it."""
+"""Keys that must be empty, because their content would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Wanted:
     lease_params: object
     reservations: tuple[str, ...]
     build_id_only: bool
-    """Answer with the id of the request instead of a server."""
+    """Return the id of the request instead of a server."""
     order: Order | None
-    """The order of a parent zone, to be built on an offer of this zone; None: the scheduler chooses."""
+    """Build request of a parent zone on an offer of this zone; None: the scheduler chooses."""
     reservation_id: str | None
-    """The id that the client chose for the build."""
+    """Reservation id that the client chose for the build."""
     password: str
-    """What the client wants to be told as the administrator's password, empty for any; no guest is given one."""
+    """Password that the answer returns, empty for a random one; guests get none."""
 
 
 def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
@@ -70,7 +70,7 @@ def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
     if unknown:
         raise InvalidInput(f"server: {', '.join(unknown)[:200]} cannot be set")
     if lost := [key for key in KEPT_NOWHERE if server.get(key)]:
-        raise InvalidInput(f"server: {', '.join(lost)} must be empty: this cloud does not keep it")
+        raise InvalidInput(f"server: {', '.join(lost)} must be empty, because this cloud does not store it")
     hints = _hints(body, server)
     reserved = validation.flag(hints["reserved"], "reserved") if "reserved" in hints else False
     on_offer = build_orders.is_on_offer(server)
@@ -146,11 +146,11 @@ def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) ->
     if "group" in hints:
         validation.name(hints["group"], "group")
     if "lease_params" in hints and not reserved:
-        raise InvalidInput("lease_params are for a server with the hint reserved=True")
+        raise InvalidInput("lease_params needs the hint reserved=True")
     if reserved and request.count > 1:
-        raise InvalidInput("One server at a time can be reserved")
+        raise InvalidInput("reserved=True allows only one server per request")
     if reserved and pools_of(hints):
-        raise InvalidInput("A server is either booted with reservation=ID or made to wait with reserved=True")
+        raise InvalidInput("give only one of the hints reservation=ID and reserved=True")
 
 
 def _named_flavor(name: Any) -> Flavor:
@@ -193,11 +193,11 @@ def _booted_from(devices: Any) -> Any:
     for device in devices:
         if device.get("source_type") != "image" or device.get("destination_type", "local") != "local":
             raise InvalidInput(
-                'block_device_mapping_v2: there are no volumes here; each must be like {"uuid": "…", "source_type": '
-                '"image", "destination_type": "local"}'
+                "block_device_mapping_v2: boot from volume is not supported; each must be like "
+                '{"uuid": "…", "source_type": "image", "destination_type": "local"}'
             )
         if found is not None:
-            raise InvalidInput("block_device_mapping_v2: a server is made from one image")
+            raise InvalidInput("block_device_mapping_v2: a server has exactly one image")
         found = device.get("uuid")
     return found
 
@@ -215,13 +215,15 @@ def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
     named = tuple(_network(entry) for entry in given)
     twice = next((network for network in named if named.count(network) > 1), None)
     if twice is not None:
-        raise InvalidInput(f"networks: network {twice} is there twice, and a server has one interface in each")
+        raise InvalidInput(f"networks: network {twice} is given twice; a server has one interface per network")
     return named
 
 
 def _network(entry: Any) -> str:
     if not isinstance(entry, dict) or entry.get("port"):
-        raise InvalidInput('networks: each must be like {"uuid": "…"}, perhaps with "fixed_ip"; there are no ports')
+        raise InvalidInput(
+            'networks: each must be like {"uuid": "…"}, optionally with "fixed_ip"; ports are not supported'
+        )
     return validation.uuid(entry.get("uuid"), "networks.uuid")
 
 
@@ -262,7 +264,7 @@ def _host(server: dict[str, Any], key: str) -> str | None:
     if given is None:
         return None
     if not since(74) or ":" in str(server.get("availability_zone")):
-        raise InvalidInput(f"{key} is for 2.74 and later, where availability_zone names no host")
+        raise InvalidInput(f"{key} needs 2.74 or later, and an availability_zone without a host")
     if ":" in validation.name(given, key):
         raise InvalidInput(f"{key} must be the name of a host")
     return str(given)

@@ -17,7 +17,7 @@ def explained(server_id: str, refusal: Conflict) -> Conflict:
     if lease is None:
         return refusal
     start = lease.event(EventKind.START).due_at
-    return Conflict(f"{refusal}: lease {lease.id} wakes it at {start:%Y-%m-%d %H:%M:%S} UTC")
+    return Conflict(f"{refusal}: lease {lease.id} starts it at {start:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def give_up(server_id: str) -> None:
@@ -27,5 +27,6 @@ def give_up(server_id: str) -> None:
     """
     server = operations.get(deployment().compute, validation.path_id(server_id), validation.own_project())
     if server.status == RESERVED:
-        actions.check_lock(server, validation.own_project())  # before the lease ends: that is committed by itself
+        # Check before the lease ends, because its end is committed separately.
+        actions.check_lock(server, validation.own_project())
         server_boot.give_up(climate(), caller(), server.id)

@@ -18,7 +18,7 @@ from climate.domain.errors import InvalidInput
 REBUILD_KEYS = frozenset(
     {"imageRef", "name", "metadata", "description", "adminPass", "preserve_ephemeral", "OS-DCF:diskConfig"}
 )
-"""What may stand below `rebuild`; the last three change nothing here, but clients send them."""
+"""Keys below `rebuild`; the last three have no effect, but clients send them."""
 
 STATES = {"active": ACTIVE, "error": ERROR}
 

@@ -40,7 +40,7 @@ blueprint = compute_blueprint("servers")
 
 CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
 IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
-"""What clients send and what changes nothing here."""
+"""Keys that clients send and that have no effect."""
 
 
 def who(server_id: str) -> Who:

@@ -33,7 +33,7 @@ from climate.compute.models.server import (
 Body = dict[str, Any]
 
 POWER_STATES = {ACTIVE: 1, PAUSED: 3, SHUTOFF: 4, SUSPENDED: 4, SHELVED_OFFLOADED: 4, VERIFY_RESIZE: 1}
-"""1: running, 3: paused, 4: shut down; 0 of every other status: nothing is known."""
+"""Power state: 1 running, 3 paused, 4 shut down; 0 for every other status."""
 
 STATUS_OF_TASK = {
     REBOOT: "REBOOT",
@@ -52,11 +52,11 @@ class Behind(NamedTuple):
     """Data outside the server's row: `hosts` and `user_data` for administrators, empty for others."""
 
     hosts: Mapping[str, str] = MappingProxyType({})
-    """How the compute services are."""
+    """States of the compute services."""
     user_data: Mapping[str, str] = MappingProxyType({})
-    """Id of a server -> what it was given to begin with, in Base64; those that have any."""
+    """Id of a server -> its user data in Base64, if it has any."""
     volumes: Mapping[str, Sequence[str]] = MappingProxyType({})
-    """Id of a server -> the ids of its volumes; those that have any."""
+    """Id of a server -> the ids of its volumes, if it has any."""
 
 
 NOTHING = Behind()

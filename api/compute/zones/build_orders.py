@@ -30,13 +30,13 @@ def is_on_offer(server: Mapping[str, Any]) -> bool:
 def check(server: Mapping[str, Any], count: int, *, on_offer: bool, of_build: bool) -> None:
     """Raise InvalidInput for keys of zones in a request where they have no meaning."""
     if "num_instances" in server:
-        raise InvalidInput("num_instances is for POST /zones/boot; give min_count and max_count")
+        raise InvalidInput("num_instances is only for POST /zones/boot; give min_count and max_count")
     if on_offer and count > 1:
-        raise InvalidInput("blob is an offer for one server: max_count must be 1")
+        raise InvalidInput("max_count must be 1 with blob, which is an offer for one server")
     if "zone_build" in server and not on_offer:
-        raise InvalidInput("zone_build is for servers on an offer: give the blob")
+        raise InvalidInput("zone_build needs the blob of an offer")
     if "reservation_id" in server and not (on_offer or of_build):
-        raise InvalidInput("reservation_id is for POST /zones/boot and for servers on an offer; leave it out")
+        raise InvalidInput("reservation_id is only for POST /zones/boot and for servers on an offer")
 
 
 def read(server: Mapping[str, Any], name: str) -> Order:

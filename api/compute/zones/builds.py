@@ -41,7 +41,7 @@ def boot() -> Body:
     given = body.read_object()
     server = validation.part(given, "server")
     if build_orders.is_on_offer(server):
-        raise InvalidInput("blob is for POST /servers: a build has its own plan")
+        raise InvalidInput("blob is only for POST /servers, because a build has its own plan")
     counted = {**server, **_counts(server)}
     wanted = request_body.read(
         {**given, "server": {key: counted[key] for key in counted if key != "num_instances"}}, of_build=True
@@ -109,7 +109,7 @@ def _counts(server: Body) -> Body:
             "max_count": validation.count(server.get("max_count", least), "max_count", 1, MOST_AT_ONCE),
         }
     if "min_count" in server or "max_count" in server:
-        raise InvalidInput("num_instances is given, or min_count and max_count, and not both")
+        raise InvalidInput("give either num_instances, or min_count and max_count")
     count = validation.count(server["num_instances"], "num_instances", 1, MOST_AT_ONCE)
     return {"min_count": count, "max_count": count}
 

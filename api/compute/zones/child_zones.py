@@ -24,7 +24,7 @@ Body = dict[str, Any]
 
 blueprint = compute_blueprint("child-zones")
 
-LOOP = "Requests to this zone come back to its parent: it is above its parent in the tree"
+LOOP = "Requests to this zone come back to its parent, because it is above its parent in the tree"
 LARGEST_ID = 2**31 - 1
 
 

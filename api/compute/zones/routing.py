@@ -17,7 +17,7 @@ from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
 SERVERS = "/compute/v2.1/servers/"
 NOT_FOUND = 404
 HERE_ALONE = ("/scheduling", "/diagnostics")
-"""Ends of paths that are answered here or not at all: they tell of hosts."""
+"""Ends of paths that are never forwarded, because the answers name hosts."""
 
 
 class Answered(Exception):
@@ -48,7 +48,9 @@ def answer_passed_on(answered: Answered) -> Response:
 def answer(error: Exception) -> Response:
     """Return the answer of the child zone that has the server in the path, or else that of the error."""
     server_id = _server_id()
-    if server_id is None or errors.problem_of(error).status != NOT_FOUND:  # cells have kinds of NotFound of their own
+    if (
+        server_id is None or errors.problem_of(error).status != NOT_FOUND
+    ):  # Cells raise their own subclasses of NotFound.
         return errors.answer(error)
     try:
         found = routing.forward(compute(), server_id, request_for(server_id), validation.own_project())

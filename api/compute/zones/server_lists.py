@@ -15,7 +15,7 @@ from climate.compute.zones.listing import Gathered, Wanted
 Body = dict[str, Any]
 
 NOT_PASSED_ON = frozenset({"limit", "marker", "all_tenants", "project_id", "tenant_id", "user_id", "host", "node"})
-"""Conditions that mean something else in another zone."""
+"""Conditions with another meaning in other zones."""
 
 
 def is_recursive() -> bool:

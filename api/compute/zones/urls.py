@@ -7,7 +7,7 @@ from api.compute.servers import view
 from api.request_context import deployment
 
 ROOTS = ("/compute/", "/image/")
-"""Paths below which things of a deployment are; what stands before them is the public URL of the child."""
+"""Path prefixes of resources; the part before them is the public URL of the child."""
 
 Body = dict[str, Any]
 

@@ -14,7 +14,7 @@ from climate.domain.errors import InvalidInput
 from climate.domain.policy import ADMIN, MEMBER, READER
 
 LONGEST = 64
-"""Characters of an id in a chain."""
+"""Longest id in a chain in characters."""
 
 
 def check() -> None:
@@ -51,7 +51,7 @@ def is_forwarded() -> bool:
 def refuse_forwarded() -> None:
     """Refuse requests of parent zones, which must not see the zones below this one."""
     if is_forwarded():
-        raise Forbidden("The children of a zone are not told to its parents")
+        raise Forbidden("Child zones of a zone are not visible to its parents")
 
 
 def sees_hosts() -> bool:

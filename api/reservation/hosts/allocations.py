@@ -16,7 +16,7 @@ from climate.store.allocation.hosts import Allocated
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Who holds which host, and when.")
+blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Allocations of hosts.")
 
 
 @serve(

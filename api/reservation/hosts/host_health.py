@@ -19,7 +19,7 @@ from climate.service.leases.host_replacement import Order
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Which hosts have failed, and which are well.")
+blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Health of hosts.")
 
 
 class StateOut(Schema):
@@ -49,18 +49,20 @@ class HostServerOut(Schema):
 
 
 class HealthOut(StateOut):
-    on = fields.Boolean(required=True, metadata={"description": "Whether it was switched on or off last."})
+    on = fields.Boolean(required=True, metadata={"description": "Last power action, on or off."})
     trouble = fields.String(
-        required=True, allow_none=True, metadata={"description": "What is wrong with it; null: nothing."}
+        required=True, allow_none=True, metadata={"description": "Reason why it is unhealthy; null: it is healthy."}
     )
     doubted_since = fields.String(
         required=True,
         allow_none=True,
         validate=validate.Regexp(DATE),
-        metadata={"description": "Since when it has seemed unwell, or well again where it has failed."},
+        metadata={"description": "Time since which it is unhealthy, or healthy again after a failure."},
     )
     servers = fields.List(fields.Nested(HostServerOut), required=True)
-    leases = fields.List(fields.UUID(), required=True, metadata={"description": "Leases that hold it, now or later."})
+    leases = fields.List(
+        fields.UUID(), required=True, metadata={"description": "Leases with current or future allocations of it."}
+    )
 
 
 class HealthAnswer(Schema):
@@ -79,7 +81,7 @@ class Reallocation(Strict):
     lease_id = fields.UUID()
     reservation_id = fields.UUID()
     to = fields.String(allow_none=True, load_default=None, validate=validate.Regexp(r"^[0-9]{1,18}$"))
-    force = Truth(load_default=False, metadata={"description": "A host that does not match will do."})
+    force = Truth(load_default=False, metadata={"description": "Accept a host that does not match."})
 
 
 class ReallocatedOut(Schema):

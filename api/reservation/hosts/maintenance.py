@@ -24,11 +24,11 @@ from climate.store.hosts.maintenance import ACTIVE, PLANNED, Wanted, Window, Win
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Times in which hosts are worked on.")
+blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Maintenance windows of hosts.")
 
 HOST_ID = r"^[0-9]{1,18}$"
-MOVE = "Servers that are on the host while it is worked on are moved to other hosts, where any takes them."
-FORCE = "Leases that hold the host then get other hosts, or do without; else they are in the way."
+MOVE = "Move servers on the host to other hosts during the window, if any accepts them."
+FORCE = "Reallocate leases of the host to other hosts, or leave them degraded; otherwise they cause a conflict."
 
 
 def _reason(**more: Any) -> fields.String:
@@ -60,7 +60,7 @@ class MaintenanceQuery(pages.Paged):
     host_id = fields.String(validate=validate.Regexp(HOST_ID))
     state = fields.String(
         validate=validate.OneOf([*WindowState, "all"]),
-        metadata={"description": "Windows in this state; when missing, those that are planned or active."},
+        metadata={"description": "Windows in this state; by default planned and active ones."},
     )
 
 
@@ -90,8 +90,8 @@ class InTheWayOut(Schema):
     project_id = fields.String(required=True)
     start_date = out_date()
     end_date = out_date()
-    replaced = fields.Boolean(required=True, metadata={"description": "It has got another host."})
-    missing = fields.Integer(required=True, metadata={"description": "How much it lacks now."})
+    replaced = fields.Boolean(required=True, metadata={"description": "Whether it got another host."})
+    missing = fields.Integer(required=True, metadata={"description": "Number of missing hosts."})
 
 
 class MaintenanceAnswer(Schema):
@@ -100,7 +100,7 @@ class MaintenanceAnswer(Schema):
 
 class PlannedAnswer(MaintenanceAnswer):
     leases = fields.List(
-        fields.Nested(InTheWayOut), required=True, metadata={"description": "Leases that were moved out of the way."}
+        fields.Nested(InTheWayOut), required=True, metadata={"description": "Leases that were reallocated."}
     )
 
 

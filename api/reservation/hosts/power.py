@@ -25,7 +25,7 @@ from climate.service.power.power import ByHand, Powered, Saved, Wiring
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts that can be switched on and off.")
+blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts with power settings.")
 
 
 @serve(blueprint, "GET", "/power", Operation("power:get", {200: PowersAnswer}, query=pages.Paged))

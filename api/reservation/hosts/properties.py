@@ -14,7 +14,7 @@ from climate.store.hosts.hosts import HOST_TYPE, Property
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="What hosts can be chosen by.")
+blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="Capabilities that requirements can name.")
 
 
 @serve(

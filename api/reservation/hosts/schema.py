@@ -21,7 +21,7 @@ Extra = dict[str, str | None]
 def capabilities(given: Mapping[str, Any], *, removable: bool) -> Extra:
     """Return extra capabilities as texts; numbers and booleans become texts.  None removes one, if allowed."""
     if len(given) > MOST_CAPABILITIES:
-        raise InvalidInput(f"A host has {MOST_CAPABILITIES} extra capabilities at most")
+        raise InvalidInput(f"A host has at most {MOST_CAPABILITIES} extra capabilities")
     return {name: None if value is None and removable else _text(name, value) for name, value in given.items()}
 
 
@@ -41,7 +41,7 @@ class HostOrder(Schema):
         unknown = INCLUDE
 
     name = fields.String(validate=validate.Length(1, 255))
-    id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; goes before `name`."})
+    id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; takes precedence over `name`."})
 
     @post_load
     def _named(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -60,7 +60,9 @@ class Registering(DryRun):
 
     drain = fields.Boolean(
         load_default=False,
-        metadata={"description": "Also a host with servers: nobody boots there until they are gone, and it is taken."},
+        metadata={
+            "description": "Accept a host with servers: it gets no new ones, and joins the pool when they are gone."
+        },
     )
 
 
@@ -104,8 +106,8 @@ class HostsAnswer(Schema):
 
 
 class PropertyQuery(Strict):
-    detail = fields.Boolean(load_default=False, metadata={"description": "With values and privacy."})
-    all = fields.Boolean(load_default=False, metadata={"description": "Private ones too: for admins."})
+    detail = fields.Boolean(load_default=False, metadata={"description": "Include values and visibility."})
+    all = fields.Boolean(load_default=False, metadata={"description": "Include private ones (administrator)."})
 
 
 class Truth(fields.Boolean):

@@ -43,7 +43,7 @@ def lease_body(lease: Lease) -> Body:
 
 
 INVENTORY = frozenset({"host", "number", "zone_id"})
-"""Keys of facts that number hosts, addresses and child zones of the deployment."""
+"""Keys of facts with ids of hosts, addresses and child zones of the deployment."""
 
 
 def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
@@ -64,7 +64,7 @@ def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
 
 def _without_inventory(body: Any) -> Any:
     if isinstance(body, dict):
-        # What the owner asked for is his own, whatever its keys are called.
+        # The owner's own request is shown whole, whatever its keys are.
         return {
             key: value if key == "spec" else _without_inventory(value)
             for key, value in body.items()

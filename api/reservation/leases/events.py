@@ -18,7 +18,7 @@ from climate.service.leases import events
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Scheduled actions of leases.")
+blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Events of leases.")
 
 
 class EventQuery(pages.Paged):

@@ -38,7 +38,7 @@ from climate.store.leases.leases import Listing
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Agreements over a period.")
+blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Leases of resources for a period.")
 
 
 @serve(blueprint, "GET", "/leases", Operation("leases:get", {200: LeasesAnswer}, query=LeaseQuery))

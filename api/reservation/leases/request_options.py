@@ -14,15 +14,13 @@ from climate.store.idempotency import Key
 
 TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e]*)"')
 NEVER = 0
-"""A version that no lease is ever at."""
+"""A version that no lease has."""
 
 
 class DryRun(Strict):
     """Query of operations that support a dry run."""
 
-    dry_run = fields.Boolean(
-        load_default=False, metadata={"description": "Say what would come of it, and change nothing."}
-    )
+    dry_run = fields.Boolean(load_default=False, metadata={"description": "Return the result without any change."})
 
 
 class Version(fields.String):
@@ -34,7 +32,7 @@ class Version(fields.String):
             return None
         tag = TAG.fullmatch(text)
         if tag is None:
-            raise ValidationError('wanted is the ETag of the lease, such as "3" with its quotes, or *')
+            raise ValidationError('must be the ETag of the lease, such as "3" with its quotes, or *')
         exact = not text.startswith("W/") and re.fullmatch(r"[1-9][0-9]{0,8}", tag[1])
         return int(tag[1]) if exact else NEVER
 
@@ -45,7 +43,7 @@ class IfMatch(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    version = Version(data_key="If-Match", metadata={"description": "Only if the lease is still at this ETag."})
+    version = Version(data_key="If-Match", metadata={"description": "Run only if the lease still has this ETag."})
 
 
 IS_A_KEY = validate.Regexp(r"^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$", error="1 to 255 printable characters")
@@ -60,7 +58,7 @@ class Repeatable(Schema):
     key = fields.String(
         data_key="Idempotency-Key",
         validate=IS_A_KEY,
-        metadata={"description": "Repeated with the same body, the request is carried out only once."},
+        metadata={"description": "A repetition with the same key and body runs only once."},
     )
 
 
@@ -74,7 +72,7 @@ class Confirmation(Schema):
         data_key="Idempotency-Key",
         load_default="",
         validate=IS_A_KEY,
-        metadata={"description": "Repeated with the same key, the confirmation has the same answer, without end."},
+        metadata={"description": "A repetition with the same key always has the same answer."},
     )
 
 

@@ -45,7 +45,7 @@ from climate.store.hosts.pools import Promise
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Where every host is.")
+blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
 
 
 @serve(blueprint, "GET", "/pools", Operation("pools:get", {200: PoolsAnswer}))

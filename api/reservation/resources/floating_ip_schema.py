@@ -25,7 +25,7 @@ class FloatingIpOrder(Strict):
     floating_network_id = fields.String(
         required=True,
         validate=[validate.Length(1, LONGEST_ID), validate.Regexp(r"\S")],
-        metadata={"description": "Id or name of a network outside."},
+        metadata={"description": "Id or name of an external network."},
     )
     floating_ip_address = fields.String(required=True, validate=_is_ipv4, metadata={"format": "ipv4"})
 

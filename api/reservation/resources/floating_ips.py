@@ -27,7 +27,7 @@ from climate.store.floating_ips import Allocated, FloatingIp
 Read = dict[str, Any]
 
 blueprint = Blueprint(
-    "floatingips", __name__, url_prefix=PREFIX, description="Floating IPs that can be reserved, and who holds them."
+    "floatingips", __name__, url_prefix=PREFIX, description="Floating IPs that can be reserved, and their allocations."
 )
 
 

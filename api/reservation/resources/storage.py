@@ -30,7 +30,7 @@ from climate.store.inventory_pools import Allocated, Inventory
 Read = dict[str, Any]
 
 blueprint = Blueprint(
-    "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and who holds it."
+    "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and its allocations."
 )
 
 

@@ -17,10 +17,10 @@ from climate.cli.demo.stack import Stack
 from climate.cli.errors import NOT_FOUND, Failure
 
 MARK = "climate-demo-"
-"""What the name of everything begins with that the demo makes."""
+"""Prefix of the names of everything that the demo creates."""
 LOOK_SECONDS = 0.05
 REFUSALS = (403, 404, 409)
-"""What refuses a boot; 400 would mean that the request itself was wrong."""
+"""Statuses that refuse a boot; 400 would mean an invalid request."""
 
 
 class Unseen(Exception):
@@ -37,9 +37,9 @@ class Play:
     member: Client
     visitor: Client | None = None
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The hosts kept for leases, by name."""
+    """Hosts of the reservation pool by name."""
     flavor: str = ""
-    """A size that only those hosts can carry."""
+    """Flavor that fits only on those hosts."""
     small: str = ""
     image: str = ""
     lease: dict[str, Any] = field(default_factory=dict)
@@ -51,9 +51,9 @@ class Play:
     storage: dict[str, Any] = field(default_factory=dict)
     """The lease of storage."""
     night: dict[str, Any] = field(default_factory=dict)
-    """The lease of the host that is switched off at first."""
+    """Lease of the host that is off at first."""
     guest: str = ""
-    """The server that outlives it."""
+    """Server that outlives that lease."""
 
     @property
     def reservation(self) -> str:

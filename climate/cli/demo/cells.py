@@ -21,13 +21,13 @@ PARENTS: Mapping[str, str | None] = {
 
 API_CELL = {"CLIMATE_COMPUTE_API_CLASS": "nova.compute.cells_api.ComputeCellsAPI"}
 COMPUTE_CELL = {"CLIMATE_COMPUTE_API_CLASS": "nova.compute.API"}
-"""Settings in which the API cell and a child differ."""
+"""Settings of the API cell and of a child cell."""
 
 CHILD_PROCESSES = ("poller", "worker", "cells")
 """A child cell has everything but the public API."""
 
 SETTLE_SECONDS = 180.0
-"""Longest time until all cells have reported to the top, on a slow machine."""
+"""Timeout for the reports of all cells to the top cell, on a slow machine."""
 
 
 def surroundings(cell: Deployment) -> dict[str, str]:
@@ -57,7 +57,7 @@ def settle(top: Deployment) -> None:
     raise Failure(
         f"{', '.join(sorted(missing))} did not report within {SETTLE_SECONDS:g} s",
         TIMEOUT,
-        f"look into {top.home.parent}/*/logs/demo.log",
+        f"see {top.home.parent}/*/logs/demo.log",
     )
 
 

@@ -20,12 +20,12 @@ FLAVOR = {"ram": 1024, "vcpus": 1, "disk": 1}
 """Size of the servers: MB of memory, GB of disk."""
 SERVERS = 4
 LENGTH = timedelta(minutes=20)
-"""How long the lease lasts unless it is ended."""
+"""Length of the lease unless it is ended."""
 SERVER_MARK = b"CLIMATE_SERVER="
-"""How the process of a server names it in its environment."""
+"""Environment variable with the id of a server in its process."""
 WORD = "written before its member failed"
 PATIENCE = 180.0
-"""Longest time, in seconds, for what needs a service to be missed and a report to follow."""
+"""Timeout in seconds for the detection of a lost service and the next report."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ def cluster_is_kept(play: ClusterPlay) -> str:
     flavor = {"name": f"{MARK}member", **FLAVOR}
     play.flavor = str(play.admin.json("compute", "POST", "/flavors", json={"flavor": flavor})["flavor"]["id"])
     images = [one for one in play.member.pages("image", "/v2/images", "images") if one["status"] == "active"]
-    require(bool(images), "there is no image")
+    require(bool(images), "no image exists")
     play.image = str(images[0]["id"])
     known = [host["hypervisor_hostname"] for host in play.admin.pages("reservation", "/os-hosts", "hosts")]
     if NODE not in known:
@@ -237,4 +237,4 @@ STEPS = (
     journal_agrees,
     history_is_told,
 )
-"""In this order; the first line of each docstring is its title."""
+"""Steps in their order; the first line of each docstring is the title."""

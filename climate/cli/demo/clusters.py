@@ -33,7 +33,7 @@ NODE, NEAR, FAR, SPARE = "sum", "near", "far", "spare"
 """The cluster, and its members: NEAR and SPARE are at its own service, FAR is behind the service RACK."""
 RACK = "rack-1"
 SIZES = {"vcpus": 4, "memory_mb": 4096, "local_gb": 40}
-"""Of each member: MB of memory, GB of disk."""
+"""Size of each member: MB of memory, GB of disk."""
 BALANCE_PERCENT = 10
 NODES_FILE = "nodes.yaml"
 SHARED = ("images", "volumes", "keys", "servers", "containers", "machines", "services")
@@ -45,10 +45,10 @@ SETTINGS = {
     "CLIMATE_COMPUTE_HOST": "head",
     "CLIMATE_NODES_FILE": NODES_FILE,
 }
-"""A member behind another service needs addresses on paper."""
+"""Addresses of a member behind another service, which are recorded only."""
 
 SETTLE_SECONDS = 180.0
-"""Longest time until the node has the size of all its members, on a slow machine."""
+"""Timeout until the node has the size of all its members, on a slow machine."""
 STOP_SECONDS = 30.0
 
 
@@ -169,7 +169,7 @@ def run(session: Session, port: int | None) -> int:
         running(surroundings(given, home)) as (stack, _, ground),
     ):
         _settle(stack, ground)
-        session.say(f"the cluster is ready; begin with: CLIMATE_HOME={home} climate node list")
+        session.say(f"the cluster is ready; try: CLIMATE_HOME={home} climate node list")
         threading.Event().wait()
     session.say("the cluster is stopped")
     return 0
@@ -193,4 +193,4 @@ def _settle(stack: Stack, ground: Ground) -> None:
     finally:
         admin.close()
     log = ground.home / RACK / "worker.log"
-    raise Failure(f"{FAR} was not reported within {SETTLE_SECONDS:g} s", TIMEOUT, f"look into {log}")
+    raise Failure(f"{FAR} was not reported within {SETTLE_SECONDS:g} s", TIMEOUT, f"see {log}")

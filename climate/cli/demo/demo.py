@@ -58,11 +58,11 @@ STEPS: tuple[Step, ...] = (
     journal_agrees,
     history_is_told,
 )
-"""In this order; the first line of each docstring is its title."""
+"""Steps in their order; the first line of each docstring is the title."""
 
 
 @click.command("demo")
-@click.option("--lab/--no-lab", default=True, help="In a lab with real networks, where there can be one.")
+@click.option("--lab/--no-lab", default=True, help="In a lab with real networks, if the machine supports it.")
 @click.option("--clusters", is_flag=True, help="The life of a cluster instead: members fail, return and join.")
 def command(lab: bool, clusters: bool) -> None:
     """Run the life of a lease on a stack of its own; exit code 0 only if every step was verified."""
@@ -78,8 +78,8 @@ def command(lab: bool, clusters: bool) -> None:
         shown.close()
     shown.say(f"{verified} of {steps} steps verified in {shown.spent:.0f} s")
     if verified < steps:
-        logs = f"look into {environ['CLIMATE_HOME']}/logs"
-        raise Failure("the demo stopped at a step that it could not verify", hint=logs)
+        logs = f"see {environ['CLIMATE_HOME']}/logs"
+        raise Failure("a step of the demo failed", hint=logs)
 
 
 def _networks(session: Session, lab: bool) -> str:

@@ -12,13 +12,13 @@ from climate.cli.errors import CONFLICT, USAGE, Failure
 
 REQUIREMENTS = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
 AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=150)
-"""How far ahead the first lease starts, and how long it lasts unless it is ended."""
+"""Time until the first lease starts, and its length unless it is ended."""
 SLEEP, WAKE = timedelta(seconds=8), timedelta(seconds=8)
-"""How long the second server sleeps, and how long it then runs."""
+"""Time until the second server starts, and its run time."""
 IMAGE = f"reserved_{MARK}sleeper"
-"""What is made of the second server before it is deleted: a default action at the end of a lease."""
+"""Image of the second server, created by the default end action."""
 LATE = 3.0
-"""Seconds after which something is not on time any more."""
+"""Seconds after which an action is late."""
 
 
 def lease_is_promised(play: Play) -> str:
@@ -194,7 +194,7 @@ def lease_ends(play: Play) -> str:
     try:
         play.member.call("reservation", "PUT", f"/leases/{lease_id}", json={"end_date": "now"})
     except Failure as failure:
-        # On a very slow machine its time may be over by itself.
+        # On a very slow machine the lease may have ended by its end date.
         if failure.code not in (CONFLICT, USAGE):
             raise
     lease = settled_lease(play, lease_id, "TERMINATED")

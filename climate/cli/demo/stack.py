@@ -21,10 +21,10 @@ HOME = "var/demo"
 PLAIN_UP = (sys.executable, "-m", "climate", "up")
 UP = (*PLAIN_UP, "--demo")
 START_SECONDS = 300.0
-"""Longest time until everything answers, on a slow machine and from nothing."""
+"""Timeout of the first start, on a slow machine."""
 STOP_SECONDS = 60.0
 RUNS = "climate runs "
-"""How a stack without a web process says that it is ready."""
+"""Output of a stack without a web process when it is ready."""
 SETTINGS = {
     "CLIMATE_POOLS_SECONDS": "1",
     "CLIMATE_IDLE_OFF_AFTER": "1",
@@ -40,7 +40,7 @@ SETTINGS = {
     "CLIMATE_CLEANING_TIME": "0",
     "CLIMATE_CLEANING_HOOK": "",
 }
-"""What its steps count on: hosts are looked after at once, and nothing waits for long."""
+"""Settings for the steps: short periods and timeouts."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -73,7 +73,7 @@ def check_port(host: str, port: int, count: int = 1) -> None:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except (OSError, OverflowError) as error:
-        needs = f"the tree needs {count} ports in a row; choose the first by --port" if count > 1 else "give --port"
+        needs = f"the tree needs {count} free ports in a row; set the first with --port" if count > 1 else "give --port"
         raise Failure(f"port {port} cannot be used: {error}", ERROR, needs) from None
 
 
@@ -119,7 +119,7 @@ def _endings() -> Iterator[None]:
 
 
 Look = Callable[[], Mapping[str, Any] | None]
-"""Returns what a stack says of its readiness; None while it is not ready."""
+"""Function that returns the readiness of a stack; None while it is not ready."""
 
 
 def _ready(
@@ -132,12 +132,12 @@ def _ready(
         except subprocess.TimeoutExpired:
             spent += pause
         else:
-            raise Failure(f"the stack ended at once: {_tail(log)}", ERROR, f"look into {log}")
+            raise Failure(f"the stack ended during its start: {_tail(log)}", ERROR, f"see {log}")
         waiting(spent)
         answer = look()
         if answer is not None:
             return answer
-    raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"look into {log}")
+    raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"see {log}")
 
 
 def _readiness(url: str) -> Mapping[str, Any] | None:

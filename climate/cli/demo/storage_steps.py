@@ -10,7 +10,7 @@ from climate.cli.demo.actors import MARK, Play, require, status
 POOL, CLASS, BACKEND = f"{MARK}disks", f"{MARK}disk", "local"
 CAPACITY_GB, SIZE_GB = 2, 1
 AHEAD, LENGTH = timedelta(seconds=2), timedelta(seconds=120)
-"""How far ahead the lease of storage starts, and how long it lasts unless it is ended."""
+"""Time until the lease of storage starts, and its length unless it is ended."""
 VOLUMES = "/volume/v3/volumes/detail"
 
 

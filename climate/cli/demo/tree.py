@@ -15,7 +15,7 @@ from climate.cli.errors import USAGE, Failure
 from climate.cli.session import Session
 
 SETTINGS = {"CLIMATE_WEB_PROCESSES": "1", "CLIMATE_WORKER_PROCESSES": "2"}
-"""Used unless the environment says otherwise: several deployments share the machine."""
+"""Default settings of deployments that share one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,21 @@ class DemoTree:
     """A tree of deployments that this machine can run."""
 
     noun: str
-    """One deployment of it, as people call it."""
+    """Name of one deployment in messages."""
     parents: Mapping[str, str | None]
     """Deployment -> its parent; parents stand before their children."""
     surroundings: Callable[[Deployment], Mapping[str, str]]
-    """Settings of a deployment beside those of every tree."""
+    """Further settings of a deployment."""
     join: Callable[[Mapping[str, str], Deployment, Deployment], None]
-    """Makes a deployment a child of another: (environment, parent, child).  Repeating it changes nothing."""
+    """Function that links a child to its parent: (environment, parent, child).  It is idempotent."""
     hint: Callable[[Deployment], str]
-    """The first command for people to try, given the deployment at the top."""
+    """Example command for the top deployment."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """As SETTINGS."""
     child_processes: tuple[str, ...] = ()
-    """Processes that the deployments below the top run; empty: all."""
+    """Processes of the deployments below the top; empty: all."""
     settle: Callable[[Deployment], None] = lambda top: None
-    """Returns when the top knows its tree."""
+    """Function that waits until the top knows its tree."""
 
     @property
     def folder(self) -> str:
@@ -89,7 +89,7 @@ def run(tree: DemoTree, session: Session, port: int | None) -> int:
                 session.say(f"{name} is a child of {parent}")
         top = next(iter(found.values()))
         tree.settle(top)
-        session.say(f"the {tree.noun}s are ready; begin with: {tree.hint(top)}")
+        session.say(f"the {tree.noun}s are ready; try: {tree.hint(top)}")
         threading.Event().wait()
     session.say(f"the {tree.noun}s are stopped")
     return 0

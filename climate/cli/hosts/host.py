@@ -20,7 +20,7 @@ def group() -> None:
 @group.command("create")
 @click.argument("name")
 @click.option("--extra", type=PairType(), multiple=True, metavar="KEY=VALUE", help="An extra capability; repeatable.")
-@click.option("--drain", is_flag=True, help="Also one with servers: it is taken when the last of them is gone.")
+@click.option("--drain", is_flag=True, help="Accept a host with servers; it joins the pool when the last one is gone.")
 @dry_run
 @shown
 def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
@@ -42,7 +42,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("host")
-@click.option("--at", type=MomentType(), help="With the extra capabilities of then.")
+@click.option("--at", type=MomentType(), help="Show the extra capabilities at this time.")
 @shown
 def show(host: str, at: Moment | None) -> None:
     """Show a host, by its number or its hypervisor host name."""
@@ -93,8 +93,8 @@ def delete(hosts: tuple[str, ...], dry_run: bool) -> None:
 
 @group.command("allocations")
 @click.argument("host", required=False)
-@click.option("--lease", help="Only for this lease.")
-@click.option("--reservation", metavar="ID", help="Only for this reservation.")
+@click.option("--lease", help="Only allocations of this lease.")
+@click.option("--reservation", metavar="ID", help="Only allocations of this reservation.")
 @listed
 def allocations(host: str | None, lease: str | None, reservation: str | None) -> None:
     """List the allocations of a host; without HOST, of all hosts."""
@@ -117,8 +117,8 @@ def properties() -> None:
 
 
 @properties.command("list")
-@click.option("--detail", is_flag=True, help="With their values.")
-@click.option("--all", "everything", is_flag=True, help="Private ones too.")
+@click.option("--detail", is_flag=True, help="Include their values.")
+@click.option("--all", "everything", is_flag=True, help="Include private ones.")
 @listed
 def property_list(detail: bool, everything: bool) -> None:
     """List the capabilities of hosts."""
@@ -141,7 +141,7 @@ def property_show(name: str) -> None:
 
 @properties.command("set")
 @click.argument("name")
-@click.option("--private/--public", required=True, help="Hide it from users, or show it to them.")
+@click.option("--private/--public", required=True, help="Visibility for users.")
 @shown
 def property_set(name: str, private: bool) -> None:
     """Make a capability private or public."""

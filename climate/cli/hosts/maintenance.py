@@ -22,8 +22,10 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--host", help="Only of this host.")
-@click.option("--state", type=click.Choice(STATES), help="Windows in this state; else those planned or active.")
+@click.option("--host", help="Only windows of this host.")
+@click.option(
+    "--state", type=click.Choice(STATES), help="Only windows in this state; by default planned and active ones."
+)
 @listed
 def list_(host: str | None, state: str | None) -> None:
     """List maintenance windows."""
@@ -35,7 +37,7 @@ def list_(host: str | None, state: str | None) -> None:
 
 @group.command("show")
 @click.argument("maintenance")
-@click.option("--at", type=MomentType(), help="As it was then.")
+@click.option("--at", type=MomentType(), help="Show the window at this time.")
 @shown
 def show(maintenance: str, at: Moment | None) -> None:
     """Show a maintenance window."""
@@ -58,12 +60,12 @@ def history(maintenance: str) -> None:
 
 @group.command("set")
 @click.argument("maintenance")
-@click.option("--from", "start", type=MomentType(), help="Another start, of one that has not begun.")
-@click.option("--to", "end", type=MomentType(), help="Another end.")
-@click.option("--open-end", is_flag=True, help="The end is not known any more.")
-@click.option("--reason", help="What is done.")
-@click.option("--force", is_flag=True, help="Move leases out of the way.")
-@click.option("--move-servers/--no-move-servers", default=None, help="Move servers away while the host is worked on.")
+@click.option("--from", "start", type=MomentType(), help="New start of a window that has not started.")
+@click.option("--to", "end", type=MomentType(), help="New end.")
+@click.option("--open-end", is_flag=True, help="Remove the end.")
+@click.option("--reason", help="Reason of the maintenance.")
+@click.option("--force", is_flag=True, help="Reallocate conflicting leases.")
+@click.option("--move-servers/--no-move-servers", default=None, help="Move servers to other hosts during the window.")
 @dry_run
 @shown
 def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
@@ -95,12 +97,14 @@ def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
 
 @click.command("maintenance")
 @click.argument("host")
-@click.option("--from", "start", type=MomentType(), default="now", show_default=True, help="When the work begins.")
-@click.option("--to", "end", type=MomentType(), help="When it is done; else it lasts until `maintenance end`.")
-@click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90m, 6h, 1d12h.")
-@click.option("--reason", required=True, help="What is done.")
-@click.option("--force", is_flag=True, help="Give leases that hold the host then other hosts, or do without.")
-@click.option("--move-servers", is_flag=True, help="Move servers that are on the host then to other hosts.")
+@click.option("--from", "start", type=MomentType(), default="now", show_default=True, help="Start of the window.")
+@click.option(
+    "--to", "end", type=MomentType(), help="End of the window; without it, the window lasts until `maintenance end`."
+)
+@click.option("--for", "length", type=SpanType(), help="Length instead of an end: 90m, 6h, 1d12h.")
+@click.option("--reason", required=True, help="Reason of the maintenance.")
+@click.option("--force", is_flag=True, help="Reallocate conflicting leases to other hosts, or leave them degraded.")
+@click.option("--move-servers", is_flag=True, help="Move servers on the host to other hosts during the window.")
 @dry_run
 @shown
 def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> None:
@@ -142,7 +146,7 @@ def heal(host: str, dry_run: bool) -> None:
 
 @click.command("fail")
 @click.argument("host")
-@click.option("--reason", required=True, help="What is wrong with it.")
+@click.option("--reason", required=True, help="Reason of the failure.")
 @dry_run
 @shown
 def fail(host: str, reason: str, dry_run: bool) -> None:
@@ -171,4 +175,4 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
 
 
 HOST_COMMANDS = (plan, health, heal, fail)
-"""What belongs below `climate host`."""
+"""Commands of `climate host`."""

@@ -25,7 +25,7 @@ def move(hosts: tuple[str, ...], to: str, **given: Any) -> None:
 
 @click.command("open")
 @click.argument("host")
-@click.option("--reason", default="", help="Why; kept in the history of the host.")
+@click.option("--reason", default="", help="Reason, kept in the history of the host.")
 @dry_run
 @shown
 def open_(host: str, reason: str, dry_run: bool) -> None:
@@ -35,7 +35,7 @@ def open_(host: str, reason: str, dry_run: bool) -> None:
 
 @click.command("close")
 @click.argument("host")
-@click.option("--reason", default="", help="Why; kept in the history of the host.")
+@click.option("--reason", default="", help="Reason, kept in the history of the host.")
 @dry_run
 @shown
 def close(host: str, reason: str, dry_run: bool) -> None:

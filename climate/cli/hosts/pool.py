@@ -23,7 +23,7 @@ TERMS = (
     "move_servers",
 )  # fmt: skip
 
-UNREGISTERED = "nobody registered it"
+UNREGISTERED = "not registered"
 
 MOVES = ("id", "name", "from", "pool", "moved", "leases")
 
@@ -45,7 +45,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("pool")
-@click.option("--at", type=MomentType(), help="With the terms of then; its figures are those of now.")
+@click.option("--at", type=MomentType(), help="Show the settings at this time, with present figures.")
 @shown
 def show(pool: str, at: Moment | None) -> None:
     """Show a pool with its settings, which apply to leases without their own."""
@@ -66,7 +66,7 @@ def history(pool: str) -> None:
 
 @group.command("hosts")
 @click.argument("pool")
-@click.option("--servers", is_flag=True, help="With the servers on them; those of recycling hosts are always shown.")
+@click.option("--servers", is_flag=True, help="Include their servers; those of recycling hosts are always shown.")
 @listed
 def hosts(pool: str, servers: bool) -> None:
     """List the hosts of a pool with the time and reason of their move, and their next allocation.
@@ -93,20 +93,30 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 @group.command("set")
 @click.argument("pool", default="reservation")
-@click.option("--target", type=click.IntRange(0), help="Hosts that the pool is topped up to; 0: it is not.")
-@click.option("--horizon", type=SpanType(), help="How far ahead the pool follows what is promised: 2d; 0s: not at all.")
-@click.option("--spare", type=click.IntRange(0), help="Least hosts beyond what is promised.")
-@click.option("--margin", type=click.IntRange(0, 1000), help="The same in percent; the greater of the two holds.")
-@click.option("--slack", type=click.IntRange(0), help="Hosts beyond that, before any is given back.")
-@click.option("--dwell", type=SpanType(), help="How long a host is idle before it is given back: 1h.")
-@click.option("--drain/--no-drain", default=None, help="Drain hosts with servers where too few are empty.")
+@click.option("--target", type=click.IntRange(0), help="Hosts to which the pool is filled up; 0: it is not.")
+@click.option(
+    "--horizon", type=SpanType(), help="Time ahead whose allocations set the size of the pool: 2d; 0s: they do not."
+)
+@click.option("--spare", type=click.IntRange(0), help="Minimum of hosts beyond the allocated ones.")
+@click.option("--margin", type=click.IntRange(0, 1000), help="The same in percent; the greater of the two applies.")
+@click.option("--slack", type=click.IntRange(0), help="Hosts beyond the wanted size before any is released.")
+@click.option("--dwell", type=SpanType(), help="Idle time of a host before it is released: 1h.")
+@click.option("--drain/--no-drain", default=None, help="Drain hosts with servers if too few are empty.")
 @click.option("--move-servers/--no-move-servers", default=None, help="Move servers away from draining hosts.")
-@click.option("--on-end", type=click.Choice(["terminate", "recycle", "release"]), help="What becomes of servers.")
-@click.option("--grace", "grace_period", type=SpanType(), help="How long servers go on after the end: 30m.")
-@click.option("--recycle-deadline", type=click.Choice(["terminate", "move"]), help="When the next lease is near.")
+@click.option(
+    "--on-end",
+    type=click.Choice(["terminate", "recycle", "release"]),
+    help="Default action for servers at the end of a lease.",
+)
+@click.option("--grace", "grace_period", type=SpanType(), help="Default grace period after the end: 30m.")
+@click.option(
+    "--recycle-deadline",
+    type=click.Choice(["terminate", "move"]),
+    help="Action for servers on recycling hosts whose next lease starts.",
+)
 @click.option(
     "--unset", type=click.Choice(TERMS), multiple=True,
-    help="As the settings say; repeatable.",
+    help="Restore the value of the settings; repeatable.",
 )  # fmt: skip
 @dry_run
 @shown
@@ -126,9 +136,9 @@ def _plain(value: Any) -> Any:
 
 @group.command("backlog")
 @click.argument("pool", default="reservation")
-@click.option("--all", "all_", is_flag=True, help="Of all pools: hosts that are lent now may be promised again.")
-@click.option("--from", "start", type=MomentType(), help="From this time; now without it.")
-@click.option("--to", "end", type=MomentType(), help="To this time; a week later without it.")
+@click.option("--all", "all_", is_flag=True, help="Allocations of all pools, also of hosts that are lent now.")
+@click.option("--from", "start", type=MomentType(), help="Start of the period; by default now.")
+@click.option("--to", "end", type=MomentType(), help="End of the period; by default a week later.")
 @listed
 def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> None:
     """List the allocations of a pool's hosts over time: leases, maintenance windows and cleaning."""
@@ -177,11 +187,9 @@ def _said(plan: dict[str, Any]) -> str:
 def moving(command: F) -> F:
     """Add the options of a move to a command."""
     for option in (
-        click.option("--reason", default="", help="Why; kept in the history of the hosts."),
-        click.option(
-            "--force", is_flag=True, help="Also from under leases, which get other hosts where there are any."
-        ),
-        click.option("--from", "source", metavar="POOL", help="Only if all of them are in this pool."),
+        click.option("--reason", default="", help="Reason, kept in the history of the hosts."),
+        click.option("--force", is_flag=True, help="Also hosts of leases, which get other hosts if any are free."),
+        click.option("--from", "source", metavar="POOL", help="Move only if all of them are in this pool."),
     ):
         command = option(command)
     return command

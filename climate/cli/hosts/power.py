@@ -27,9 +27,9 @@ def list_() -> None:
 
 
 @group.command("report")
-@click.option("--from", "start", type=MomentType(), help="Begin of the report; 30 days before its end without it.")
-@click.option("--to", "end", type=MomentType(), help="End of the report; now without it.")
-@click.option("--hosts", is_flag=True, help="One line a host, instead of the sum of all.")
+@click.option("--from", "start", type=MomentType(), help="Start of the report; by default 30 days before its end.")
+@click.option("--to", "end", type=MomentType(), help="End of the report; by default now.")
+@click.option("--hosts", is_flag=True, help="One row per host instead of the sum.")
 @listed
 def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
     """Report for how many hours hosts were off, and how many kWh that saved."""
@@ -60,11 +60,13 @@ def show(host: str) -> None:
 
 @host_group.command("set")
 @click.argument("host")
-@click.option("--driver", required=True, help="memory, redfish, ipmi, or another one that is installed.")
+@click.option("--driver", required=True, help="Power driver: memory, redfish, ipmi, or another installed one.")
 @click.option("--setting", "settings", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--json", "more", type=JsonType(dict, wanted="object"), help="Settings that are no texts.")
-@click.option("--secret", "secrets", multiple=True, metavar="KEY", help="A setting that is asked for; repeatable.")
-@click.option("--watts", type=click.IntRange(0), help="What the host draws when it is on and idle.")
+@click.option("--json", "more", type=JsonType(dict, wanted="object"), help="Settings as JSON.")
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="KEY", help="Name of a setting that is prompted for; repeatable."
+)
+@click.option("--watts", type=click.IntRange(0), help="Idle power of the host in watts.")
 @dry_run
 @shown
 def set_(host: str, dry_run: bool, **given: Any) -> None:
@@ -92,7 +94,7 @@ def clear(host: str, force: bool, dry_run: bool) -> None:
 
 @host_group.command("on")
 @click.argument("host")
-@click.option("--force", is_flag=True, help="Also while it is on its way off.")
+@click.option("--force", is_flag=True, help="Also while it is being powered off.")
 @dry_run
 @shown
 def on(host: str, force: bool, dry_run: bool) -> None:
@@ -102,8 +104,8 @@ def on(host: str, force: bool, dry_run: bool) -> None:
 
 @host_group.command("off")
 @click.argument("host")
-@click.option("--hard", is_flag=True, help="Cut its power, instead of asking it kindly.")
-@click.option("--force", is_flag=True, help="Also while it is in use, or needed soon.")
+@click.option("--hard", is_flag=True, help="Cut the power instead of a soft power off.")
+@click.option("--force", is_flag=True, help="Also while it is in use or needed soon.")
 @dry_run
 @shown
 def off(host: str, hard: bool, force: bool, dry_run: bool) -> None:

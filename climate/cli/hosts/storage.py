@@ -21,7 +21,7 @@ def group() -> None:
 @group.command("create")
 @click.argument("name")
 @click.option("--class", "storage_class", required=True, help="Class that leases ask for, like ssd.")
-@click.option("--backend", default="local", show_default=True, help="What the cloud calls the place of the volumes.")
+@click.option("--backend", default="local", show_default=True, help="Name of the volumes' backend in the cloud.")
 @click.option("--capacity", "capacity_gb", type=click.IntRange(1), required=True, metavar="GB", help="Its size in GB.")
 @dry_run
 @shown
@@ -52,8 +52,8 @@ def show(pool: str) -> None:
 @group.command("set")
 @click.argument("pool")
 @click.option("--name", help="Another name.")
-@click.option("--capacity", "capacity_gb", type=click.IntRange(1), metavar="GB", help="Another size, in GB.")
-@click.option("--closed/--open", default=None, help="Whether nothing new is promised of it.")
+@click.option("--capacity", "capacity_gb", type=click.IntRange(1), metavar="GB", help="New size in GB.")
+@click.option("--closed/--open", default=None, help="Refuse new allocations of it.")
 @dry_run
 @shown
 def set_(pool: str, dry_run: bool, **given: Any) -> None:

@@ -19,7 +19,7 @@ COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
 HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
 SETTLED = ("HELD", "PENDING", "ACTIVE", "TERMINATED", "ERROR")
 AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
-"""What shows that a status was reached and left again."""
+"""Events in the history that prove a status was reached."""
 
 
 @click.group("lease")
@@ -32,10 +32,14 @@ def group() -> None:
 @click.option("--start", type=MomentType(), default="now", show_default=True, help="Start: now, +30m, or a time.")
 @click.option("--end", type=MomentType(), help="End: +6h, or a time.")
 @click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90s, 6h, 1d12h.")
-@click.option("--before-end", type=MomentType(), help="When before_end_lease is to happen.")
+@click.option("--before-end", type=MomentType(), help="Time of before_end_lease.")
 @click.option("--event", type=PairType(), multiple=True, metavar="TYPE=TIME", help="An additional event; repeatable.")
-@click.option("--idempotency-key", metavar="KEY", help="Repeat with the same key: the lease is made once.")
-@click.option("--hold", type=SpanType(), help="Only hold it, for so long; it is gone then unless it is confirmed.")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key: a repetition with the same key creates no second lease."
+)
+@click.option(
+    "--hold", type=SpanType(), help="Hold the lease for this time; it is deleted then unless it is confirmed."
+)
 @capacity(new=True)
 @waited
 @dry_run
@@ -54,7 +58,7 @@ def create(name: str, **given: Any) -> None:
     }
     if given["hold"]:
         if given["wait"]:
-            raise click.UsageError("--wait cannot be used with --hold: a lease that is only held does not start")
+            raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
     headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
     sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
@@ -91,7 +95,7 @@ def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
 
 @group.command("confirm")
 @click.argument("lease")
-@click.option("--idempotency-key", metavar="KEY", default="", help="Repeat with the same key: it is confirmed once.")
+@click.option("--idempotency-key", metavar="KEY", default="", help="Idempotency key of the confirmation.")
 @shown
 def confirm(lease: str, idempotency_key: str) -> None:
     """Confirm a lease that is HELD; `climate lease delete` releases it."""
@@ -116,7 +120,7 @@ def list_(status: str | None, name: str | None) -> None:
 
 @group.command("show")
 @click.argument("lease")
-@click.option("--at", type=MomentType(), help="As it was at this time, from the journal.")
+@click.option("--at", type=MomentType(), help="Show the lease at this time, from the journal.")
 @shown
 def show(lease: str, at: Moment | None) -> None:
     """Show a lease, as it is or as it was."""
@@ -161,7 +165,7 @@ def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @click.option("--start", type=MomentType(), help="New start.")
 @click.option("--end", type=MomentType(), help="New end; `now` ends it.")
 @click.option("--before-end", type=MomentType(), help="New time of before_end_lease.")
-@click.option("--reservation-id", metavar="ID", help="Which reservation to change, when there are several.")
+@click.option("--reservation-id", metavar="ID", help="Id of the changed reservation, if the lease has several.")
 @capacity(new=False)
 @waited
 @dry_run
@@ -188,7 +192,9 @@ def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
     if len(reservations) == 1:
         return str(reservations[0]["id"])
     ids = ", ".join(str(reservation["id"]) for reservation in reservations)
-    raise click.UsageError(f"lease {lease} has {len(reservations)} reservations ({ids}); name one by --reservation-id")
+    raise click.UsageError(
+        f"lease {lease} has {len(reservations)} reservations ({ids}); name one with --reservation-id"
+    )
 
 
 def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mapping[str, Any], etag: str = "") -> None:
@@ -257,7 +263,7 @@ def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: boo
 @group.command("wait")
 @click.argument("lease")
 @click.option("--for", "status", default="ACTIVE", show_default=True, help="Status to wait for, or DELETED.")
-@click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7.")
+@click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Timeout; exit code 7 after it.")
 @shown
 def wait_(lease: str, status: str, timeout: timedelta) -> None:
     """Wait until a lease has a status."""

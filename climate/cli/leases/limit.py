@@ -38,7 +38,7 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--all", "everyones", is_flag=True, help="What is set for any project (administrator).")
+@click.option("--all", "everyones", is_flag=True, help="Show the limits of all projects (administrator).")
 @listed
 def list_(everyones: bool) -> None:
     """List the limits of your project."""
@@ -49,7 +49,7 @@ def list_(everyones: bool) -> None:
 
 @group.command("show")
 @click.argument("project")
-@click.option("--at", type=MomentType(), help="As they were then; without their use.")
+@click.option("--at", type=MomentType(), help="Show the limits at this time, without usage.")
 @listed
 def show(project: str, at: Moment | None) -> None:
     """Show the limits of a project by its id, or of `default` (administrator)."""

@@ -16,10 +16,10 @@ from climate.cli.session import Session, current
 
 COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
 PAUSE = 2.0
-"""Seconds between two looks of --follow."""
+"""Poll period of --follow in seconds."""
 
 BACK = timedelta(minutes=1)
-"""How far each look goes back: what was begun earlier may be finished later."""
+"""Overlap of two polls, because an earlier transaction may commit later."""
 
 
 @click.group("notice")
@@ -28,10 +28,10 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--since", type=MomentType(), help="Only those given since then.")
-@click.option("--kind", help="Only of this kind, such as lease.before_end.")
-@click.option("--lease", help="Only about this lease.")
-@click.option("--follow", is_flag=True, help="Go on and show what comes; one JSON object a line with -f json.")
+@click.option("--since", type=MomentType(), help="Only notifications since this time.")
+@click.option("--kind", help="Only notifications of this kind, such as lease.before_end.")
+@click.option("--lease", help="Only notifications about this lease.")
+@click.option("--follow", is_flag=True, help="Keep running and show new ones; one JSON object per line with -f json.")
 @listed
 def list_(since: Moment | None, kind: str | None, lease: str | None, follow: bool) -> None:
     """List notifications, oldest first."""

@@ -16,10 +16,10 @@ def group() -> None:
 
 @group.command("reallocate")
 @click.argument("host")
-@click.option("--lease", help="The lease that is to let go of the host.")
-@click.option("--reservation", metavar="ID", help="The same by the id of its reservation.")
-@click.option("--to", metavar="HOST", help="The host that it gets; else any that matches and is free.")
-@click.option("--force", is_flag=True, help="A host that does not match will do.")
+@click.option("--lease", help="Lease that gets another host.")
+@click.option("--reservation", metavar="ID", help="Id of the reservation that gets another host.")
+@click.option("--to", metavar="HOST", help="New host; by default any free one that matches.")
+@click.option("--force", is_flag=True, help="Accept a host that does not match.")
 @dry_run
 @shown
 def reallocate(host: str, force: bool, dry_run: bool, **given: Any) -> None:

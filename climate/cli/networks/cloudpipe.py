@@ -16,7 +16,7 @@ PATH = "/os-cloudpipe"
 COLUMNS = ("project_id", "instance_id", "state", "public_ip", "public_port", "internal_ip", "created_at")
 CERTIFICATES = ("serial", "name", "user_id", "created_at", "expires_at", "revoked_at")
 FILES = {"ca.crt": "authority", "client.crt": "certificate", "client.key": "private_key", "cloudpipe.ovpn": "config"}
-"""Files of the archive, and the keys of the answer that they are made of."""
+"""Files of the archive -> the keys of the answer with their content."""
 
 
 @click.group("cloudpipe")
@@ -43,7 +43,7 @@ def list_() -> None:
 
 @group.command("delete")
 @click.argument("project", metavar="PROJECT-ID")
-@click.option("--with-authority", is_flag=True, help="Make all certificates of the project worth nothing.")
+@click.option("--with-authority", is_flag=True, help="Revoke all certificates of the project.")
 def delete(project: str, with_authority: bool) -> None:
     """Delete the cloudpipe of a project; its certificates stay valid for the next one (administrator)."""
     params = {"authority": "true"} if with_authority else {}
@@ -62,7 +62,7 @@ def configure(project: str, address: str, port: int) -> None:
 
 @group.command("credentials")
 @click.argument("project", metavar="PROJECT-ID")
-@click.option("--name", required=True, help="Whose they are; in the certificate.")
+@click.option("--name", required=True, help="User in the certificate.")
 @click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Default: cloudpipe-NAME.zip.")
 @shown
 def credentials(project: str, name: str, file: Path | None) -> None:
@@ -70,7 +70,7 @@ def credentials(project: str, name: str, file: Path | None) -> None:
     session = current()
     target = file or Path(f"cloudpipe-{name.replace(os.sep, '-')}.zip")
     if target.exists():
-        raise click.UsageError(f"{target} is there already: name another --file")
+        raise click.UsageError(f"{target} exists already; choose another --file")
     made = session.client.json("compute", "POST", _certificates(project), json={"certificate": {"name": name}})
     _write(target, made["certificate"])
     told = {key: made["certificate"][key] for key in ("serial", "name", "expires_at")}

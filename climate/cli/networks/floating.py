@@ -50,15 +50,15 @@ def _port(server: str, fixed: str | None) -> dict[str, Any]:
 
 @group.command("create")
 @click.argument("pool", required=False)
-@click.option("--address", "floating_ip_address", help="This very address.")
-@click.option("--description", help="What it is for.")
-@click.option("--server", help="Let it stand for this server, by name or id.")
+@click.option("--address", "floating_ip_address", help="Allocate this address.")
+@click.option("--description", help="Description of the address.")
+@click.option("--server", help="Associate it with this server, by name or id.")
 @shown
 def create(pool: str | None, server: str | None, **given: Any) -> None:
     """Allocate a floating IP from a POOL; the POOL may be omitted if there is only one."""
     pools = _pools()
     if pool is None and len(pools) != 1:
-        raise click.UsageError(f"say which POOL: there are {', '.join(one['name'] for one in pools) or 'none'}")
+        raise click.UsageError(f"name a POOL of {', '.join(one['name'] for one in pools) or 'none'}")
     chosen = pools[0] if pool is None else lookup.only("floating pool", pool, pools)
     body = {"floating_network_id": chosen["id"]} | {key: value for key, value in given.items() if value is not None}
     body |= {} if server is None else _port(server, None)
@@ -91,7 +91,7 @@ def delete(floatings: tuple[str, ...]) -> None:
 @group.command("associate")
 @click.argument("floating")
 @click.argument("server")
-@click.option("--fixed", help="This fixed address of the server; its first one without it.")
+@click.option("--fixed", help="Fixed IP of the server; by default its first one.")
 @shown
 def associate(floating: str, server: str, fixed: str | None) -> None:
     """Associate a floating IP with a server; a former association is replaced."""
@@ -119,9 +119,9 @@ def pool_group() -> None:
 @pool_group.command("create")
 @click.argument("name")
 @click.argument("cidr", metavar="RANGE")
-@click.option("--addresses", metavar="FIRST-LAST", help="What it hands out; all of the range without it.")
-@click.option("--gateway", help="The router of that network, which is never handed out.")
-@click.option("--interface", help="Interface of network hosts that leads there; the deployment's without it.")
+@click.option("--addresses", metavar="FIRST-LAST", help="Allocation range of the pool; by default the whole range.")
+@click.option("--gateway", help="Router of the network, which is never allocated.")
+@click.option("--interface", help="Interface of network hosts to this network; by default the deployment's.")
 @shown
 def pool_create(name: str, cidr: str, addresses: str | None, **given: Any) -> None:
     """Create a pool of an external network, like 203.0.113.0/24 (administrator)."""

@@ -9,7 +9,7 @@ from climate.cli.options import listed, shown
 from climate.cli.session import current
 
 PROXIED = {"OpenStack-API-Version": "compute 2.35", "X-OpenStack-Nova-API-Version": "2.35"}
-"""Networks are made as compute did it, with all that a manager can be asked for: by its last version that does."""
+"""Last microversion of os-networks, which accepts all options of network managers."""
 
 COLUMNS = ("id", "label", "manager", "cidr", "vlan", "bridge", "project_id", "host")
 OWN = ("id", "label", "cidr", "gateway")
@@ -35,16 +35,23 @@ def group() -> None:
 @group.command("create")
 @click.argument("label")
 @click.argument("cidr", metavar="RANGE")
-@click.option("--manager", type=click.Choice(["flat", "flat_dhcp", "vlan"]), help="The deployment's without it.")
-@click.option("--count", "num_networks", type=click.IntRange(1), help="So many networks, out of the range.")
-@click.option("--size", "network_size", type=click.IntRange(8), help="Addresses of each.")
-@click.option("--vlan", "vlan_start", type=click.IntRange(1, 4094), help="VLAN of the first; the next free without it.")
-@click.option("--vpn-port", "vpn_start", type=click.IntRange(1, 65535), help="Port of the first one's cloudpipe.")
+@click.option(
+    "--manager", type=click.Choice(["flat", "flat_dhcp", "vlan"]), help="Network manager; by default the deployment's."
+)
+@click.option("--count", "num_networks", type=click.IntRange(1), help="Number of networks in the range.")
+@click.option("--size", "network_size", type=click.IntRange(8), help="Addresses of each network.")
+@click.option(
+    "--vlan",
+    "vlan_start",
+    type=click.IntRange(1, 4094),
+    help="VLAN of the first network; by default the next free one.",
+)
+@click.option("--vpn-port", "vpn_start", type=click.IntRange(1, 65535), help="VPN port of the first network.")
 @click.option("--bridge", help="Bridge of a flat network.")
-@click.option("--interface", "bridge_interface", help="Interface of hosts that the bridge is on.")
-@click.option("--ipv6", "cidr_v6", metavar="RANGE", help="Range of IPv6; each network gets 64 bits of it.")
+@click.option("--interface", "bridge_interface", help="Interface attached to the bridge.")
+@click.option("--ipv6", "cidr_v6", metavar="RANGE", help="IPv6 range; each network gets a /64 of it.")
 @click.option("--dns", multiple=True, help="DNS server; at most two.")
-@click.option("--project", "project_id", metavar="ID", help="Whose networks with a VLAN are.")
+@click.option("--project", "project_id", metavar="ID", help="Project of VLAN networks.")
 @listed
 def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
     """Create networks out of a RANGE like 10.1.0.0/16; they work after a network host has claimed them."""

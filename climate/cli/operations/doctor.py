@@ -21,4 +21,6 @@ def command() -> None:
     )
     wrong = [one.check for one in found if one.level == BAD]
     if wrong:
-        raise Failure(f"not well: {', '.join(wrong)}", ERROR, "what each says is above; `climate up` starts everything")
+        raise Failure(
+            f"failed checks: {', '.join(wrong)}", ERROR, "see the failed checks above; `climate up` starts everything"
+        )

@@ -18,10 +18,10 @@ from climate.embedded.binaries import choose_postgres, choose_valkey
 
 GOOD, FAIR, BAD = "good", "fair", "BAD"
 LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
-"""Bytes under which the disk is too full, or nearly."""
+"""Free bytes below which the disk check fails or warns."""
 CLOCK_SECONDS = 2.0
 OF_WEB = ("compute", "network", "zones")
-"""Checks that the web process makes and the doctor repeats."""
+"""Checks of the web process that the doctor runs itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ def settings(session: Session) -> list[Finding]:
     given = "CLIMATE_HOME" if session.environ.get("CLIMATE_HOME") else "the default; CLIMATE_HOME is not set"
     return [
         Finding(
-            "home", GOOD if home.is_dir() else FAIR, f"{home} ({given}){'' if home.is_dir() else ', not there yet'}"
+            "home",
+            GOOD if home.is_dir() else FAIR,
+            f"{home} ({given}){'' if home.is_dir() else ', does not exist yet'}",
         )
     ]
 
@@ -58,9 +60,11 @@ def stores(session: Session) -> list[Finding]:
 def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
     if url:
         variable = "CLIMATE_DATABASE_URL" if name == "postgres" else "CLIMATE_REDIS_URL"
-        return Finding(name, GOOD, f"the one at {_without_password(url)}, as {variable} is set; nothing is started")
+        return Finding(
+            name, GOOD, f"the one at {_without_password(url)}, because {variable} is set; climate starts none"
+        )
     try:
-        says = f"an own one, as no URL is set: {choose()}"
+        says = f"started by climate, because no URL is set: {choose()}"
     except StoreError as error:
         return Finding(name, BAD, str(error))
     return Finding(name, GOOD if up else BAD, says if up else f"{says}; not running: `climate up` starts it")
@@ -117,7 +121,7 @@ def _set_aside(climate: Any) -> list[Finding]:
     if not found:
         return []
     first = f"lease {found[0].lease_id}, {found[0].reason}"
-    return [Finding("events", BAD, f"{len(found)} leases are set aside, the first: {first}: `climate event mend`")]
+    return [Finding("events", BAD, f"{len(found)} leases have broken rows, the first: {first}: `climate event mend`")]
 
 
 def _migrations(conn: Any) -> Finding:
@@ -197,7 +201,7 @@ def web(session: Session) -> list[Finding]:
         says = "; ".join([f"{url}: {answer.json()['status']}", *wrong])[:400]
         found = [_web_finding(name, checks[name]) for name in OF_WEB if name in checks]
     except (ValueError, LookupError, TypeError, AttributeError):
-        return [Finding("web", BAD, f"{url}: {answer.status_code}, and what answers there is not climate")]
+        return [Finding("web", BAD, f"{url}: {answer.status_code}, and the server there is not climate")]
     return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *found]
 
 
@@ -253,7 +257,7 @@ def cells(session: Session) -> list[Finding]:
 
 
 def _cell(cell: Any) -> Finding:
-    age = "never heard of" if cell["age"] is None else f"heard of {cell['age']:.0f} s ago"
+    age = "no message yet" if cell["age"] is None else f"last message {cell['age']:.0f} s ago"
     says = f"{cell['type']}, {age}, {cell['messages']['waiting']} messages wait"
     if cell["last_error"]:
         return Finding(f"cell {cell['name']}", BAD, f"{says}: {cell['last_error']}")
@@ -284,4 +288,4 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     cells,
     disk,
 )
-"""In the order of the report."""
+"""Checks in the order of the report."""

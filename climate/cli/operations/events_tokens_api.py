@@ -58,8 +58,7 @@ def event_set_aside() -> None:
 @event_group.command("mend")
 @click.argument("leases", metavar="LEASE...", nargs=-1)
 def event_mend(leases: tuple[str, ...]) -> None:
-    """Rebuild the rows of leases from their journals, without ID those with broken rows; writes the database directly.
-    """
+    """Rebuild rows of leases from their journals, without ID the broken ones; writes the database directly."""
     session = current()
     from climate.domain.errors import ClimateError
     from climate.service.leases import repair
@@ -76,7 +75,7 @@ def event_mend(leases: tuple[str, ...]) -> None:
                 said = f"the journal of lease {lease_id} cannot be read ({type(error).__name__}: {error})"
                 failures.append(Failure(said, ERROR, "a newer release may have written it: upgrade, and try again"))
             else:
-                session.say(f"the rows of lease {lease.id} were made anew, and its events run again")
+                session.say(f"the rows of lease {lease.id} were rebuilt, and its events run again")
     for failure in failures[1:]:
         session.say(str(failure))
     if failures:
@@ -113,7 +112,7 @@ def api(method: str, path: str, data: Any, header: tuple[str, ...]) -> None:
     """Send one request with a token: climate api GET /v1/leases."""
     session = current()
     if not path.startswith("/") or path.startswith("//"):
-        raise Failure(f"{path!r} is not a path of this cloud", USAGE, "begin it with one slash: /v1/leases")
+        raise Failure(f"{path!r} is not a path of this cloud", USAGE, "start it with one slash: /v1/leases")
     headers = dict(_header(line) for line in header)
     sent: dict[str, Any] = {"headers": headers} | ({"json": data} if data is not None else {})
     answer = session.client.request(method.upper(), session.client.root + path, **sent)

@@ -19,7 +19,7 @@ from climate.embedded import running
 from climate.settings import Settings
 
 if TYPE_CHECKING:
-    # Loading the engine takes longer than most commands: only those that need it do so.
+    # Import the engine late, because that takes longer than most commands run.
     from climate.context import Climate
     from climate.domain.lease import Lease
     from climate.service.journal.check import Difference
@@ -75,7 +75,7 @@ def check() -> None:
         differences = replay.differences(climate)
     _show(session, differences)
     if differences:
-        raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` mends the rows")
+        raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` repairs the rows")
     session.say("the rows are what the journal says")
 
 
@@ -88,10 +88,10 @@ def rebuild() -> None:
 
     with engine_room(session) as climate:
         done = rebuild(climate)
-    session.say(f"{done.streams} streams were compared with their rows, and the rows of {done.mended} made anew")
+    session.say(f"{done.streams} streams were compared with their rows, and the rows of {done.mended} rebuilt")
     _show(session, done.left)
     if done.left:
-        hint = "docs/journal.md says what cannot be made of the journal; rows that clash need a look at both"
+        hint = "docs/journal.md lists what cannot be rebuilt; compare conflicting rows by hand"
         raise Failure(f"{len(done.left)} differences are left", ERROR, hint)
 
 
@@ -104,7 +104,9 @@ def _show(session: Session, differences: "Sequence[Difference]") -> None:
 
 
 @group.command("archive")
-@click.option("--older-than", type=SpanType(), required=True, help="How long leases must have been gone, such as 365d.")
+@click.option(
+    "--older-than", type=SpanType(), required=True, help="Minimum age of the deletion of leases, such as 365d."
+)
 def archive(older_than: timedelta) -> None:
     """Archive leases that were deleted long ago, with their facts, in compressed files.
 
@@ -118,13 +120,13 @@ def archive(older_than: timedelta) -> None:
         try:
             done = archives.archive(climate, older_than)
         except OSError as error:
-            raise Failure(f"the archive cannot be written: {error}", ERROR, "run it again when it can") from None
+            raise Failure(f"the archive cannot be written: {error}", ERROR, "fix the cause and run it again") from None
     session.say(f"leases archived: {done.leases} ({done.facts} facts, {done.files} files); kept: {done.kept}")
 
 
 @group.command("show")
 @click.argument("lease_id", metavar="LEASE")
-@click.option("--at", type=MomentType(), help="As it was at this time.")
+@click.option("--at", type=MomentType(), help="Show the state at this time.")
 @shown
 def show(lease_id: str, at: Moment | None) -> None:
     """Show the facts of a lease, or with --at its state at that time."""

@@ -24,7 +24,7 @@ HOSTS = topology.described().hosts
 MANAGERS = ("flat", "flat_dhcp", "vlan")
 MANAGER = "flat_dhcp"
 NEEDED = ("ip", "veth", "bridge", "nft", "dnsmasq")
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - of the sandbox
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - address in the sandbox
 SIZES: Mapping[str, tuple[int, int, int]] = {"gpu": (8, 32768, 200), "std": (4, 8192, 80)}
 """CPUs, MB of memory and GB of disk of the nodes of a kind."""
 NODES = ("gpu-1", "gpu-2", "gpu-3", "gpu-4", "std-1", "std-2")
@@ -39,7 +39,9 @@ def command(command: tuple[str, ...], manager: str, port: int | None) -> None:
     session = current()
     found = features.probe(session.environ)
     if lacks := found.lacks(NEEDED):
-        raise Failure(f"there can be no lab here: {lacks}", ERROR, "without real networks: climate up --demo")
+        raise Failure(
+            f"a lab is not possible here: {lacks}", ERROR, "run `climate up --demo` for a cloud without real networks"
+        )
     _own_stores(session.settings)
     home = Path(session.environ.get("CLIMATE_HOME") or HOME).absolute()
     settings = replace(session.settings, home=home)
@@ -69,12 +71,12 @@ def instead(session: Session, home: Path, words: Sequence[str]) -> str:
     if lacks := found.lacks(NEEDED):
         return lacks
     if session.settings.database_url or session.settings.redis_url:
-        return "stores that are given by URL are not reached from a lab"
+        return "stores with URLs are not reachable from a lab"
     nodes = home / "nodes.yaml"
     if nodes.exists() and "netns:" not in nodes.read_text(encoding="utf-8", errors="replace"):
         return f"the nodes in {nodes} are on no hosts of a lab"
     furnish(home, found)
-    # Nobody comes from outside: everything listens where it always does.
+    # Nothing outside can connect, so the listen addresses stay the same.
     settings = replace(session.settings, home=home)
     own = {**surroundings(settings, MANAGER), "CLIMATE_HOST": settings.host}
     return _become(launch.words([*_STAGE, "--", *words]), with_system_programs({**session.environ, **own}))

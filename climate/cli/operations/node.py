@@ -13,7 +13,7 @@ COLUMNS = (
     *("local_gb", "local_gb_used", "servers"),
 )
 HOSTS_VERSION = "2.42"
-"""The last microversion in which clients may ask about hosts."""
+"""Last microversion of the hosts API."""
 
 
 @click.group("node")
@@ -32,8 +32,8 @@ def list_() -> None:
 
 @group.command("maintenance")
 @click.argument("node")
-@click.option("--reason", help="Begin: put no new servers on it, and say why; those there go on.")
-@click.option("--end", is_flag=True, default=None, help="Let new servers be put on it again.")
+@click.option("--reason", help="Start maintenance with this reason; servers on the node keep running.")
+@click.option("--end", is_flag=True, default=None, help="End maintenance.")
 @shown
 def maintenance(node: str, reason: str | None, end: bool | None) -> None:
     """Start or end the maintenance of a node."""

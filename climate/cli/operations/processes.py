@@ -37,10 +37,16 @@ def _exit(code: int) -> None:
     is_flag=False,
     flag_value="cloud",
     type=click.Choice(["cloud", "zones", "cells", "clusters"]),
-    help="With hosts to play with: one cloud, a tree of four zones or cells, or a cluster of members.",
+    help="Create demo hosts: one cloud, a tree of four zones or cells, or a cluster of members.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
-@click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
+@click.option(
+    "--scale",
+    type=PairType(),
+    multiple=True,
+    metavar="PROCESS=COUNT",
+    help="Number of processes of one name; repeatable.",
+)
 def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tuple[tuple[str, str], ...]) -> None:
     """Run everything, or some PROCESSes of the Procfile: stores (unless URLs are given), web, poller, worker."""
     session = current()
@@ -49,7 +55,7 @@ def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tu
     settings = _settings()
     if demo in ("zones", "cells", "clusters"):
         if processes or scale:
-            raise click.UsageError(f"--demo {demo} runs whole deployments: it takes no PROCESS and no --scale")
+            raise click.UsageError(f"--demo {demo} runs whole deployments; omit PROCESS and --scale")
         _exit(_run_tree(demo, port))
     settings = replace(settings, port=port) if port else settings
     formation = {name: _count(name, count) for name, count in scale}
@@ -85,7 +91,7 @@ def web_command(settings: Settings, application: str) -> list[str]:
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
     arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web.worker.BufferingWorker"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
-    # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
+    # Longer than clients and proxies keep an idle connection, so that none sends on a closing one.
     arguments += ["--keep-alive", "75"]
     arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
     return [sys.executable, "-m", "gunicorn", *arguments, application]

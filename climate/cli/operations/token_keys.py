@@ -17,4 +17,4 @@ def rotate() -> None:
     from climate.identity.keys import KeyRing
 
     KeyRing(session.settings.home / "keys").rotate()
-    session.say("tokens are sealed with a new key from now on")
+    session.say("new tokens are encrypted with a new key")

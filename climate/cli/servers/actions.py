@@ -20,20 +20,20 @@ Verb = tuple[str, str, tuple[str, ...], str]
 VERBS: tuple[Verb, ...] = (
     ("stop", "os-stop", ("SHUTOFF",), "Shut servers down."),
     ("start", "os-start", ("ACTIVE",), "Start servers that are shut off."),
-    ("pause", "pause", ("PAUSED",), "Stop servers in their tracks, in memory."),
-    ("unpause", "unpause", ("ACTIVE",), "Let paused servers go on."),
-    ("suspend", "suspend", ("SUSPENDED",), "Put servers to sleep, on their disks."),
-    ("resume", "resume", ("ACTIVE",), "Let suspended servers go on."),
-    ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Put servers into images, and give their room back."),
-    ("unshelve", "unshelve", ("ACTIVE",), "Bring shelved servers back onto a host."),
-    ("unlock", "unlock", (), "Let servers be changed again."),
+    ("pause", "pause", ("PAUSED",), "Pause servers in memory."),
+    ("unpause", "unpause", ("ACTIVE",), "Unpause servers."),
+    ("suspend", "suspend", ("SUSPENDED",), "Suspend servers to disk."),
+    ("resume", "resume", ("ACTIVE",), "Resume suspended servers."),
+    ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Shelve servers into images, and free their hosts."),
+    ("unshelve", "unshelve", ("ACTIVE",), "Unshelve servers onto a host."),
+    ("unlock", "unlock", (), "Unlock servers."),
     (
         "confirm",
         "confirmResize",
         ("ACTIVE", "SHUTOFF"),
-        "Keep the new size of servers, or their new host.",
+        "Confirm the resize or migration of servers.",
     ),
-    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Give servers their old size back, or their old host."),
+    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Revert the resize or migration of servers."),
 )
 """(command, action, statuses afterwards, help)."""
 
@@ -55,7 +55,7 @@ def _command(name: str, action: str, wanted: tuple[str, ...], says: str) -> clic
 
 @click.command("reboot")
 @click.argument("server")
-@click.option("--hard", is_flag=True, help="Do not ask it first; also when it is not running.")
+@click.option("--hard", is_flag=True, help="Hard reboot; also if the server is not running.")
 @waited
 def reboot(server: str, hard: bool, wait: bool, timeout: timedelta) -> None:
     """Reboot a server."""
@@ -64,7 +64,7 @@ def reboot(server: str, hard: bool, wait: bool, timeout: timedelta) -> None:
 
 @click.command("resize")
 @click.argument("server")
-@click.option("--flavor", required=True, help="New size, by name or id.")
+@click.option("--flavor", required=True, help="New flavor, by name or id.")
 @waited
 def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
     """Resize a server on its host; then `confirm` or `revert` it."""
@@ -76,7 +76,7 @@ def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
 @click.argument("server")
 @click.option("--image", required=True, help="Image, by name or id.")
 @click.option("--name", help="Another name.")
-@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Its new metadata; repeatable.")
+@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="New metadata; repeatable.")
 @waited
 def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
     """Rebuild a server from an image, on its host and with its addresses."""
@@ -136,7 +136,7 @@ def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: 
     goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))
     server = wait(session, goal, timeout)
     if not server or (wanted and server["status"] not in wanted):
-        why = (server.get("fault") or {}).get("message", "no reason is known")
+        why = (server.get("fault") or {}).get("message", "no reason given")
         raise Failure(f"server {server_id} is {server.get('status', 'gone')}: {why}")
     return server
 
@@ -150,4 +150,4 @@ def _change(server: str, action: str, details: Any, wanted: tuple[str, ...], tim
 
 
 COMMANDS = (*(_command(*verb) for verb in VERBS), reboot, resize, rebuild, lock, image, actions)
-"""What belongs below `climate server`."""
+"""Commands of `climate server`."""

@@ -38,7 +38,7 @@ def command(server: str) -> None:
         return
     session.show_all(lines(told["decisions"]), COLUMNS)
     if not told["decisions"]:
-        session.say("nothing is kept of how this server was placed")
+        session.say("no scheduler decision of this server is stored")
 
 
 def lines(decisions: list[Mapping[str, Any]]) -> list[Line]:

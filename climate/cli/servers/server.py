@@ -21,15 +21,15 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 
 @click.command("boot")
 @click.argument("name")
-@click.option("--flavor", required=True, help="Size, by name or id.")
+@click.option("--flavor", required=True, help="Flavor, by name or id.")
 @click.option("--image", required=True, help="Image, by name or id.")
 @click.option(
-    "--network", "networks", multiple=True, help="Network, by name or id; repeatable. Else the cloud chooses."
+    "--network", "networks", multiple=True, help="Network, by name or id; repeatable. By default the cloud chooses."
 )
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="So many servers.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Number of servers.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--user-data", type=click.File("rb"), metavar="FILE", help="What the server is given to begin with.")
-@click.option("--config-drive", is_flag=True, help="Tell the server its metadata by a drive, also without user data.")
+@click.option("--user-data", type=click.File("rb"), metavar="FILE", help="File with the user data of the server.")
+@click.option("--config-drive", is_flag=True, help="Attach a config drive with the metadata, also without user data.")
 @placement
 @waited
 @shown
@@ -120,7 +120,7 @@ def server_group() -> None:
 
 
 @server_group.command("list")
-@click.option("--all-projects", is_flag=True, help="Of all projects (administrator).")
+@click.option("--all-projects", is_flag=True, help="Include all projects (administrator).")
 @click.option("--status", help="Only servers in this status.")
 @click.option("--name", help="Only servers with this name.")
 @listed
@@ -163,7 +163,7 @@ def _wait_gone(session: Session, server_id: str, timeout: float) -> None:
 
 @server_group.command("console")
 @click.argument("server")
-@click.option("--lines", type=click.IntRange(1), help="Only the last so many.")
+@click.option("--lines", type=click.IntRange(1), help="Number of last lines.")
 def server_console(server: str, lines: int | None) -> None:
     """Print the console log of a server."""
     session = current()

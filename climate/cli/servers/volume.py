@@ -19,7 +19,7 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--all", "everywhere", is_flag=True, help="Of all projects (administrator).")
+@click.option("--all", "everywhere", is_flag=True, help="Include all projects (administrator).")
 @listed
 def list_(everywhere: bool) -> None:
     """List volumes."""
@@ -55,7 +55,7 @@ def detach(volume: str) -> None:
     client = current().client
     one = _one(client, volume)
     if not one["attachments"]:
-        raise click.UsageError(f"volume {volume} is {one['status']}: no server has it")
+        raise click.UsageError(f"volume {volume} is {one['status']} and not attached to a server")
     client.call("compute", "DELETE", f"/servers/{one['attachments'][0]['server_id']}/os-volume_attachments/{one['id']}")
 
 

@@ -12,7 +12,7 @@ from climate.cli.session import Session, current
 COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
 
 PASSWORD = "CLIMATE_ZONE_PASSWORD"  # noqa: S105
-"""Variable that the password of a child's account is read from, before it is asked for."""
+"""Variable with the password of a child's account; without it, the password is prompted for."""
 
 
 @click.group("zone")
@@ -48,8 +48,8 @@ def info() -> None:
 @group.command("add")
 @click.argument("api_url")
 @click.option("--username", required=True, help="An administrator of the child zone.")
-@click.option("--weight-offset", type=float, help="Added to the weights of its offers; lower is better.")
-@click.option("--weight-scale", type=float, help="Multiplies the weights of its offers.")
+@click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
+@click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
 @shown
 def add(api_url: str, username: str, **weights: float | None) -> None:
     """Create a child zone by the URL of its Compute API, like http://zone:8000/compute/v2.1.
@@ -64,11 +64,11 @@ def add(api_url: str, username: str, **weights: float | None) -> None:
 
 @group.command("set")
 @click.argument("zone")
-@click.option("--api-url", help="Its compute API is there now.")
-@click.option("--username", help="Another account in the child zone.")
-@click.option("--password", "renew", is_flag=True, help="Another password, which is read as by `zone add`.")
-@click.option("--weight-offset", type=float, help="Added to the weights of its offers; lower is better.")
-@click.option("--weight-scale", type=float, help="Multiplies the weights of its offers.")
+@click.option("--api-url", help="New URL of its Compute API.")
+@click.option("--username", help="New account in the child zone.")
+@click.option("--password", "renew", is_flag=True, help="New password, which is read as by `zone add`.")
+@click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
+@click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
 @shown
 def set_(zone: str, renew: bool, **fields: Any) -> None:
     """Update the registration of a child zone."""
@@ -84,7 +84,7 @@ def set_(zone: str, renew: bool, **fields: Any) -> None:
 
 @group.command("delete")
 @click.argument("zone")
-@click.option("--force", is_flag=True, help="Also while leases have hosts there; what they have there is given up.")
+@click.option("--force", is_flag=True, help="Also while leases have hosts there; these allocations are released.")
 def delete(zone: str, force: bool) -> None:
     """Delete a child zone from this one; the child itself is not changed.
 
