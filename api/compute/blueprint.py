@@ -13,5 +13,5 @@ def compute_blueprint(noun: str) -> Blueprint:
     made.before_request(microversion.read)
     made.register_error_handler(NotFound, routing.answer)
     made.register_error_handler(routing.Answered, routing.answer_passed_on)
-    made.after_request(microversion.tell)
+    made.after_request(microversion.add_headers)
     return made

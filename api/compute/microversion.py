@@ -37,7 +37,7 @@ def read() -> None:
     g.microversion = wanted
 
 
-def tell(response: Response) -> Response:
+def add_headers(response: Response) -> Response:
     """Add the microversion to the headers of the answer."""
     version = written(g.get("microversion", LOWEST))
     response.headers[HEADERS[0]] = f"compute {version}"

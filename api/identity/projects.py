@@ -18,7 +18,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, Any]:
     """List all projects; for other users than administrators, those in which they have a role."""
-    found = lookup.projects(identity(), request.args.get("name"), _whose())
+    found = lookup.projects(identity(), request.args.get("name"), _own_user_id())
     return views.listing("projects", [views.project(one) for one in found])
 
 
@@ -40,7 +40,7 @@ def create() -> tuple[dict[str, Any], int]:
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, Any]:
     """Show a project; other users than administrators see only their own."""
-    return {"project": views.project(lookup.project(identity(), project_id, _whose()))}
+    return {"project": views.project(lookup.project(identity(), project_id, _own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")
@@ -66,5 +66,5 @@ def domain(domain_id: str) -> dict[str, Any]:
     return {"domain": views.domain()}
 
 
-def _whose() -> str | None:
+def _own_user_id() -> str | None:
     return None if caller().has(ADMIN) else caller().user_id

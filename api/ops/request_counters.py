@@ -102,7 +102,7 @@ class Tally:
         made: dict[str, Any] = {}
         try:
             for kind in ("counter", "histogram"):
-                made[kind] = _made(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")
+                made[kind] = _create_file(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")
         except OSError:
             _discard(made)
             raise
@@ -126,7 +126,7 @@ class ReservedDict(MmapedDict):  # type: ignore[misc]
         super()._init_value(key)
 
 
-def _made(path: Path) -> ReservedDict:
+def _create_file(path: Path) -> ReservedDict:
     """Return a new metrics file; on OSError for a full disk no file remains."""
     try:
         with path.open("xb") as file:

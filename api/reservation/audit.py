@@ -69,7 +69,7 @@ class AuditAnswer(Schema):
 @serve(blueprint, "GET", "/audit", Operation("audit:get", {200: AuditAnswer}, query=AuditListQuery))
 def list_audit(query: Read) -> ResponseReturnValue:
     """List changes with their authors, before and after, newest first."""
-    part = pages.wanted()
+    part = pages.requested()
     kind = query.get("kind")
     wanted = AuditQuery(
         kind=AuditKind(kind) if kind else None,

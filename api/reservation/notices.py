@@ -60,7 +60,7 @@ def list_notices(query: Read) -> ResponseReturnValue:
 
     Users see those of their project; administrators see all, also those for administrators only.
     """
-    part = pages.wanted()
+    part = pages.requested()
     wanted = Listing(
         since=query.get("since"),
         kind=query.get("kind"),

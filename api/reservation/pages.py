@@ -24,7 +24,7 @@ class Paged(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedPage:
     """The requested part of a list: up to `limit` rows after `marker`."""
 
     limit: int
@@ -37,13 +37,13 @@ class Wanted:
         return self.limit + 1
 
 
-def wanted() -> Wanted:
+def requested() -> RequestedPage:
     """Return the part of the list that this request asks for."""
     asked = page()
-    return Wanted(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
+    return RequestedPage(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
 
 
-def listing(key: str, rows: Sequence[T], part: Wanted, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+def listing(key: str, rows: Sequence[T], part: RequestedPage, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
     """Return the answer with the rows, and the link to the next page if there are more."""
     shown = [body_of(row) for row in rows[: part.limit]]
     answer: dict[str, Any] = {key: shown}

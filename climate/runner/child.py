@@ -80,7 +80,7 @@ class Child:
         self.begun_at, self.next_at, self.kill_at = now, None, None
         return reader
 
-    def bury(self) -> bool:
+    def reap(self) -> bool:
         """Reap the process if it has ended, and kill the rest of its group; return whether it has ended."""
         if self.process is None or self.process.poll() is None:
             return False

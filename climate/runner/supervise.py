@@ -73,7 +73,7 @@ class Supervisor:
         """Wait at most `longest` seconds for an event, and handle it."""
         for key, _ in self._selector.select(self._pause(longest)):
             key.data(key.fd)
-        self._bury()
+        self._reap()
         now = time.monotonic()
         for child in self._children:
             if child.kill_at is not None and child.kill_at <= now:
@@ -145,15 +145,15 @@ class Supervisor:
         if lines.ended:
             self._selector.unregister(file)
 
-    def _bury(self) -> None:
-        for child in [child for child in self._children if child.alive and child.bury()]:
+    def _reap(self) -> None:
+        for child in [child for child in self._children if child.alive and child.reap()]:
             if child.process:
                 self._lifeline.ended(child.process.pid)
             wanted = child.once or child.kill_at is not None or self._stopping
             child.kill_at = None
             if not wanted:
                 self._mourn(child)
-        _bury_strangers({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
+        _reap_orphans({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
         living = [(child.process.pid, child.program) for child in self._children if child.process and child.alive]
         if self._lifeline.renew(living):
             self._console.say("the reaper was killed and has been restarted")
@@ -169,7 +169,7 @@ def _nothing(number: int, frame: object) -> None:
     """Do nothing: the signal only has to interrupt the wait."""
 
 
-def _bury_strangers(own: set[int]) -> None:
+def _reap_orphans(own: set[int]) -> None:
     """Reap orphaned descendants, which became children of this process, so that no zombie stays."""
     if not hasattr(os, "waitid"):
         return

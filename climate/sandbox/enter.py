@@ -150,14 +150,14 @@ def _attend(child: int, passes: Callable[[int], bool]) -> int:
     while True:
         said = signal.sigwaitinfo(_HEARD)
         if said.si_signo == signal.SIGCHLD:
-            status = _bury(child)
+            status = _reap(child)
             if status is not None:
                 return status
         elif passes(said.si_code):
             os.kill(child, said.si_signo)
 
 
-def _bury(child: int) -> int | None:
+def _reap(child: int) -> int | None:
     """Reap all ended processes; return the status of the child if it is among them."""
     with suppress(ChildProcessError):
         while True:

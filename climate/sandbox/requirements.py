@@ -39,15 +39,15 @@ def why(error: OSError, root: Path = Path("/")) -> str:
         if _value(root / "proc/sys" / switch) == forbids:
             return advice
     if any((root / sign).exists() for sign in _CONTAINERS):
-        return f"this container may not create namespaces ({_said(error)}): start it with --privileged"
+        return f"this container may not create namespaces ({_error_text(error)}): start it with --privileged"
     if error.errno in (errno.EPERM, errno.EACCES):
-        return f"namespaces are not allowed here ({_said(error)}): use sudo, or allow user namespaces"
+        return f"namespaces are not allowed here ({_error_text(error)}): use sudo, or allow user namespaces"
     if error.errno == errno.ENOSPC:
         return "there are too many namespaces already: raise the limits below /proc/sys/user"
-    return f"namespaces cannot be created here ({_said(error)})"
+    return f"namespaces cannot be created here ({_error_text(error)})"
 
 
-def _said(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return f"{error.filename or 'the kernel'}: {error.strerror}"
 
 

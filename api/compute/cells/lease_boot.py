@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from api.compute.servers.request_body import Wanted
+from api.compute.servers.request_body import ServerRequest
 from api.request_context import caller, climate, compute
 from climate.compute.cells.builds import estimate
 from climate.compute.cells.builds.start import Share
@@ -17,7 +17,7 @@ from climate.service.leases import server_boot as leased_boot
 
 
 @dataclass(frozen=True, slots=True)
-class Aimed:
+class CellRequest:
     """A request for servers, and the path of the cell that must build them; None: any cell."""
 
     request: BootRequest
@@ -26,7 +26,7 @@ class Aimed:
     """Cells among which the servers are divided if no cell has room for all."""
 
 
-def aimed(wanted: Wanted) -> Aimed:
+def cell_request(wanted: ServerRequest) -> CellRequest:
     """Return the request with the reservation ids of the cell that has the hosts of the lease.
 
     A reservation that no lease of this cell has may belong to a cell below, which
@@ -35,18 +35,18 @@ def aimed(wanted: Wanted) -> Aimed:
     """
     leases = _leases(wanted)
     if not leases:
-        return Aimed(wanted.request)
+        return CellRequest(wanted.request)
     if len(wanted.reservations) > 1:
         raise InvalidInput("On a lease with parts in cells, servers are booted on one reservation at a time")
     ((reservation, lease),) = leases.items()
     parts = [part for part in lease.reservation(UUID(reservation)).parts if part.cell]
-    there = [_aim(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
+    there = [_cell_request(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
     if not there:
         raise Conflict(f"The reservation {reservation} has no hosts in a cell: nothing can boot on it here")
     return there[0] if len(there) == 1 else _with_room(there)
 
 
-def _leases(wanted: Wanted) -> dict[str, Lease]:
+def _leases(wanted: ServerRequest) -> dict[str, Lease]:
     """Return the leases of this cell by reservation."""
     found = {}
     for reservation in wanted.reservations:
@@ -57,12 +57,12 @@ def _leases(wanted: Wanted) -> dict[str, Lease]:
     return found
 
 
-def _aim(request: BootRequest, part: Part) -> Aimed:
+def _cell_request(request: BootRequest, part: Part) -> CellRequest:
     hints = {**request.hints, "reservation": str(part.reservation_id)}
-    return Aimed(replace(request, hints=hints), part.cell)
+    return CellRequest(replace(request, hints=hints), part.cell)
 
 
-def _with_room(there: list[Aimed]) -> Aimed:
+def _with_room(there: list[CellRequest]) -> CellRequest:
     """Return the first cell with room for all servers, or several cells that have room for enough of them together."""
     found = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
     rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
@@ -78,11 +78,11 @@ def _with_room(there: list[Aimed]) -> Aimed:
     raise Conflict(f"The cells of the lease have no room for {request.least} servers: {told}")
 
 
-def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
+def _divided(request: BootRequest, rooms: Sequence[tuple[CellRequest, int]]) -> CellRequest:
     """Divide the servers over as few cells as possible."""
     shares, left = [], request.count
     for one, room in sorted(rooms, key=lambda pair: -pair[1]):
         if (count := min(room, left)) > 0:
             shares.append(Share(one.cell or "", one.request.hints, count))
             left -= count
-    return Aimed(replace(request, count=request.count - left), shares=tuple(shares))
+    return CellRequest(replace(request, count=request.count - left), shares=tuple(shares))

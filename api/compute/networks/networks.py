@@ -106,10 +106,10 @@ def _view(row: Network) -> Body:
         "dns1": _text(row.dns[0] if row.dns else None),
         "dns2": _text(row.dns[1] if len(row.dns) > 1 else None),
     }
-    return seen | (_behind(row) if caller().is_admin else {})
+    return seen | (_admin_keys(row) if caller().is_admin else {})
 
 
-def _behind(row: Network) -> Body:
+def _admin_keys(row: Network) -> Body:
     """Return the keys that only administrators see."""
     return {
         "manager": row.manager,

@@ -68,7 +68,7 @@ def search(pattern: str) -> Body:
 def servers(pattern: str) -> Body:
     """List the nodes whose name contains a text, with their servers; only before 2.53."""
     found = _matching(pattern)
-    return {"hypervisors": _told(found, [_brief(node) for node in found])}
+    return {"hypervisors": _add_servers(found, [_brief(node) for node in found])}
 
 
 def _matching(pattern: str) -> list[Node]:
@@ -83,10 +83,10 @@ def _matching(pattern: str) -> list[Node]:
 
 def _with_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
     """Return the views, with the servers of their nodes if the query asks for them; since 2.53."""
-    return _told(nodes, views) if since(53) and validation.query_flag("with_servers") else views
+    return _add_servers(nodes, views) if since(53) and validation.query_flag("with_servers") else views
 
 
-def _told(nodes: list[Node], views: list[Body]) -> list[Body]:
+def _add_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
     there = inventory.servers_by_node(compute(), nodes)
     for node, view in zip(nodes, views, strict=True):
         view["servers"] = [{"uuid": server_id, "name": name} for server_id, name in there[node.uuid]]

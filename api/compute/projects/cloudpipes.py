@@ -61,7 +61,7 @@ def delete(project_id: str) -> Response:
 def certificates(project_id: str) -> Body:
     """List the certificates of the caller in a project's VPN; for administrators, of all its users."""
     validation.may_read()
-    found = cloudpipes.certificates(compute(), _own(project_id), _whose())
+    found = cloudpipes.certificates(compute(), _own(project_id), _certificate_user())
     return {"certificates": [_certificate(row) for row in found]}
 
 
@@ -89,7 +89,7 @@ def issue(project_id: str) -> tuple[Body, int]:
 def revoke(project_id: str, serial: str) -> Response:
     """Revoke a certificate; the cloudpipe restarts and refuses it from then on."""
     validation.may_write()
-    cloudpipes.revoke(compute(), _own(project_id), serial, _by(), _whose())
+    cloudpipes.revoke(compute(), _own(project_id), serial, _by(), _certificate_user())
     return Response(status=202)
 
 
@@ -100,7 +100,7 @@ def _own(project_id: str) -> str:
     return project_id
 
 
-def _whose() -> str | None:
+def _certificate_user() -> str | None:
     """Return the user whose certificates are listed; None: all users."""
     return None if caller().is_admin else caller().user_id
 

@@ -43,7 +43,7 @@ KEPT_NOWHERE = ("personality", "tags", "trusted_image_certificates")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ServerRequest:
     """A checked request, and what it wants beyond servers."""
 
     request: BootRequest
@@ -60,7 +60,7 @@ class Wanted:
     """Password that the answer returns, empty for a random one; guests get none."""
 
 
-def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
+def read(body: dict[str, Any], *, of_build: bool = False) -> ServerRequest:
     """Return the request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
 
     `of_build`: the request is for a build over zones, which may choose its reservation id.
@@ -83,10 +83,12 @@ def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
     if not isinstance(password, str) or len(password) > LONGEST_PASSWORD:
         raise InvalidInput(f"adminPass must be a text of at most {LONGEST_PASSWORD} characters")
     chosen = build_orders.reservation_id(server)
-    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password)
+    return ServerRequest(
+        request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password
+    )
 
 
-def admit(wanted: Wanted) -> dict[str, Lease]:
+def admit(wanted: ServerRequest) -> dict[str, Lease]:
     """Return the leases by the reservations that a request names; errors if the caller may not boot on them."""
     return admit_on(wanted.reservations)
 

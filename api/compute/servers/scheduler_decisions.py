@@ -33,7 +33,7 @@ def scheduling(server_id: str) -> Body:
     if placed is not None:
         return {"scheduling": _of_child(validation.path_id(server_id), placed)}
     server = find(server_id)
-    told = [_told(server, decision) for decision in decisions.of(compute(), server.id)]
+    told = [_decision_view(server, decision) for decision in decisions.of(compute(), server.id)]
     return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
 
 
@@ -59,7 +59,7 @@ def _of_child(server_id: str, placed: InChild) -> Body:
     return {"server_id": server_id, "reservation_id": placed.reservation_id, "decisions": told}
 
 
-def _told(server: Server, decision: Decision) -> Body:
+def _decision_view(server: Server, decision: Decision) -> Body:
     number = server.launch_index if decision.server_id is None else 0
     return _plain(decision) | {"trail": _of_one(decision.trail, number)}
 

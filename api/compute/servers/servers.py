@@ -11,7 +11,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lease_boot as cell_lease_boot
 from api.compute.microversion import since
 from api.compute.servers import list_query, request_body, reserved_servers, view
-from api.compute.servers.request_body import Wanted
+from api.compute.servers.request_body import ServerRequest
 from api.compute.servers.view import Behind
 from api.compute.zones import lease_boot as zone_lease_boot
 from api.compute.zones import routing, server_lists, zone_chain
@@ -71,7 +71,7 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def _made(wanted: Wanted) -> Made:
+def _made(wanted: ServerRequest) -> Made:
     """Return the first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
         return _in_a_cell(wanted)
@@ -86,13 +86,13 @@ def _made(wanted: Wanted) -> Made:
     return single_shot.boot(compute(), wanted.request, zone_chain.chain(), parts)
 
 
-def _in_a_cell(wanted: Wanted) -> Made:
+def _in_a_cell(wanted: ServerRequest) -> Made:
     """Return the first server of a request, in the cells of its lease or in those that the cell scheduler chooses.
 
     A reserved server and its lease are in the cell that was chosen.
     """
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
-    aimed = cell_lease_boot.aimed(wanted)
+    aimed = cell_lease_boot.cell_request(wanted)
     if aimed.shares:
         started = start.split(compute(), aimed.request, aimed.shares)
     else:
@@ -100,15 +100,15 @@ def _in_a_cell(wanted: Wanted) -> Made:
     return Made(started.server_ids[0], started.build_id)
 
 
-def _booted_at(wanted: Wanted) -> Make:
+def _booted_at(wanted: ServerRequest) -> Make:
     return lambda offered: compute_boot.place(compute(), wanted.request, offered)[0]
 
 
-def _reserved_at(wanted: Wanted) -> Make:
+def _reserved_at(wanted: ServerRequest) -> Make:
     return lambda offered: _reserve(wanted, offered)
 
 
-def _reserve(wanted: Wanted, offered: Offered | None = None) -> Server:
+def _reserve(wanted: ServerRequest, offered: Offered | None = None) -> Server:
     made: list[Server] = []
 
     def make(server_id: str) -> None:

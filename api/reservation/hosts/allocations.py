@@ -27,7 +27,7 @@ blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="A
 )
 def list_allocations(query: Read) -> ResponseReturnValue:
     """List hosts with their current and future reservations."""
-    part = pages.wanted()
+    part = pages.requested()
     found = inventory.allocations(climate(), caller(), part.marker, part.fetch)
     return pages.listing("allocations", found, part, lambda row: _body(row[0], row[1], query))
 

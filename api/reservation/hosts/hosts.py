@@ -24,7 +24,7 @@ blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Host
 @serve(blueprint, "GET", "/os-hosts", Operation("oshosts:get", {200: HostsAnswer}, query=pages.Paged))
 def list_hosts(query: Read) -> ResponseReturnValue:
     """List hosts."""
-    part = pages.wanted()
+    part = pages.requested()
     found = inventory.listed(climate(), caller(), part.marker, part.fetch)
     return pages.listing("hosts", found, part, host_body)
 

@@ -117,7 +117,7 @@ class MaintenancesAnswer(Schema):
 )
 def list_maintenances(query: Read) -> ResponseReturnValue:
     """List maintenance windows in the order of their creation."""
-    part = pages.wanted()
+    part = pages.requested()
     asked = query.get("state")
     states = tuple(WindowState) if asked == "all" else (WindowState(asked),) if asked else (PLANNED, ACTIVE)
     host = int(query["host_id"]) if "host_id" in query else None

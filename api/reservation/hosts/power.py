@@ -31,7 +31,7 @@ blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts w
 @serve(blueprint, "GET", "/power", Operation("power:get", {200: PowersAnswer}, query=pages.Paged))
 def list_power(query: Read) -> ResponseReturnValue:
     """List the hosts with power settings."""
-    part = pages.wanted()
+    part = pages.requested()
     return pages.listing("power", power.listed(climate(), caller(), part.marker, part.fetch), part, _body)
 
 

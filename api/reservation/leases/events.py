@@ -54,7 +54,7 @@ class EventAnswer(Schema):
 @serve(blueprint, "GET", "/events", Operation("events:get", {200: EventsAnswer}, query=EventQuery))
 def list_events(query: Read) -> ResponseReturnValue:
     """List the events of all leases by due time; `?status=ERROR` lists those that failed."""
-    part = pages.wanted()
+    part = pages.requested()
     after = marker_id(part.marker)
     found = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
     return pages.listing("events", found, part, lambda row: _body(*row))

@@ -47,7 +47,7 @@ def list_leases(query: Read) -> ResponseReturnValue:
 
     Administrators see those of all projects, others those of their own project.
     """
-    part = pages.wanted()
+    part = pages.requested()
     conditions = {name: value for name, value in query.items() if name not in ("limit", "marker")}
     own = caller()
     if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:

@@ -99,7 +99,7 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
 
     The first page of the multi-tenant pool also has the hosts that are not registered.
     """
-    part, pool = pages.wanted(), pools.named(pool_name)
+    part, pool = pages.requested(), pools.named(pool_name)
     found = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
     answer = pages.listing("hosts", found, part, _resident_body)
     if pool is Pool.MULTI_TENANT and part.marker is None:
@@ -116,7 +116,7 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
 )
 def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
     """List the allocations of a pool's hosts over time; the default period is one week from now."""
-    part, pool = pages.wanted(), pools.named(pool_name)
+    part, pool = pages.requested(), pools.named(pool_name)
     between = (query.get("start"), query.get("end"))
     period, plans = pools.backlog(climate(), caller(), pool, between, _part(part))
     listing = pages.listing("backlog", plans, part, _plan_body)
@@ -192,7 +192,7 @@ def _target(name: str) -> Pool:
         raise InvalidInput(str(error)) from None
 
 
-def _part(part: pages.Wanted) -> Part:
+def _part(part: pages.RequestedPage) -> Part:
     return Part(None if part.marker is None else marker_number(part.marker), part.fetch)
 
 

@@ -34,7 +34,7 @@ blueprint = Blueprint(
 @serve(blueprint, "GET", "/floatingips", Operation("floatingips:get", {200: FloatingIpsAnswer}, query=pages.Paged))
 def list_floating_ips(query: Read) -> ResponseReturnValue:
     """List floating IPs that can be reserved."""
-    part = pages.wanted()
+    part = pages.requested()
     found = floating_ips.listed(climate(), caller(), part.marker, part.fetch)
     return pages.listing("floatingips", found, part, floating_ip_body)
 

@@ -40,7 +40,7 @@ def listing(
     body: Callable[[Thing, Sequence[Holding]], dict[str, Any]],
 ) -> ResponseReturnValue:
     """Return the requested page of resources, which `find` reads after a marker, with their reservations."""
-    part = pages.wanted()
+    part = pages.requested()
     return pages.listing("allocations", find(part.marker, part.fetch), part, lambda row: body(row[0], row[1]))
 
 

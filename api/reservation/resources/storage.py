@@ -42,7 +42,7 @@ blueprint = Blueprint(
 )
 def list_storage_pools(query: Read) -> ResponseReturnValue:
     """List storage pools that can be reserved."""
-    part, asker = pages.wanted(), caller()
+    part, asker = pages.requested(), caller()
     found = storage_pools.listed(climate(), asker, part.marker, part.fetch)
     return pages.listing("storage_pools", found, part, lambda pool: pool_body(pool, asker))
 

@@ -59,11 +59,11 @@ def history(host: str) -> None:
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/history"
     rows = session.client.json("reservation", "GET", path)["history"]
     if session.form not in ("json", "yaml"):
-        rows = [{**row, **_told(row)} for row in rows]
+        rows = [{**row, **_row(row)} for row in rows]
     session.show_all(rows, HISTORY)
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, Any]) -> dict[str, Any]:
     return {**{name: row["body"].get(name) for name in ("pool", "reason")}, "by": row.get("actor", {}).get("user_id")}
 
 

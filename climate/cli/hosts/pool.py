@@ -165,12 +165,12 @@ def plan() -> None:
     if session.form in ("json", "yaml"):
         session.show(found)
         return
-    click.echo(_said(found), err=True)
+    click.echo(_plan_text(found), err=True)
     kept = [{**one, "step": f"not to {one['step']}"} for one in found["kept"]]
     session.show_all([*found["moves"], *kept], PLAN)
 
 
-def _said(plan: dict[str, Any]) -> str:
+def _plan_text(plan: dict[str, Any]) -> str:
     """Return the plan in two sentences."""
     if not plan["managed"]:
         return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."

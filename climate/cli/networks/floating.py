@@ -148,7 +148,7 @@ def pool_list() -> None:
     subnets = {row["network_id"]: row for row in _ask("GET", "/v2.0/subnets")["subnets"]}
     figures = _figures() if any("provider:network_type" in row for row in outside.values()) else {}
     rows = [
-        {**subnets[key], **figures.get(key, {}), "id": key, "name": row["name"], "addresses": _told(subnets[key])}
+        {**subnets[key], **figures.get(key, {}), "id": key, "name": row["name"], "addresses": _ranges(subnets[key])}
         for key, row in outside.items()
         if key in subnets
     ]
@@ -160,5 +160,5 @@ def _figures() -> dict[str, dict[str, Any]]:
     return {row["network_id"]: {key: row[key] for key in ("total_ips", "used_ips")} for row in rows}
 
 
-def _told(subnet: dict[str, Any]) -> str:
+def _ranges(subnet: dict[str, Any]) -> str:
     return " ".join(f"{one['start']}-{one['end']}" for one in subnet["allocation_pools"])
