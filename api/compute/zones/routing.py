@@ -48,9 +48,8 @@ def answer_passed_on(answered: Answered) -> Response:
 def answer(error: Exception) -> Response:
     """Return the answer of the child zone that has the server in the path, or else that of the error."""
     server_id = _server_id()
-    if (
-        server_id is None or errors.problem_of(error).status != NOT_FOUND
-    ):  # Cells raise their own subclasses of NotFound.
+    # Cells raise their own subclasses of NotFound.
+    if server_id is None or errors.problem_of(error).status != NOT_FOUND:
         return errors.answer(error)
     try:
         found = routing.forward(compute(), server_id, request_for(server_id), validation.own_project())
