@@ -1,4 +1,4 @@
-"""The REST face of climate: parse, call one verb, answer."""
+"""REST APIs of climate: each view parses a request, calls one operation, and returns the answer."""
 
 from collections.abc import Callable
 from copy import copy
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Application(Flask):
-    """A Flask application none of whose views is a coroutine: Flask looks for them at each call of each view."""
+    """Flask application without coroutine views, so that Flask need not check each view at each call."""
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function itself."""
@@ -65,9 +65,9 @@ def create_app(deployment: "Deployment") -> Flask:
 
 
 def bound(app: Flask, deployment: "Deployment") -> Flask:
-    """Return an application with the routes of `app` that serves `deployment`; `app` goes on serving its own.
+    """Return an application with the routes of `app` that serves `deployment`; `app` keeps serving its own deployment.
 
-    Registering the routes takes half a second, and depends on the names of
+    Registering the routes takes half a second.  It depends on the names of
     plugins and power drivers, and on whether administrators are served.
     """
     made = copy(app)

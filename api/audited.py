@@ -1,4 +1,4 @@
-"""The bundled cloud for requests of administrators: the audit trail records their changes, with who asked."""
+"""Bundled cloud for requests of administrators: it records their changes and their names in the audit trail."""
 
 from dataclasses import replace
 
@@ -8,6 +8,6 @@ from climate.service.journal import audit
 
 
 def audited() -> Compute:
-    """Return the cloud, which records each change in the audit trail as the caller's, in the same transaction."""
+    """Return the cloud that records each change in the audit trail as the caller's, in the same transaction."""
     author, cloud = caller(), compute()
     return replace(cloud, tell_change=lambda conn, change: audit.record(conn, author, cloud.now(conn), change))

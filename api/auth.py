@@ -1,4 +1,4 @@
-"""The door: nothing but discovery and health is served to somebody unknown."""
+"""Authentication of requests: without a token only discovery and health are served."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,33 +12,33 @@ from api.request_context import DEPLOYMENT, deployment
 from climate.configuration import policy_file
 
 ALLOWANCE = "climate.allowance"
-"""Where the application keeps what users may still ask for."""
+"""Key of the rate limit among the application's extensions."""
 
 TOKENS = "climate.tokens"
-"""Where it keeps how often they may still exchange tokens and give them back."""
+"""Key of the rate limit for exchanging and revoking tokens."""
 
 PER_TOKEN = 20
-"""So many requests a user may make for each token that he may exchange or give back."""
+"""Requests that are allowed for each exchange or revocation of a token."""
 
 POLICY = "climate.policy"
-"""Where it keeps who may do what."""
+"""Key of the policy."""
 
 View = TypeVar("View", bound=Callable[..., Any])
 
 
 def public(view: View) -> View:
-    """Mark a view that is served without a token."""
+    """Mark a view that needs no token."""
     view.public = True  # type: ignore[attr-defined]
     return view
 
 
 def install(app: Flask) -> None:
-    """Ask for a token before every view that is not public."""
+    """Require a token before every view that is not public."""
     app.before_request(_let_in)
 
 
 def allow(app: Flask) -> None:
-    """Begin to let people in as the settings of the deployment say: how often they may ask, and for what."""
+    """Start serving requests with the rate limit and the policy of the deployment."""
     settings = app.extensions[DEPLOYMENT].settings
     app.extensions[ALLOWANCE] = Allowance(settings.requests_per_second)
     app.extensions[TOKENS] = Allowance(settings.requests_per_second / PER_TOKEN, noun="tokens")
@@ -56,5 +56,5 @@ def _let_in() -> None:
 
 
 def is_public(endpoint: str) -> bool:
-    """Whether an endpoint's view is marked as public."""
+    """Return whether an endpoint's view is marked as public."""
     return getattr(current_app.view_functions[endpoint], "public", False)

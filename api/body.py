@@ -1,4 +1,4 @@
-"""The body of a request, read so strictly that nothing behind it need wonder what it got."""
+"""Strict reading of request bodies."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ JSON = ("application/json",)
 
 
 def read_object() -> dict[str, Any]:
-    """The request's body, which must be one JSON object; InvalidInput, 413 or 415 when it is not."""
+    """Return the request's body as a JSON object; InvalidInput, 413 or 415 if it is not one."""
     value = read_json()
     if not isinstance(value, dict):
         raise InvalidInput(f"The body must be a JSON object, not {_kind(value)}")
@@ -24,7 +24,7 @@ def read_object() -> dict[str, Any]:
 
 
 def read_json(types: tuple[str, ...] = JSON) -> Any:
-    """The request's body, which must be JSON of one of these content types."""
+    """Return the request's body, which must be JSON of one of these content types."""
     data = request.get_data(cache=True)
     if request.content_length is None and len(data) >= LONGEST:  # sent in pieces, and cut off at the limit
         raise RequestEntityTooLarge()
@@ -34,9 +34,9 @@ def read_json(types: tuple[str, ...] = JSON) -> Any:
 
 
 def parse(data: bytes) -> Any:
-    """One JSON value; InvalidInput says what is wrong and where."""
+    """Return one JSON value; InvalidInput says what is wrong and where."""
     if not data.strip():
-        raise InvalidInput("The body is empty; a JSON object is wanted")
+        raise InvalidInput("The body is empty; send a JSON object")
     try:
         return strict_json.parse(data)
     except BadJson as error:

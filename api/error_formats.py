@@ -1,4 +1,4 @@
-"""How each API words a failure: the bodies that its clients know how to read."""
+"""Error bodies of each API, in the form that its clients read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A failure on its way to a client."""
+    """An error on its way to a client."""
 
     status: int
     message: str
     name: str
-    """The kind of error, where an API shows it."""
+    """Kind of error, if the API shows it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     framework: bool = False
-    """Found before any verb was called: no such route, no such method, no such content type."""
+    """Raised before any view: unknown route, method or content type."""
     foreseen: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     """The message in parts, for programs."""
@@ -41,7 +41,7 @@ COMPUTE_KEYS = {
 
 
 def reservation(problem: Problem) -> Body:
-    """Flat; the framework's own failures have only two keys."""
+    """Return a flat body, as Blazar does; errors of the framework have only two keys."""
     if problem.framework:
         return {"error": problem.status, "error_message": problem.message}
     name = problem.status if problem.foreseen else "INTERNAL_SERVER_ERROR"
@@ -49,18 +49,18 @@ def reservation(problem: Problem) -> Body:
 
 
 def compute(problem: Problem) -> Body:
-    """One key that names the kind, with code and message below it."""
+    """Return a body with one key that names the kind, and code and message below it."""
     key = COMPUTE_KEYS.get(problem.status, "computeFault")
     return {key: {"code": problem.status, "message": problem.message}}
 
 
 def identity(problem: Problem) -> Body:
-    """`error`, with the status's title."""
+    """Return a body with `error` and the title of the status."""
     return {"error": {"code": problem.status, "title": _title(problem.status), "message": problem.message}}
 
 
 def network(problem: Problem) -> Body:
-    """`NeutronError`, with the kind of error."""
+    """Return a body with `NeutronError` and the kind of error."""
     return {"NeutronError": {"type": problem.name, "message": problem.message, "detail": ""}}
 
 
@@ -72,11 +72,11 @@ SHAPES: Mapping[str, Callable[[Problem], Body]] = {
     "network": network,
     "volume": compute,
 }
-"""First word of the path -> how that API words a failure."""
+"""First word of the path -> the function that builds the API's error body."""
 
 
 def body_of(path: str, problem: Problem) -> Body:
-    """The body for a failure under `path`; without a token all APIs answer like Keystone's middleware."""
+    """Return the error body for `path`; without a token all APIs answer like Keystone's middleware."""
     if problem.status == 401:
         return identity(problem)
     return SHAPES.get(path.lstrip("/").partition("/")[0], reservation)(problem)

@@ -1,4 +1,4 @@
-"""What went wrong, in HTTP: one table of statuses, and an answer in the manner of the API that was asked."""
+"""HTTP status and body of each error, in the form of the API that was called."""
 
 import errno
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ STATUS: Mapping[type[Exception], int] = {
 
 KNOWN = "climate.statuses"
 DRAINED = 16 * 1024 * 1024
-"""Bytes of a refused body that are still read, so that the client gets to see the answer."""
+"""Bytes of a refused body that are still read, so that the client receives the answer."""
 
 MAKE_ROOM = "An operator has to free some space."
 
@@ -41,19 +41,19 @@ log = structlog.get_logger(__name__)
 
 
 def install(app: Flask) -> None:
-    """Answer every failure of `app`'s views."""
+    """Install the error handlers of `app`."""
     app.extensions[KNOWN] = dict(STATUS)
     app.register_error_handler(HTTPException, answer)
     app.register_error_handler(Exception, answer)
 
 
 def teach(app: Flask, statuses: Mapping[type[Exception], int]) -> None:
-    """Let a room with errors of its own say what they are in HTTP."""
+    """Register the HTTP statuses of a package's own errors."""
     app.extensions[KNOWN].update(statuses)
 
 
 def answer(error: Exception) -> Response:
-    """The answer for a failure, in the shape of the API that the path belongs to."""
+    """Return the answer for an error, in the form of the API that has the path."""
     problem = problem_of(error)
     if isinstance(error, RequestEntityTooLarge):
         _drain()
@@ -67,7 +67,7 @@ def answer(error: Exception) -> Response:
 
 
 def problem_of(error: Exception) -> Problem:
-    """What a failure is to a client; what nobody foresaw is logged and told as 500 without details."""
+    """Return an error as clients see it; unknown errors are logged and answered with 500 without details."""
     full = _full_disk(error)
     if full:
         disk_watch().note(full)
@@ -91,14 +91,14 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _full_disk(error: Exception) -> str | None:
-    """The name of the disk for want of room on which this failed; None for another failure."""
+    """Return the name of the disk that was full; None for another error."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk of the web process"
     return "the disk of the database" if db_errors.disk_full(error) else None
 
 
 def describe(messages: Any) -> str:
-    """What a schema found wrong, as one sentence that names the fields and what would be right."""
+    """Return the errors of a schema as one sentence with the fields and what would be right."""
     found = list(_leaves(messages, ""))
     missing = sorted(field for field, text in found if text == MISSING)
     parts = [f"Missing parameter {', '.join(missing)}"] if missing else []
@@ -107,10 +107,10 @@ def describe(messages: Any) -> str:
 
 
 MISSING = "Missing data for required field."
-"""What marshmallow says of a required field that was not given."""
+"""Message of marshmallow for a missing required field."""
 
 WHERE = ("json", "query", "headers", "path", "_schema")
-"""Levels of a schema's messages that say where, not which field."""
+"""Levels of a schema's messages that name the location and not a field."""
 
 
 def _leaves(messages: Any, field: str) -> Any:
@@ -145,7 +145,9 @@ def _retry_after(error: Exception) -> Mapping[str, str]:
 
 
 def _drain() -> None:
-    """A server that closes with a body unread resets the connection, and the client never sees why."""
+    """Read the rest of the body, because closing with unread data resets the connection before the client reads the
+    answer.
+    """
     in_pieces = DRAINED if request.environ.get("wsgi.input_terminated") else 0
     stream, left = request.environ["wsgi.input"], min(request.content_length or in_pieces, DRAINED)
     while left > 0:

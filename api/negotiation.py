@@ -1,4 +1,4 @@
-"""What a request may ask for in its headers and its query string, before any view looks at it."""
+"""Checks of headers and query strings before any view runs."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def answers(*types: str) -> Callable[[View], View]:
-    """Mark a view that answers with something else than JSON."""
+    """Mark a view that does not answer with JSON."""
 
     def mark(view: View) -> View:
         view.answers = types  # type: ignore[attr-defined]
@@ -22,7 +22,7 @@ def answers(*types: str) -> Callable[[View], View]:
 
 
 def install(app: Flask) -> None:
-    """Refuse what no view could use."""
+    """Install the checks of each request."""
     app.before_request(_check_accept)
     app.before_request(_check_texts)
 
@@ -38,11 +38,11 @@ def _check_accept() -> None:
 
 
 def _check_texts() -> None:
-    """Postgres can store every character but U+0000."""
+    """Refuse U+0000, the only character that PostgreSQL cannot store."""
     if request.endpoint is None:
         return
     if "\0" in request.path:
         raise NotFound()
     for key, value in request.args.items(multi=True):
         if "\0" in key + value:
-            raise InvalidInput(f"The query parameter {key[:40]!r} has the character U+0000 in it")
+            raise InvalidInput(f"The query parameter {key[:40]!r} must not contain U+0000")

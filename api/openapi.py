@@ -1,4 +1,4 @@
-"""The OpenAPI document, and the blueprint class whose routes appear in it."""
+"""OpenAPI document of the reservation API, and the blueprint class whose routes appear in it."""
 
 from typing import Any, NoReturn, cast
 from weakref import WeakKeyDictionary
@@ -16,24 +16,24 @@ from climate.domain.errors import InvalidInput
 
 
 class ErrorSchema(marshmallow.Schema):
-    """A refusal: `error_code` and `error_name` when a verb refused, `error` when the framework did."""
+    """A refusal: `error_code` and `error_name` if climate refused, `error` if the framework did."""
 
     error_message = marshmallow.fields.String(required=True)
     error_code = marshmallow.fields.Integer()
     error_name = marshmallow.fields.Raw(metadata={"description": "The status again"})
-    error = marshmallow.fields.Raw(metadata={"description": "The status; an object when there was no valid token"})
+    error = marshmallow.fields.Raw(metadata={"description": "The status; an object if the token is missing or invalid"})
     leases = marshmallow.fields.List(
-        marshmallow.fields.Dict(), metadata={"description": "The leases in the way: lease_id, lease_name, host, …"}
+        marshmallow.fields.Dict(), metadata={"description": "The conflicting leases: lease_id, lease_name, host, …"}
     )
-    limit = marshmallow.fields.Dict(metadata={"description": "The limit in the way: name, value, used, asked"})
+    limit = marshmallow.fields.Dict(metadata={"description": "The exceeded limit: name, value, used, asked"})
 
 
 PLAIN = (bool, int, str, type(None))
-"""Types of values that nobody can change."""
+"""Types of immutable values."""
 
 
 class StrictParser(FlaskParser):
-    """Bodies are read by `api.body`; what a schema refuses is a 400 that names the fields."""
+    """Parser that reads bodies with `api.body`; errors of a schema become a 400 that names the fields."""
 
     DEFAULT_VALIDATION_STATUS = 400
 
@@ -42,7 +42,7 @@ class StrictParser(FlaskParser):
         self._defaults: WeakKeyDictionary[marshmallow.Schema, dict[str, Any]] = WeakKeyDictionary()
 
     def parse(self, argmap: Any, req: Any = None, *, location: str | None = None, **more: Any) -> Any:
-        """Read as webargs does, but that a schema reads the lack of any query only once: it is always the same."""
+        """Parse as webargs does, but cache the result of an absent query, which is always the same."""
         if location != "query" or flask.request.query_string or not isinstance(argmap, marshmallow.Schema):
             return super().parse(argmap, req, location=location, **more)
         known = self._defaults.get(argmap)
@@ -61,7 +61,7 @@ class StrictParser(FlaskParser):
 
 
 class Blueprint(flask_smorest.Blueprint):  # type: ignore[misc]
-    """A blueprint whose routes are in the OpenAPI document and whose arguments are read strictly."""
+    """Blueprint with routes in the OpenAPI document and strict reading of arguments."""
 
     ARGUMENTS_PARSER = StrictParser()
 
@@ -75,11 +75,11 @@ class Document(Api):  # type: ignore[misc]
 
 
 def install(app: Flask) -> Document:
-    """Begin the document; rooms add to it by `document(app).register_blueprint`."""
+    """Create the document; packages add routes by `document(app).register_blueprint`."""
     app.config.update(API_TITLE="climate", API_VERSION="1.0", OPENAPI_VERSION="3.1.0")
     return Document(app)
 
 
 def document(app: Flask) -> Document:
-    """The OpenAPI document of `app`, for `register_blueprint` of a blueprint that shall appear in it."""
+    """Return the OpenAPI document of `app`, which registers the blueprints that appear in it."""
     return cast(Document, app.extensions["flask-smorest"]["apis"][""]["ext_obj"])

@@ -1,4 +1,4 @@
-"""Lists in pages: `limit` and `marker` in, the link to the next page out."""
+"""Pages of lists: `limit` and `marker` in the query, and the link to the next page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from climate.domain.errors import InvalidInput
 T = TypeVar("T")
 
 MOST = 1000
-"""Rows of a page, however many are asked for."""
+"""Maximum of rows of a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What part of a list is wanted: at most `limit` rows, those after the row with the id `marker`."""
+    """The requested part of a list: at most `limit` rows after the row with the id `marker`."""
 
     limit: int
     marker: str | None
     asked: bool
-    """The client gave a limit itself."""
+    """Whether the client gave a limit."""
 
 
 def page() -> Page:
-    """The page that the query string asks for; InvalidInput when `limit` is no whole number above 0."""
+    """Return the page in the query string; InvalidInput if `limit` is not a whole number above 0."""
     text = request.args.get("limit")
     return Page(_limit(text), request.args.get("marker") or None, text is not None)
 
@@ -40,12 +40,12 @@ def _limit(text: str | None) -> int:
 
 
 def unknown_marker(marker: str) -> InvalidInput:
-    """The error for a marker that is no row of the list."""
-    return InvalidInput(f"marker {marker[:80]!r} is no entry of this list")
+    """Return the error for a marker that is not in the list."""
+    return InvalidInput(f"marker {marker[:80]!r} is not an entry of this list")
 
 
 def cut(rows: Sequence[T], wanted: Page, id_of: Callable[[T], str]) -> tuple[list[T], bool]:
-    """The page of a list that is all in memory, and whether there is more; InvalidInput for an unknown marker."""
+    """Return the page of a list in memory, and whether more follow; InvalidInput for an unknown marker."""
     start = 0
     if wanted.marker is not None:
         ids = [id_of(row) for row in rows]
@@ -56,7 +56,7 @@ def cut(rows: Sequence[T], wanted: Page, id_of: Callable[[T], str]) -> tuple[lis
 
 
 def next_links(url: str, last_id: str, wanted: Page) -> list[dict[str, Any]]:
-    """`[{"rel": "next", "href": …}]`: the same question with the marker moved on to `last_id`."""
+    """Return `[{"rel": "next", "href": …}]`: the same URL with the marker `last_id`."""
     query = [(key, value) for key, value in request.args.items(multi=True) if key not in ("marker", "limit")]
     query += [("limit", str(wanted.limit)), ("marker", last_id)]
     return [{"rel": "next", "href": f"{url}?{urlencode(query)}"}]

@@ -1,4 +1,4 @@
-"""Other spellings of the same path, made one before the routes are asked."""
+"""Path aliases: alternative spellings of a path, rewritten before routing."""
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ RESERVATION = "/reservation"
 V1 = f"{RESERVATION}/v1/"
 SUFFIX = ".json"
 DISCOVERY = ("/", "/versions")
-"""Where clients of the reservation API look for its versions when their endpoint is the port itself."""
+"""Paths of the version document if the endpoint of the reservation API is the root URL."""
 
 PROJECT = "climate.path_project"
 """Key of the WSGI environment for the project that the path named."""
@@ -25,7 +25,7 @@ LONGEST_SHOWN = 80
 
 
 def canonical(path: str) -> str:
-    """`/v1/leases`, `/v1/leases.json`, `/reservation/v1/leases.json` -> `/reservation/v1/leases`."""
+    """Return the canonical path: `/v1/leases`, `/v1/leases.json` -> `/reservation/v1/leases`."""
     if path in DISCOVERY:
         return RESERVATION
     if path == "/v1" or path.startswith("/v1/"):
@@ -42,9 +42,9 @@ def nouns(routes: "Map") -> frozenset[str]:
 
 
 def without_project(path: str, known: Collection[str]) -> tuple[str, str | None]:
-    """`/reservation/v1/<project>/leases` -> `/reservation/v1/leases` and the project; other paths stay, with None.
+    """Split `/reservation/v1/<project>/leases` into `/reservation/v1/leases` and the project; other paths have None.
 
-    A word is a project where it is none of the `known` nouns and one of these follows it.
+    A word is a project if it is none of the `known` nouns and one of these follows it.
     """
     project, _, rest = path.removeprefix(V1).partition("/")
     if not path.startswith(V1) or not project or project in known or rest.partition("/")[0] not in known:
@@ -53,7 +53,7 @@ def without_project(path: str, known: Collection[str]) -> tuple[str, str | None]
 
 
 def install(app: Flask) -> None:
-    """Refuse paths that name another project than the token does; to be called after the install of `api.auth`."""
+    """Refuse paths that name another project than the token does; call it after the install of `api.auth`."""
     app.before_request(_check_project)
 
 
@@ -70,7 +70,7 @@ def _check_project() -> None:
 
 
 class Paths:
-    """WSGI middleware: the application sees canonical paths only.  `known` are the nouns of the reservation API."""
+    """WSGI middleware that passes canonical paths to the application.  `known` are the nouns of the reservation API."""
 
     def __init__(self, app: "WSGIApplication", known: Collection[str]) -> None:
         self.app = app

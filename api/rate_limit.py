@@ -1,4 +1,4 @@
-"""How many requests a user may make in a second, counted by each web process for itself."""
+"""Rate limit of requests per user and second, counted by each web process separately."""
 
 import time
 from collections import OrderedDict
@@ -9,15 +9,15 @@ from threading import Lock
 from climate.domain.errors import TooManyRequests
 
 BURST = 3
-"""Seconds' worth of requests that may come at once."""
+"""Seconds' worth of requests that may arrive at once."""
 
 MOST_USERS = 10_000
-"""Users that are remembered; beyond them, who has been silent longest starts afresh."""
+"""Maximum of users with a bucket; beyond it the bucket of the user silent longest is dropped."""
 
 
 @dataclass
 class Allowance:
-    """A bucket per user, that fills with `per_second` and holds BURST seconds' worth; 0 lets everything pass."""
+    """Token bucket per user, which fills with `per_second` and holds BURST seconds' worth; 0 disables it."""
 
     per_second: float
     noun: str = "requests"
@@ -26,7 +26,7 @@ class Allowance:
     _lock: Lock = field(default_factory=Lock)
 
     def spend(self, user_id: str) -> None:
-        """Count one request; TooManyRequests when the user has had his share."""
+        """Count one request; TooManyRequests above the user's limit."""
         if not self.per_second:
             return
         now, most = self.clock(), max(1.0, BURST * self.per_second)
@@ -37,4 +37,4 @@ class Allowance:
             if len(self._left) > MOST_USERS:
                 self._left.popitem(last=False)
         if left < 1:
-            raise TooManyRequests(f"Too many {self.noun}: {self.per_second:g} a second are allowed")
+            raise TooManyRequests(f"Too many {self.noun}: {self.per_second:g} per second are allowed")

@@ -1,4 +1,4 @@
-"""What the request at hand works with: the deployment, the engine's context and who is asking."""
+"""Request context: the deployment, the engine's context and the caller."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -14,49 +14,49 @@ if TYPE_CHECKING:
     from climate.bootstrap import Deployment
 
 DEPLOYMENT = "climate"
-"""Where the deployment stands among the app's extensions."""
+"""Key of the deployment among the app's extensions."""
 
 DISK_WATCH = "climate.disk"
-"""Where it stands what the process knows of full disks."""
+"""Key of the record of full disks."""
 
 
 def deployment() -> "Deployment":
-    """Everything that this process was built with."""
+    """Return the deployment that this process serves."""
     return cast("Deployment", current_app.extensions[DEPLOYMENT])
 
 
 def climate() -> Climate:
-    """The engine's context."""
+    """Return the engine's context."""
     engine: Climate = deployment().climate
     return engine
 
 
 def disk_watch() -> DiskWatch:
-    """What this process knows of disks that are full."""
+    """Return the record of full disks that this process keeps."""
     return cast(DiskWatch, current_app.extensions[DISK_WATCH])
 
 
 def compute() -> Compute:
-    """The bundled cloud's context."""
+    """Return the bundled cloud's context."""
     return deployment().compute
 
 
 def identity() -> Identity:
-    """The identity service."""
+    """Return the identity service."""
     service: Identity = deployment().identity
     return service
 
 
 def here() -> str:
-    """The URL of the request at hand, without its query, as clients know it: whatever name they or a proxy sent."""
+    """Return the URL of this request without its query, with the host name that the client or a proxy sent."""
     return f"{deployment().settings.base_url}{request.path}"
 
 
 def caller() -> Caller:
-    """Who is asking, as the auth front found out; only views that are not public may ask."""
+    """Return the caller that authentication found; only views that are not public may call it."""
     return cast(Caller, g.caller)
 
 
 def request_id() -> str:
-    """`req-<uuid>`, one per request: in the answer's header and on every log line of it."""
+    """Return `req-<uuid>`, the id of this request in the answer's header and in each log line."""
     return cast(str, g.request_id)

@@ -1,4 +1,4 @@
-"""One request from its first moment to its last: its id, its line in the log, its place in the figures."""
+"""Request ids, access log and request counters."""
 
 import re
 from time import perf_counter
@@ -16,7 +16,7 @@ log = structlog.get_logger("climate.access")
 
 
 def install(app: Flask) -> None:
-    """Give each request an id, and tell of it when it has been answered."""
+    """Install the request id, and the log line and counters of each answered request."""
     app.before_request(_begin)
     app.after_request(_end)
 

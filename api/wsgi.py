@@ -1,4 +1,4 @@
-"""The door for a WSGI server: `gunicorn 'api.wsgi:application()'`."""
+"""WSGI entry point: `gunicorn 'api.wsgi:application()'`."""
 
 import os
 
@@ -11,7 +11,7 @@ from climate.web.worker import DOWNLOADS, STREAMS
 
 
 def application() -> Flask:
-    """The app over the stores that the environment names; each process of the server makes its own."""
+    """Return the application over the stores that the environment names; each web process creates its own."""
     settings = Settings.from_env(os.environ)
     log_setup.configure(settings.log_format, settings.log_level)
     return create_app(

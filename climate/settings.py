@@ -1,4 +1,4 @@
-"""All settings. No other module reads the environment."""
+"""All settings of a process.  No other module reads the environment."""
 
 import os
 import socket
@@ -9,201 +9,217 @@ from typing import Any, Self
 
 
 class SettingError(Exception):
-    """A setting has an unusable value."""
+    """Raised for an invalid value of a setting."""
 
 
 FLAG = ("true", "false")
 
 
 def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, words: tuple[str, ...] = ()) -> Any:
-    """Define a setting; numbers lie between `least` and `most`, texts are one of `words` if there are any."""
+    """Return a field; numbers lie between `least` and `most`, texts are one of `words` if there are any."""
     words = FLAG if isinstance(default, bool) else words
     return field(default=default, metadata={"says": says, "least": least, "most": most, "words": words})
 
 
 def _secret(says: str) -> Any:
-    """Define a setting that is never shown."""
+    """Return the field of a secret, which is hidden in the text form."""
     return field(default="", repr=False, metadata={"says": says, "least": 0, "most": 0, "words": ()})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One field per setting; its environment variable is CLIMATE_ and the field's name in capitals."""
+    """One field per setting; the variable is CLIMATE_ and the field's name in capitals."""
 
-    home: Path = _setting(Path("var"), "Where everything that changes is kept: stores, servers, logs, clouds.yaml.")
-    host: str = _setting("127.0.0.1", "Address the web process listens on.")
+    home: Path = _setting(Path("var"), "Folder of all changing data: stores, servers, logs, clouds.yaml.")
+    host: str = _setting("127.0.0.1", "Address on which the web process listens.")
     port: int = _setting(8000, "Port that serves all APIs.", 1, 65535)
-    database_url: str = _setting("", "PostgreSQL 15 or newer; when empty, `climate up` starts an own one.")
-    redis_url: str = _setting("", "Redis 7 or Valkey; when empty, `climate up` starts an own one.")
-    pg_bin: str = _setting("", "Folder with the programs of PostgreSQL for the own one, before all other places.")
+    database_url: str = _setting("", "URL of PostgreSQL 15 or newer; when empty, `climate up` starts its own.")
+    redis_url: str = _setting("", "URL of Redis 7 or Valkey; when empty, `climate up` starts its own.")
+    pg_bin: str = _setting(
+        "", "Folder with PostgreSQL's programs for the server that `climate up` starts; searched before all others."
+    )
     public_url: str = _setting("", "Base of the URLs in the service catalog; when empty, http://HOST:PORT.")
-    cleaning_time: int = _setting(0, "Seconds that a host is kept free and cleaned after each lease.")
-    cleaning_hook: str = _setting("", "Command that cleans a host after a lease; the host's name is added to it.")
+    cleaning_time: int = _setting(0, "Seconds that a host stays free after each lease, for cleaning.")
+    cleaning_hook: str = _setting("", "Command that cleans a host after a lease; its last argument is the host's name.")
     cleaning_hook_seconds: int = _setting(
-        600, "Seconds after which a run of that command is given up; the host has failed after three.", 1
+        600, "Timeout of a run of CLIMATE_CLEANING_HOOK, in seconds; the host fails after three failed runs.", 1
     )
     host_on_end: str = _setting(
         "terminate",
-        "What becomes of servers on lent hosts at the end, where neither lease nor pool say.",
+        "Default action for servers on reserved hosts when a lease ends, if neither lease nor pool sets one.",
         words=("terminate", "recycle", "release"),
     )
     host_on_end_choices: str = _setting(
-        "terminate, recycle, release", "What of these the owners of leases may choose themselves, by commas."
+        "terminate, recycle, release", "End actions that owners of leases may choose, by commas."
     )
     randomize_host_selection: bool = _setting(
-        False, "Choose hosts of physical:host by chance; else those whose free time fits best."
+        False, "Choose hosts of physical:host at random; when false, those with the best fitting free time."
     )
-    max_grace_period: int = _setting(86400, "Longest grace period that a lease may ask for, in seconds.")
-    grace_period: int = _setting(0, "Seconds that servers on lent hosts go on after the end, where nobody says.")
+    max_grace_period: int = _setting(86400, "Longest grace period of a lease, in seconds.")
+    grace_period: int = _setting(
+        0, "Default grace period in seconds: servers on reserved hosts keep running so long after the end."
+    )
     recycle_deadline: str = _setting(
         "terminate",
-        "Recycling hosts whose next lease starts: terminate their servers, or move them to other hosts.",
+        "Action for servers on a recycling host whose next lease starts: terminate them, or move them to other hosts.",
         words=("terminate", "move"),
     )
     recycle_lead: int = _setting(
-        120, "Seconds before its next lease at which servers on a recycling host are deleted or moved away."
+        120, "Seconds before the next lease of a recycling host at which its servers are deleted or moved."
     )
-    pool_target: int = _setting(0, "Target size of the reservation pool, filled after a release; 0: no target.")
+    pool_target: int = _setting(0, "Hosts to which the reservation pool is filled up after a release; 0: it is not.")
     pool_horizon: int = _setting(
-        0, "Seconds ahead for which the pool target follows allocations; 0: it does not.", 0, 31622400
+        0,
+        "Seconds ahead whose allocations set the size of the reservation pool; 0: allocations do not change it.",
+        0,
+        31622400,
     )
-    pool_spare: int = _setting(2, "Minimum spare hosts of a pool that follows allocations.", 0, 100_000)
+    pool_spare: int = _setting(
+        2, "Minimum of hosts in the reservation pool beyond those allocated within CLIMATE_POOL_HORIZON.", 0, 100_000
+    )
     pool_margin: int = _setting(
-        25, "Spare hosts in percent of allocated ones; the greater of this and CLIMATE_POOL_SPARE applies.", 0, 1000
+        25,
+        "The same minimum in percent of the allocated hosts; the greater of CLIMATE_POOL_SPARE and this applies.",
+        0,
+        1000,
     )
     pool_slack: int = _setting(
-        2, "Hosts that the reservation pool may exceed its target by before any is released.", 0, 100_000
+        2, "Hosts beyond the wanted size of the reservation pool before any is released.", 0, 100_000
     )
     pool_dwell: int = _setting(
         3600, "Seconds that a host is idle in the reservation pool before it is released.", 0, 31622400
     )
-    pool_drain: bool = _setting(True, "Drain hosts with servers for the reservation pool if too few are empty.")
-    pool_move_servers: bool = _setting(
-        False, "Migrate servers away from draining hosts instead of waiting for them to end."
-    )
+    pool_drain: bool = _setting(True, "Drain hosts with servers for the reservation pool if too few hosts are empty.")
+    pool_move_servers: bool = _setting(False, "Move servers away from draining hosts instead of waiting for their end.")
     idle_off_after: int = _setting(
-        0, "Seconds after which idle hosts of the reservation pool are switched off; 0: never."
+        0, "Seconds after which idle hosts of the reservation pool are powered off; 0: never."
     )
     power_on_lead: int = _setting(
         900,
-        "Seconds before its lease at which a host is switched on; more than CLIMATE_POWER_TIMEOUT leaves time to heal.",
+        "Seconds before its lease at which a host is powered on; what exceeds CLIMATE_POWER_TIMEOUT is time "
+        "for healing.",
     )
-    warm_hosts: int = _setting(1, "Idle hosts that are kept on for leases that start at once.")
-    least_on: int = _setting(600, "Minimum seconds that a host stays on.")
-    least_off: int = _setting(900, "Minimum seconds that a host stays off.")
-    power_timeout: int = _setting(600, "Seconds after which a host that does not come up has failed.", 1)
+    warm_hosts: int = _setting(1, "Idle hosts that stay powered on for leases that start at once.")
+    least_on: int = _setting(600, "Minimum time that a host stays on, in seconds.")
+    least_off: int = _setting(900, "Minimum time that a host stays off, in seconds.")
+    power_timeout: int = _setting(600, "Seconds in which a host must be up after power on; otherwise it has failed.", 1)
     healing_seconds: int = _setting(
-        3600, "Seconds before its start from which a lease gets a replacement for a failed host; 0: at any time."
+        3600, "Leases that start within so many seconds get another host when theirs fails; 0: all leases."
     )
     failed_after: int = _setting(
-        60, "Seconds for which a host is unhealthy before it has failed, and healthy before it is used again."
+        60, "Seconds for which a host must be unhealthy before it fails, and healthy before it is used again."
     )
-    evacuate_failed_hosts: bool = _setting(False, "Switch failed hosts off and evacuate their servers to other hosts.")
-    evacuate_after: int = _setting(300, "Seconds after the failure of a host at which its servers are evacuated.")
-    limit_period_days: int = _setting(30, "Days over which the host-hours of a project are summed up.", 1, 3650)
-    notify_url: str = _setting("", "URL that receives notifications as Standard Webhooks; when empty, none.")
-    notify_secret: str = _secret("Secret that signs notifications: whsec_ and 24 to 64 bytes in base64.")
-    notify_private: bool = _setting(False, "Allow CLIMATE_NOTIFY_URL to be this machine or in a private network.")
-    notify_seconds: float = _setting(10.0, "Time-out of the delivery of a notification, in seconds.", 0.1, 30)
-    notify_tries: int = _setting(15, "Maximum tries of the delivery of a notification, over some hours.", 1, 100)
+    evacuate_failed_hosts: bool = _setting(False, "Power off failed hosts, and rebuild their servers on other hosts.")
+    evacuate_after: int = _setting(300, "Seconds between the failure of a host and its evacuation.")
+    limit_period_days: int = _setting(30, "Days over which the host-hours of a project are added up.", 1, 3650)
+    notify_url: str = _setting("", "URL to which notifications are posted, as Standard Webhooks; when empty, none are.")
+    notify_secret: str = _secret("Key that signs notifications: whsec_ and 24 to 64 bytes in base64.")
+    notify_private: bool = _setting(False, "Allow CLIMATE_NOTIFY_URL to point to this machine or a private network.")
+    notify_seconds: float = _setting(10.0, "Timeout of posting one notification, in seconds.", 0.1, 30)
+    notify_tries: int = _setting(15, "Attempts to post one notification, over some hours.", 1, 100)
     notice_days: int = _setting(90, "Days for which notifications are kept.", 1, 3650)
     archive_dir: str = _setting(
         "", "Folder of the archives of leases, one for all machines; when empty, `archives` below CLIMATE_HOME."
     )
     enforcement_url: str = _setting(
-        "", "URL of the approval service for creating and updating leases, also notified of ends; when empty, none."
+        "", "Approval service, which is called before a lease is created or updated, and at its end; when empty, none."
     )
-    enforcement_token: str = _secret("X-Auth-Token for the approval service.")
-    enforcement_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
-    enforcement_open: bool = _setting(False, "Approve leases when the approval service gives no usable answer.")
-    minutes_before_end: int = _setting(
-        60, "Default distance of before_end_lease from the end, in minutes; 0: no event."
-    )
+    enforcement_token: str = _secret("Token for CLIMATE_ENFORCEMENT_URL, sent as X-Auth-Token.")
+    enforcement_seconds: float = _setting(5.0, "Timeout of a call of the approval service, in seconds.", 0.1, 30)
+    enforcement_open: bool = _setting(False, "Grant leases if the approval service gives no usable answer.")
+    minutes_before_end: int = _setting(60, "Default time of before_end_lease before the end, in minutes; 0: no event.")
     resource_plugins: str = _setting(
-        "", "Resource types whose plugins are loaded, separated by commas; when empty, all that are installed."
+        "", "Resource types whose plugins are loaded, by commas; when empty, all installed ones."
     )
     max_lease_days: int = _setting(730, "Longest lease, in days.", 1, 36500)
-    hold_seconds: int = _setting(
-        600, "Longest time that a lease can be held for, in seconds; 0: holds are refused.", 0, 86400
-    )
+    hold_seconds: int = _setting(600, "Longest hold of a lease, in seconds; 0: holds are refused.", 0, 86400)
     holds_per_project: int = _setting(
         10,
-        "Default limit of held leases of a project; -1: any number. It does not apply to administrators.",
+        "Default number of leases that a project may hold at once; -1: any number. Administrators have no limit.",
         -1,
     )
     on_end: str = _setting("create_image, delete", "Default actions at the end of a virtual:instance reservation.")
     poll_seconds: float = _setting(1.0, "Longest sleep of the poller, in seconds.", 0.05, 60)
     pools_seconds: float = _setting(
         5.0,
-        "Longest time between two rounds over recycling, cleaning and failed hosts, in seconds.",
+        "Longest time between two rounds over hosts that are recycled, cleaned or failed, in seconds.",
         0.05,
         60,
     )
     claims_ahead: int = _setting(
-        100, "Maximum claimed and unbegun events of each worker queue; others wait for their turns.", 2
+        100, "Claimed events that have not started, for each queue of the workers; further events are claimed later.", 2
     )
-    claim_seconds: float = _setting(15.0, "Seconds without a heartbeat after which a worker loses its event.", 1)
-    step_seconds: float = _setting(300.0, "Longest time that one run of an event may take, in seconds.", 1)
+    claim_seconds: float = _setting(
+        15.0, "Seconds without a heartbeat after which a worker loses its claim of an event.", 1
+    )
+    step_seconds: float = _setting(300.0, "Timeout of one run of an event, in seconds.", 1)
     wait_seconds: float = _setting(600.0, "Longest time that an event waits for the cloud, in seconds.", 1)
     policy_file: str = _setting(
-        "", "Policy file in YAML or JSON; a path below CLIMATE_HOME, or an absolute one; when empty, none."
+        "", "Policy file in YAML or JSON; a path below CLIMATE_HOME, or from /; when empty, none."
     )
     token_seconds: int = _setting(3600, "Lifetime of a token, in seconds.", 1)
     compute_host: str = _setting("", "Name of the compute service of this worker; when empty, the machine's name.")
-    scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one or that of another package.")
+    scheduler: str = _setting("filter", "Scheduler that chooses nodes: a bundled one, or one of another package.")
     multi_schedulers: str = _setting(
         "",
-        "kind=scheduler by commas for multi; kinds: boot, reserve, resize, unshelve, migrate. Else: filter.",
+        "kind=scheduler by commas, for the scheduler multi; kinds: boot, reserve, resize, unshelve, migrate; "
+        "default: filter.",
     )
-    scheduler_filters: str = _setting(
-        "", "Filters in the order in which they run, by commas; when empty, the default ones."
-    )
+    scheduler_filters: str = _setting("", "Filters in their order, by commas; when empty, the default ones.")
     scheduler_core_filter: bool = _setting(
         False, "Add CoreFilter to the default filters, which enforces CLIMATE_CPU_ALLOCATION_RATIO."
     )
-    scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all of the bundled ones.")
+    scheduler_weighers: str = _setting("", "Weighers, by commas; when empty, all bundled ones.")
     reservation_id_format: str = _setting(
         "short",
-        "Ids of requests for servers: short, r- and eight letters or digits, or uuid.",
+        "Form of the ids of build requests: short (r- and eight letters or digits) or uuid.",
         words=("short", "uuid"),
     )
-    scheduler_notices: bool = _setting(False, "Notify administrators at the start and the end of each node selection.")
-    scheduler_host_subset_size: int = _setting(1, "Number of best nodes from which one is chosen at random.", 1)
-    scheduler_max_attempts: int = _setting(3, "Maximum nodes on which the creation of a server is tried.", 1, 100)
-    ram_allocation_ratio: float = _setting(1.5, "Overcommit ratio of memory.", 0.01, 1000)
-    cpu_allocation_ratio: float = _setting(16.0, "Overcommit ratio of CPUs.", 0.01, 1000)
-    disk_allocation_ratio: float = _setting(1.0, "Overcommit ratio of disk.", 0.01, 1000)
-    reserved_host_memory_mb: int = _setting(512, "Memory of a node that is reserved for the machine, in MB.")
-    reserved_host_disk_mb: int = _setting(0, "Disk of a node that is reserved for the machine, in MB.")
+    scheduler_notices: bool = _setting(
+        False, "Notify administrators at the start and the end of each selection of nodes."
+    )
+    scheduler_host_subset_size: int = _setting(1, "Number of best nodes among which one is chosen at random.", 1)
+    scheduler_max_attempts: int = _setting(3, "Nodes on which a build is attempted.", 1, 100)
+    ram_allocation_ratio: float = _setting(
+        1.5, "Allocatable memory of a node, as a multiple of its memory.", 0.01, 1000
+    )
+    cpu_allocation_ratio: float = _setting(16.0, "Allocatable vCPUs of a node, as a multiple of its CPUs.", 0.01, 1000)
+    disk_allocation_ratio: float = _setting(1.0, "Allocatable disk of a node, as a multiple of its disk.", 0.01, 1000)
+    reserved_host_memory_mb: int = _setting(512, "Memory of a node that servers cannot get, in MB.")
+    reserved_host_disk_mb: int = _setting(0, "Disk of a node that servers cannot get, in MB.")
     ram_weight_multiplier: float = _setting(
-        1.0, "Weight of free memory; above zero spreads servers, below zero stacks them.", -(10**6)
+        1.0, "Multiplier of the free memory of a node; above zero spreads servers, below it stacks them.", -(10**6)
     )
     io_ops_weight_multiplier: float = _setting(
-        -1.0, "Weight of running builds and moves; below zero prefers idle nodes.", -(10**6)
+        -1.0, "Multiplier of the running builds and moves of a node; below zero prefers nodes without any.", -(10**6)
     )
-    metrics_weight_multiplier: float = _setting(1.0, "Weight of the metrics.", -(10**6))
+    metrics_weight_multiplier: float = _setting(1.0, "Multiplier of the metrics of a node.", -(10**6))
     soft_affinity_weight_multiplier: float = _setting(
-        10.0, "Weight of the servers of a soft-affinity group that are on a node already.", -(10**6)
+        10.0, "Multiplier of the servers of a soft-affinity group on a node.", -(10**6)
     )
     soft_anti_affinity_weight_multiplier: float = _setting(
-        10.0, "Weight of the absence of servers of a soft-anti-affinity group.", -(10**6)
+        10.0, "Multiplier of the absence of servers of a soft-anti-affinity group on a node.", -(10**6)
     )
-    metrics_weight_setting: str = _setting("", "name=ratio of the metrics that count, by commas.")
-    metrics_required: bool = _setting(True, "Raise an error for a node without one of the weighed metrics.")
+    metrics_weight_setting: str = _setting("", "name=ratio of the metrics that have a weight, by commas.")
+    metrics_required: bool = _setting(
+        True, "Treat a node that lacks one of the metrics in CLIMATE_METRICS_WEIGHT_SETTING as an error."
+    )
     metrics_weight_of_unavailable: float = _setting(-10000.0, "Weight of a node that lacks a metric.", -(10**9))
-    max_io_ops_per_host: int = _setting(8, "IoOpsFilter: servers being built or moved on one node.", 1)
-    max_instances_per_host: int = _setting(50, "NumInstancesFilter: servers on one node.", 1)
+    max_io_ops_per_host: int = _setting(
+        8, "IoOpsFilter: maximum of servers that are being built or moved on a node.", 1
+    )
+    max_instances_per_host: int = _setting(50, "NumInstancesFilter: maximum of servers on a node.", 1)
     isolated_images: str = _setting("", "IsolatedHostsFilter: ids of images, by commas.")
     isolated_hosts: str = _setting("", "IsolatedHostsFilter: service hosts, by commas.")
-    restrict_isolated_hosts_to_isolated_images: bool = _setting(True, "Restrict isolated hosts to isolated images.")
+    restrict_isolated_hosts_to_isolated_images: bool = _setting(True, "Isolated hosts accept isolated images only.")
     aggregate_image_properties_isolation_namespace: str = _setting(
-        "", "AggregateImagePropertiesIsolation: only keys of aggregates with this prefix count; when empty, all."
+        "", "AggregateImagePropertiesIsolation: prefix of the compared keys of aggregates; when empty, all are."
     )
     aggregate_image_properties_isolation_separator: str = _setting(
-        ".", "Separator between the prefix of AggregateImagePropertiesIsolation and the key."
+        ".", "Separator of that prefix and the rest of the key."
     )
-    default_availability_zone: str = _setting("nova", "Zone of the nodes that name none.")
-    default_schedule_zone: str = _setting("", "Zone of new servers that are asked for without one; when empty, any.")
+    default_availability_zone: str = _setting("nova", "Availability zone of nodes that set none.")
+    default_schedule_zone: str = _setting("", "Availability zone of new servers that name none; when empty, any.")
     scheduler_host_filters: str = _setting(
         "", "Host filters that requests may name, by commas; when empty, the bundled ones."
     )
@@ -212,144 +228,144 @@ class Settings:
         "noop_cost_fn=1", "name=weight of the cost functions of the scheduler least_cost, by commas."
     )
     attestation_url: str = _setting(
-        "", "Attestation service of TrustedFilter, which is asked by POST to its PollHosts; when empty, none."
+        "", "Attestation service of TrustedFilter, called by POST to its PollHosts; when empty, none."
     )
-    attestation_auth_blob: str = _secret("x-auth-blob for the attestation service.")
-    attestation_auth_timeout: int = _setting(60, "Seconds for which the attestation of a host is cached.", 1)
-    attestation_seconds: float = _setting(5.0, "Longest time that its answer may take, in seconds.", 0.1, 30)
+    attestation_auth_blob: str = _secret("Credentials for CLIMATE_ATTESTATION_URL, sent as x-auth-blob.")
+    attestation_auth_timeout: int = _setting(60, "Seconds for which an attestation of a host is cached.", 1)
+    attestation_seconds: float = _setting(5.0, "Timeout of a call of the attestation service, in seconds.", 0.1, 30)
     pci_aliases: str = _setting(
         "", "alias=vendor:product of the PCI devices that flavors can ask for, by commas: gpu=10de:20b0."
     )
-    simple_max_cores: int = _setting(16, "Cores that the scheduler simple puts on a node.", 1)
-    service_down_seconds: int = _setting(60, "Seconds without a heartbeat after which a compute service is down.", 1)
+    simple_max_cores: int = _setting(16, "Maximum of vCPUs that the scheduler simple allocates on a node.", 1)
+    service_down_seconds: int = _setting(60, "Seconds without a report after which a compute service is down.", 1)
     migrate_from: str = _setting(
-        "", "Pools, by commas, whose hosts move their servers away: draining, recycling, maintenance. Empty: they wait."
+        "",
+        "Pools, by commas, whose hosts migrate their servers away: draining, recycling, maintenance; when "
+        "empty, hosts wait.",
     )
     resize_confirm_window: int = _setting(
-        0, "A server that was migrated or resized is confirmed after so many seconds; 0: when its owner does it."
+        0, "Seconds after which a migration or resize of a server is confirmed; 0: only its owner confirms it."
     )
     nodes_file: str = _setting("nodes.yaml", "Nodes of this compute service; a path below CLIMATE_HOME, or from /.")
     qemu_accel: str = _setting(
         "auto",
-        "Accelerator of virtual machines: kvm, tcg, or auto (kvm if the CPU supports it).",
+        "Accelerator of virtual machines: kvm, tcg, or auto: kvm if the CPU supports it.",
         words=("auto", "kvm", "tcg"),
     )
     migration_address: str = _setting(
-        "", "IP address at which this compute service accepts live migrations; when empty, it accepts none."
+        "", "IP address at which this compute service receives live migrations of other machines; when empty, none."
     )
-    migration_ports: str = _setting(
-        "49152-49215", "TCP ports for live migrations; each incoming server takes two of them."
-    )
-    migration_seconds: int = _setting(800, "Time-out of a live migration, in seconds.", 1)
+    migration_ports: str = _setting("49152-49215", "TCP ports for incoming live migrations; each uses two of them.")
+    migration_seconds: int = _setting(800, "Timeout of a live migration, in seconds.", 1)
     cloud: str = _setting(
         "bundled", "Cloud whose hosts are reserved: bundled or openstack.", words=("bundled", "openstack")
     )
     openstack_cloud: str = _setting("", "Entry of clouds.yaml for CLIMATE_CLOUD=openstack.")
-    openstack_config: str = _setting("", "Path of the clouds.yaml for CLIMATE_CLOUD=openstack.")
+    openstack_config: str = _setting("", "Path of the clouds.yaml for CLIMATE_OPENSTACK_CLOUD.")
     openstack_blazar_filter: bool = _setting(
-        False, "Write the availability zone and keys that blazar-nova's BlazarFilter reads to lease pools."
+        False,
+        "The OpenStack cloud has blazar-nova's BlazarFilter: pools of leases get the zone and the keys that it reads.",
     )
     network_manager: str = _setting(
         "flat",
-        "Manager of new networks: flat only allocates addresses, flat_dhcp serves one bridge, vlan one per project.",
+        "Manager of new networks: flat allocates addresses only, flat_dhcp serves one bridge, vlan one for "
+        "each project.",
         words=("flat", "flat_dhcp", "vlan"),
     )
     network_driver: str = _setting(
         "recording",
-        "recording: networks are written down only; linux: they are made on this machine.",
+        "recording: networks are recorded only; linux: networks are created on this machine.",
         words=("recording", "linux"),
     )
-    network_host: str = _setting("", "Name of the network service of this worker; when empty, CLIMATE_COMPUTE_HOST.")
+    network_host: str = _setting("", "Name of the network service of this worker; when empty, as CLIMATE_COMPUTE_HOST.")
     network_netns: str = _setting("", "Network namespace of the network service; when empty, the machine's own.")
-    network_seconds: float = _setting(3.0, "Time between two beats of the network services, in seconds.", 0.1, 60)
+    network_seconds: float = _setting(3.0, "Time between two heartbeats of the network services, in seconds.", 0.1, 60)
     network_placement: str = _setting(
         "scheduler",
-        "Host that claims a network: the first to ask, one with the fewest networks, or as the scheduler has it: "
-        "fewest under simple, else first.",
+        "Host that claims a network: the first to ask, the one with the fewest networks, or as the scheduler "
+        "says: fewest under simple, else first.",
         words=("scheduler", "first", "fewest"),
     )
-    simple_max_networks: int = _setting(
-        1000, "Networks that a host claims when they are placed on the host with the fewest.", 1
-    )
+    simple_max_networks: int = _setting(1000, "Maximum of networks of a host that is chosen for having the fewest.", 1)
     network_allocation: str = _setting(
         "direct",
-        "direct: the API takes addresses from the database; queue: it asks the hosts of networks by their queues.",
+        "direct: the API allocates addresses in the database; queue: it calls the hosts of networks over queues.",
         words=("direct", "queue"),
     )
     network_allocator: str = _setting(
         "bundled",
-        "What a network host answers with: bundled, or an entry point of climate.network_allocators.",
+        "Allocator of addresses on a network host: bundled, or an entry point of climate.network_allocators.",
     )
     network_call_seconds: float = _setting(
-        10.0, "Longest time that a request for addresses waits for a network host, in seconds.", 0.5, 120
+        10.0, "Timeout of a request for addresses to a network host, in seconds.", 0.5, 120
     )
     network_down_seconds: int = _setting(
-        60, "Seconds without a heartbeat after which other hosts claim the networks of a host.", 1
+        60, "Seconds without a report after which other hosts claim the networks of a network host.", 1
     )
     network_segments: str = _setting(
         "auto",
-        "Transport of VLANs between hosts; auto: as the kernel supports. All hosts must agree.",
+        "Transport of VLANs between hosts; auto: by the features of the kernel. All hosts must agree.",
         words=("auto", "dot1q", "bpf", "vxlan"),
     )
-    network_nat: str = _setting("nft", "Program that translates addresses.", words=("nft", "iptables"))
-    network_size: int = _setting(256, "Addresses per network, when several are created at once.", 8, 65536)
-    network_mtu: int = _setting(1500, "Largest packet in networks, in bytes.", 576, 9000)
-    flat_network_bridge: str = _setting("br100", "Default bridge of flat networks.")
-    flat_interface: str = _setting(
-        "", "Interface that the default bridge of flat networks is attached to; when empty, none."
-    )
-    flat_network_dns: str = _setting("8.8.4.4", "Default name servers of flat networks, by commas.")
-    flat_injected: bool = _setting(True, "Inject the network configuration into guests of flat networks.")
+    network_nat: str = _setting("nft", "Program for address translation.", words=("nft", "iptables"))
+    network_size: int = _setting(256, "Addresses of each network when one request creates several.", 8, 65536)
+    network_mtu: int = _setting(1500, "MTU of networks, in bytes.", 576, 9000)
+    flat_network_bridge: str = _setting("br100", "Bridge of flat networks that set none.")
+    flat_interface: str = _setting("", "Interface attached to the bridge of flat networks; when empty, none.")
+    flat_network_dns: str = _setting("8.8.4.4", "Name servers of flat networks that set none, by commas.")
+    flat_injected: bool = _setting(True, "Inject network configuration into guests of flat networks.")
     vlan_interface: str = _setting("", "Interface that carries the VLANs.")
-    vlan_start: int = _setting(100, "First VLAN that is allocated to networks without one.", 1, 4094)
+    vlan_start: int = _setting(100, "First VLAN of networks that set none.", 1, 4094)
     vpn_ip: str = _setting("", "Address at which the cloudpipes of this host's networks are reached; when empty, none.")
-    vpn_start: int = _setting(1000, "First VPN port that is allocated to networks without one.", 1, 65535)
+    vpn_start: int = _setting(1000, "First VPN port of networks that set none.", 1, 65535)
     vpn_clients: int = _setting(0, "Addresses at the end of each network that are reserved for VPN clients.", 0, 65536)
-    vpn_image_id: str = _setting("", "Image of cloudpipe servers, which have an address of their own.")
+    vpn_image_id: str = _setting("", "Image of cloudpipe servers, which get the VPN address of their network.")
     vpn_flavor: str = _setting("m1.tiny", "Flavor of cloudpipe servers, by name or id.")
-    fixed_range: str = _setting("10.0.0.0/8", "Range of all fixed addresses; traffic that leaves it is translated.")
-    dmz_cidr: str = _setting("", "Destinations for which fixed addresses are not translated; when empty, none.")
-    public_interface: str = _setting("", "Interface to external networks; when empty, none.")
+    fixed_range: str = _setting("10.0.0.0/8", "Range of all fixed IPs; traffic that leaves it is translated.")
+    dmz_cidr: str = _setting("", "Destinations to which servers connect without address translation; when empty, none.")
+    public_interface: str = _setting("", "Interface to the outside; when empty, none.")
     routing_source_ip: str = _setting(
-        "", "Source address of translated traffic; when empty, that of CLIMATE_PUBLIC_INTERFACE."
+        "", "Source address of servers outside; when empty, that of CLIMATE_PUBLIC_INTERFACE."
     )
-    metadata_address: str = _setting("", "ADDRESS:PORT that receives requests to 169.254.169.254:80; when empty, none.")
-    dhcp_domain: str = _setting("novalocal", "Domain of servers' names.")
+    metadata_address: str = _setting("", "ADDRESS:PORT to which 169.254.169.254:80 is redirected; when empty, nowhere.")
+    dhcp_domain: str = _setting("novalocal", "DNS domain of servers.")
     dhcp_lease_time: int = _setting(120, "Lifetime of a DHCP lease, in seconds.", 120)
     dns_server: str = _setting("", "Upstream name servers, by commas; when empty, none.")
-    fixed_ip_timeout: int = _setting(600, "Seconds after which a disassociated address without a DHCP release is free.")
+    fixed_ip_timeout: int = _setting(600, "Seconds after which a deallocated fixed IP without DHCP release is free.")
     force_dhcp_release: bool = _setting(True, "Release the DHCP leases of deleted servers.")
-    use_ipv6: bool = _setting(False, "Allocate IPv6 prefixes to new networks.")
+    use_ipv6: bool = _setting(False, "Give new networks IPv6 prefixes.")
     fixed_range_v6: str = _setting("fd00::/48", "IPv6 range from which prefixes of networks are allocated.")
     ipv6_backend: str = _setting(
-        "rfc2462", "Derivation of IPv6 addresses from MACs.", words=("rfc2462", "account_identifier")
+        "rfc2462", "Method that derives IPv6 addresses from MAC addresses.", words=("rfc2462", "account_identifier")
     )
-    floating_range: str = _setting("", "Floating IPs that are created in a new cloud; when empty, none.")
-    floating_cidr: str = _setting("", "Network of the floating IPs; when empty, CLIMATE_FLOATING_RANGE.")
-    floating_pool: str = _setting("public", "Default pool of floating IPs.")
-    auto_assign_floating_ip: bool = _setting(False, "Allocate a floating IP to each server at its boot.")
-    route_between_projects: bool = _setting(False, "Route between networks of different projects.")
-    zone_name: str = _setting("nova", "Name that this deployment reports as a zone.")
+    floating_range: str = _setting("", "Floating IPs that a new cloud gets; when empty, none.")
+    floating_cidr: str = _setting("", "CIDR of the network of CLIMATE_FLOATING_RANGE; when empty, the same range.")
+    floating_pool: str = _setting("public", "Pool of CLIMATE_FLOATING_RANGE, and default pool for allocations.")
+    auto_assign_floating_ip: bool = _setting(False, "Associate a floating IP with each server at boot.")
+    route_between_projects: bool = _setting(False, "Route between networks of different projects on network hosts.")
+    zone_name: str = _setting("nova", "Name of this deployment as a zone.")
     zone_capabilities: str = _setting(
         "hypervisor=process;container;qemu, os=linux",
-        "Static capabilities that this zone reports, as key=value;value, key=value.",
+        "Static capabilities of this deployment as a zone, as key=value;value, key=value.",
     )
-    allow_admin_api: bool = _setting(True, "Serve the /zones API for administrators; when false, it is not found.")
-    enable_zone_routing: bool = _setting(True, "Look for servers that are not found here in the child zones.")
+    allow_admin_api: bool = _setting(True, "Serve the /zones API for administrators; when false, it answers 404.")
+    enable_zone_routing: bool = _setting(
+        True, "Forward requests about servers that are not in this zone to child zones."
+    )
     zone_poll_seconds: float = _setting(30.0, "Time between two polls of each child zone, in seconds.", 0.2, 86400)
-    zone_timeout_seconds: float = _setting(
-        5.0, "Longest time that a request to a child zone may take, in seconds.", 0.1, 300
-    )
+    zone_timeout_seconds: float = _setting(5.0, "Timeout of a request to a child zone, in seconds.", 0.1, 300)
     zone_failures_to_offline: int = _setting(3, "Failed polls in a row after which a child zone is inactive.", 1, 1000)
     build_plan_encryption_key: str = _secret(
-        "Keys of build plans, by commas: the first encrypts, all decrypt; when empty, the zone makes no offers."
+        "Keys of this zone's build plans, by commas: the first encrypts, all decrypt; when empty, it makes "
+        "no estimates."
     )
     blob_seconds: float = _setting(600.0, "Lifetime of an offer to a parent zone, in seconds.", 1, 86400)
-    cells_enable: bool = _setting(False, "Make this deployment a cell in a tree of several; needs `climate cells`.")
+    cells_enable: bool = _setting(False, "Make this deployment a cell of a tree; needs `climate cells`.")
     cell_name: str = _setting("nova", "Short name of this cell: letters, digits, '-' and '_'.")
     cell_type: str = _setting(
         "",
-        "api: the top cell, with the API and no nodes; compute: any other; when empty, by CLIMATE_COMPUTE_API_CLASS.",
+        "api: the top cell, with the API and without nodes; compute: any other; when empty, by "
+        "CLIMATE_COMPUTE_API_CLASS.",
         words=("", "api", "compute"),
     )
     compute_api_class: str = _setting(
@@ -359,65 +375,68 @@ class Settings:
     )
     cells_capabilities: str = _setting(
         "hypervisor=xenserver;kvm, os=linux;windows",
-        "Capabilities that this cell reports, as key=value;value by commas.",
+        "Capabilities of this cell, as key=value;value by commas.",
     )
     cells_transport: str = _setting(
-        "broker", "How messages reach other cells: broker, or an entry point of the group climate.cell_transports."
+        "broker",
+        "Transport of messages to other cells: broker, or an entry point of the group climate.cell_transports.",
     )
-    cells_call_timeout: float = _setting(60.0, "Seconds that a call to another cell waits for its response.", 0.1, 3600)
-    cells_max_hop_count: int = _setting(10, "Maximum cells that a message may pass through.", 1, 100)
-    cells_scheduler_retries: int = _setting(10, "Further attempts of a build for which there is no cell.", 0, 1000)
-    cells_scheduler_retry_delay: float = _setting(
-        2.0, "Seconds between two attempts of a build without a cell; at least 1.", 0, 3600
-    )
+    cells_call_timeout: float = _setting(60.0, "Timeout of a call to another cell, in seconds.", 0.1, 3600)
+    cells_max_hop_count: int = _setting(10, "Maximum of cells that a message passes through.", 1, 100)
+    cells_scheduler_retries: int = _setting(10, "Further attempts of a build if no cell has room.", 0, 1000)
+    cells_scheduler_retry_delay: float = _setting(2.0, "Seconds between two attempts of a build; at least 1.", 0, 3600)
     cells_reserve_percent: float = _setting(
-        10.0, "Percent of each node that are not counted as free when capacities of cells are reported.", 0, 100
+        10.0, "Percent of each node that do not count as free in reported capacities.", 0, 100
     )
     cells_instance_updated_at_threshold: float = _setting(
         3600.0,
-        "Age in seconds of changes that are reported to the top cell again periodically; 0: any age.",
+        "Servers updated within so many seconds are reported to the top cell again from time to time; 0: all.",
     )
     cells_instance_update_num_instances: int = _setting(
         1, "Servers that are reported again each minute, in case a report was lost.", 1, 1000
     )
-    cells_mute_child_interval: float = _setting(300.0, "Seconds after which a cell that does not report is mute.", 1)
+    cells_mute_child_interval: float = _setting(300.0, "Seconds without a report after which a cell is mute.", 1)
     cells_ram_weight_multiplier: float = _setting(
-        10.0, "Weight of free capacity; above zero prefers emptier cells, below zero fuller ones.", -(10**6)
+        10.0,
+        "Multiplier of the room for servers of a cell; above zero prefers emptier cells, below it fuller ones.",
+        -(10**6),
     )
-    cells_offset_weight_multiplier: float = _setting(1.0, "Weight of the weight_offset of cells.", -(10**6))
-    cells_mute_weight_multiplier: float = _setting(-10.0, "Weight of mute cells; below zero they come last.", -(10**6))
-    cells_mute_weight_value: float = _setting(
-        1000.0, "Value of a mute cell, which CLIMATE_CELLS_MUTE_WEIGHT_MULTIPLIER multiplies."
+    cells_offset_weight_multiplier: float = _setting(1.0, "Multiplier of the weight_offset of cells.", -(10**6))
+    cells_mute_weight_multiplier: float = _setting(
+        -10.0, "Multiplier of CLIMATE_CELLS_MUTE_WEIGHT_VALUE; below zero mute cells come last.", -(10**6)
     )
-    max_image_mb: int = _setting(1024, "Largest content of an image that is uploaded, in MB.", 1)
-    images_per_project: int = _setting(500, "Images that a project may have; -1: any number.", -1)
-    image_mb_per_project: int = _setting(102400, "MB of images that a project may have; -1: any number.", -1)
-    image_disk_free_mb: int = _setting(1024, "MB that images leave free on their disk.", 0)
+    cells_mute_weight_value: float = _setting(1000.0, "Weight of a mute cell before its multiplier.")
+    max_image_mb: int = _setting(1024, "Maximum size of an uploaded image, in MB.", 1)
+    images_per_project: int = _setting(500, "Maximum of images of a project; -1: no limit.", -1)
+    image_mb_per_project: int = _setting(102400, "Maximum size of all images of a project, in MB; -1: no limit.", -1)
+    image_disk_free_mb: int = _setting(1024, "Disk space that images leave free, in MB.", 0)
     web_processes: int = _setting(2, "Processes of the web server.", 1, 1000)
     web_threads: int = _setting(8, "Threads of each process of the web server.", 1, 1000)
     ready_needs: str = _setting(
         "database, migrations, clock, broker, poller, events, workers, cells, disk",
-        "Checks whose failure makes /readyz answer 503, by commas; the others are only reported.",
+        "Checks, by commas, whose failure makes /readyz answer 503; other failures are only reported.",
     )
     trusted_proxies: int = _setting(
         0,
-        "Reverse proxies before the web process, each of which adds to X-Forwarded-For; 0: ignore the header.",
+        "Reverse proxies before the web process that add to X-Forwarded-For; 0: the header is ignored.",
         0,
         10,
     )
     requests_per_second: float = _setting(
-        200.0, "Maximum requests per second of a user without admin role in each web process; 0: any number."
+        200.0, "Requests per second of a user to each web process; 0: no limit. Administrators have no limit."
     )
-    worker_processes: int = _setting(3, "Processes of the worker; two may be busy with the rounds of hosts.", 1, 1000)
+    worker_processes: int = _setting(3, "Processes of the worker; rounds over hosts can occupy two of them.", 1, 1000)
     worker_queues: str = _setting(
-        "", "Work of this worker by commas: events, compute and resource types; when empty, all."
+        "", "Queues of this worker, by commas: events, compute and resource types; when empty, all."
     )
-    log_format: str = _setting("console", "console or json.", words=("console", "json"))
-    log_level: str = _setting("INFO", "DEBUG, INFO, WARNING or ERROR.", words=("DEBUG", "INFO", "WARNING", "ERROR"))
+    log_format: str = _setting("console", "Format of log lines: console or json.", words=("console", "json"))
+    log_level: str = _setting(
+        "INFO", "Lowest level of log lines: DEBUG, INFO, WARNING or ERROR.", words=("DEBUG", "INFO", "WARNING", "ERROR")
+    )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Return the settings from CLIMATE_* variables. Raise SettingError that names the first unusable one."""
+        """Return settings from CLIMATE_* variables; SettingError names the first invalid one."""
         given = {
             f: environ[f"CLIMATE_{f.name.upper()}"] for f in fields(cls) if environ.get(f"CLIMATE_{f.name.upper()}")
         }
@@ -453,5 +472,5 @@ def _read(setting: "Field[Any]", text: str) -> Any:
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment of the process, for its entry point to pass on."""
+    """Return the environment of the process, for its entry point."""
     return dict(os.environ)

@@ -1,4 +1,4 @@
-"""Compute v2.1, as far as OpenStack's clients need it for what this cloud does."""
+"""Compute API v2.1, as far as OpenStack's clients need it."""
 
 from flask import Flask
 
@@ -67,7 +67,7 @@ STATUS: dict[type[Exception], int] = {
     CellError: 503,
     InstanceUnknownCell: 409,
 }
-"""What the bundled cloud's errors are in HTTP."""
+"""HTTP status of each error of the bundled cloud."""
 
 
 def register(app: Flask) -> None:

@@ -1,4 +1,4 @@
-"""What Prometheus is told of the bundled cloud."""
+"""Prometheus metrics of the bundled cloud."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ AGES = timedelta(minutes=5)
 
 
 def collect(compute: Compute) -> Iterator[Metric]:
-    """Services and nodes by state, servers by status."""
+    """Yield services and nodes by state, and servers by status."""
     read = metrics.read(compute)
     found, of_network = read.of_compute, read.of_network
     yield _by("climate_compute_services", "Compute services.", "state", found.services)
@@ -26,7 +26,7 @@ def collect(compute: Compute) -> Iterator[Metric]:
         "state",
         {"up": of_network.up, "down": of_network.known - of_network.up},
     )
-    yield _by("climate_compute_nodes", "Nodes that servers can be put on.", "state", found.nodes)
+    yield _by("climate_compute_nodes", "Nodes on which servers can be placed.", "state", found.nodes)
     yield _by("climate_compute_servers", "Servers.", "status", found.servers)
     yield from _of_zones(read.zones, read.now)
     if compute.cells.enabled:
@@ -35,12 +35,16 @@ def collect(compute: Compute) -> Iterator[Metric]:
 
 
 def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
-    """Each child zone by its id in this zone; none when there are no children."""
+    """Yield the metrics of each child zone by its id; none without children."""
     if not zones:
         return
     active = GaugeMetricFamily("climate_zone_active", "Whether a child zone answers.", labels=ZONE_LABELS)
-    failed = GaugeMetricFamily("climate_zone_failed_polls", "Polls in a row that failed.", labels=ZONE_LABELS)
-    seen = GaugeMetricFamily("climate_zone_last_seen_seconds", "Seconds since its last answer.", labels=ZONE_LABELS)
+    failed = GaugeMetricFamily(
+        "climate_zone_failed_polls", "Consecutive failed polls of a child zone.", labels=ZONE_LABELS
+    )
+    seen = GaugeMetricFamily(
+        "climate_zone_last_seen_seconds", "Seconds since the last answer of a child zone.", labels=ZONE_LABELS
+    )
     for zone in zones:
         labels = [str(zone.id), zone.name or ""]
         active.add_metric(labels, zone.is_active)
@@ -51,13 +55,13 @@ def _of_zones(zones: Sequence[ChildZone], now: datetime) -> Iterator[Metric]:
 
 
 def _of_cell_servers(compute: Compute) -> Iterator[Metric]:
-    """At the top cell the servers of all cells, in any other the changes that it has not reported."""
+    """Yield the number of servers of all cells at the top cell, and of unreported changes in any other cell."""
     if not compute.cells.is_api:
         changes = metrics.unreported_changes(compute)
-        text = "Changes of servers to be reported."
+        text = "Changes of servers that are not reported yet."
         yield GaugeMetricFamily("climate_cell_changes_waiting", text, value=changes.count)
         yield GaugeMetricFamily(
-            "climate_cell_changes_oldest_seconds", "Age of the oldest of them.", value=changes.oldest
+            "climate_cell_changes_oldest_seconds", "Age of the oldest waiting entry in seconds.", value=changes.oldest
         )
         return
     read = metrics.cell_server_figures(compute, AGES)
@@ -78,12 +82,12 @@ def _of_cells(compute: Compute) -> Iterator[Metric]:
     messages = backlog.read(compute)
     heard = {cell.name: (messages.now - cell.last_seen).total_seconds() for cell in cells if cell.last_seen is not None}
     counts = {cell.name: messages.count(cell.name) for cell in cells}
-    yield _by("climate_cell_messages", "Messages to a cell that it has not confirmed.", "cell", counts)
+    yield _by("climate_cell_messages", "Messages to a cell without confirmation.", "cell", counts)
     ages = {cell.name: messages.oldest_age(cell.name) for cell in cells}
-    yield _by("climate_cell_oldest_message_seconds", "Age of the oldest of them.", "cell", ages)
-    yield _by("climate_cell_heard_seconds", "Age of the last word of a cell.", "cell", heard)
+    yield _by("climate_cell_oldest_message_seconds", "Age of the oldest waiting entry in seconds.", "cell", ages)
+    yield _by("climate_cell_heard_seconds", "Age of the last message of a cell in seconds.", "cell", heard)
     failures = {cell.name: cell.failures for cell in cells}
-    yield _by("climate_cell_failures", "Attempts in a row at which its broker was not reached.", "cell", failures)
+    yield _by("climate_cell_failures", "Consecutive failed attempts to reach the broker of a cell.", "cell", failures)
 
 
 def _by(name: str, says: str, label: str, counts: Mapping[str, float]) -> Metric:

@@ -1,4 +1,4 @@
-"""Microversions: which shape of an answer a client wants."""
+"""Microversions of the Compute API."""
 
 import re
 
@@ -13,12 +13,12 @@ _FORM = re.compile(r"([0-9]{1,4})\.([0-9]{1,6})")
 
 
 def written(version: tuple[int, int]) -> str:
-    """`2.79`"""
+    """Return the microversion as text, such as `2.79`."""
     return f"{version[0]}.{version[1]}"
 
 
 def read() -> None:
-    """Find out what the client wants; 400 for what is no version, 406 for one that is not served."""
+    """Read the microversion of the request; 400 for an invalid version, 406 for one that is not served."""
     text = _asked()
     if text is None or text == "latest":
         g.microversion = LOWEST if text is None else HIGHEST
@@ -37,8 +37,8 @@ def read() -> None:
     g.microversion = wanted
 
 
-def tell(response: Response) -> Response:
-    """Say which version the answer is of."""
+def add_headers(response: Response) -> Response:
+    """Add the microversion to the headers of the answer."""
     version = written(g.get("microversion", LOWEST))
     response.headers[HEADERS[0]] = f"compute {version}"
     response.headers[HEADERS[1]] = version
@@ -47,7 +47,7 @@ def tell(response: Response) -> Response:
 
 
 def since(minor: int) -> bool:
-    """Whether the client wants 2.`minor` or later."""
+    """Return whether the request has microversion 2.`minor` or later."""
     wanted: tuple[int, int] = g.microversion
     return wanted >= (2, minor)
 
@@ -61,6 +61,6 @@ def _asked() -> str | None:
 
 
 def proxied() -> None:
-    """Refuse what compute did for the network service until 2.36: 404 from then on."""
+    """Return 404 from microversion 2.36 on, which removed the proxies to the network service."""
     if since(36):
-        raise NotFound("The resource could not be found: since 2.36 the network service is asked for it.")
+        raise NotFound("The resource could not be found: since 2.36 use the Network API.")

@@ -1,4 +1,4 @@
-"""What clients ask of compute, taken apart once; InvalidInput names what is wrong and what would be right."""
+"""Validation of Compute requests; InvalidInput names what is wrong and what would be right."""
 
 import ipaddress
 import re
@@ -19,7 +19,7 @@ MOST_METADATA = 128
 
 
 def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The object below `key`."""
+    """Return the object below `key`."""
     value = body.get(key)
     if not isinstance(value, dict):
         raise InvalidInput(f"{key} must be an object")
@@ -27,25 +27,25 @@ def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def details(action: str, value: Any) -> dict[str, Any]:
-    """What stands below the key of an action that wants an object there."""
+    """Return the object below the key of an action."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{action} must be an object")
     return value
 
 
 def name(value: Any, field: str = "name") -> str:
-    """A name: 1 to 255 characters, not only blanks, no control characters, no way out of a folder."""
+    """Return a name: 1 to 255 characters, not only blanks, no control characters, no `/` and no `..`."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:
         raise InvalidInput(f"{field} must be a text of 1 to {NAME_LENGTH} characters that are not only blanks")
     if _CONTROL.search(value):
         raise InvalidInput(f"{field} must be one line without control characters")
     if "../" in value or "..\\" in value or value in (".", ".."):
-        raise InvalidInput(f"{field} must not name another folder")
+        raise InvalidInput(f"{field} must not contain '../' or '..\\', got {value[:80]!r}")
     return value.strip()
 
 
 def description(value: Any) -> str | None:
-    """A description: up to 255 characters without control characters but line breaks; None: there is none."""
+    """Return a description: up to 255 characters, with line breaks as the only control characters; None: none given."""
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > NAME_LENGTH or _CONTROL.search(value.replace("\n", "")):
@@ -54,7 +54,7 @@ def description(value: Any) -> str | None:
 
 
 def zone_name(value: Any) -> str:
-    """The name of an availability zone, without a host."""
+    """Return the name of an availability zone, without a host."""
     zone = name(value, "availability_zone")
     if ":" in zone:
         raise InvalidInput("availability_zone must be the name of a zone, without a host")
@@ -62,7 +62,7 @@ def zone_name(value: Any) -> str:
 
 
 def address(value: Any, version: int) -> str | None:
-    """An IP address of that version (4 or 6), in its usual spelling; None and an empty text: there is none."""
+    """Return an IP address of that version (4 or 6) in canonical form; None for null and for an empty text."""
     if value in (None, ""):
         return None
     try:
@@ -75,7 +75,7 @@ def address(value: Any, version: int) -> str | None:
 
 
 def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:
-    """A whole number, as a number or as its digits."""
+    """Return a whole number, given as a number or as digits."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
@@ -84,7 +84,7 @@ def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> 
 
 
 def flag(value: Any, field: str) -> bool:
-    """A truth value, as one or as a word for it."""
+    """Return a boolean, given as one or as a text."""
     if isinstance(value, bool):
         return value
     word = str(value).lower() if isinstance(value, (str, int)) else ""
@@ -94,7 +94,7 @@ def flag(value: Any, field: str) -> bool:
 
 
 def uuid(value: Any, field: str) -> str:
-    """A UUID, in its usual spelling."""
+    """Return a UUID in canonical form."""
     try:
         return str(UUID(value)) if isinstance(value, str) and len(value) <= 36 else _no_uuid(field)
     except ValueError:
@@ -102,7 +102,7 @@ def uuid(value: Any, field: str) -> str:
 
 
 def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
-    """Keys and texts, each up to 255 characters."""
+    """Return metadata: keys and texts of up to 255 characters."""
     if not isinstance(value, dict) or len(value) > MOST_METADATA:
         raise InvalidInput(f"{field} must be an object of at most {MOST_METADATA} texts")
     for key, text in value.items():
@@ -112,7 +112,7 @@ def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
 
 
 def path_id(text: str, what: str = "Instance") -> str:
-    """The id in a path; what is no UUID is nobody's."""
+    """Return the id in a path; NotFound if it is not a UUID."""
     try:
         return str(UUID(text)) if len(text) == 36 else _nobody(text, what)
     except ValueError:
@@ -120,28 +120,28 @@ def path_id(text: str, what: str = "Instance") -> str:
 
 
 def query_flag(key: str) -> bool:
-    """A truth value of the query string; a bare `?key` is true, an absent one false."""
+    """Return a boolean of the query string; a bare `?key` is true, an absent one false."""
     text = request.args.get(key)
     return False if text is None else text == "" or flag(text, key)
 
 
 def own_project() -> str | None:
-    """The project whose things the caller may see; None: everybody's."""
+    """Return the project whose resources the caller may see; None: all projects."""
     return None if caller().is_admin else caller().project_id
 
 
 def may_read() -> None:
-    """Who may look at servers and what belongs to them."""
+    """Require the right to read servers and their resources."""
     require(caller(), "servers:get")
 
 
 def may_write() -> None:
-    """Who may make and change servers."""
+    """Require the right to create and change servers."""
     require(caller(), "servers:write")
 
 
 def may_administer() -> None:
-    """Who may look behind the cloud."""
+    """Require the right to administer the cloud."""
     require(caller(), "compute:admin")
 
 

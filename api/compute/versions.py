@@ -1,4 +1,4 @@
-"""What compute is: its versions and its document, served without a token."""
+"""Version documents and OpenAPI document of Compute, served without a token."""
 
 from typing import Any
 
@@ -15,21 +15,21 @@ blueprint = Blueprint("compute-discovery", __name__)
 @blueprint.get("/compute")
 @public
 def versions() -> tuple[dict[str, Any], int]:
-    """All versions: there is one."""
+    """List the only version."""
     return {"versions": [_version()]}, 300
 
 
 @blueprint.get("/compute/v2.1")
 @public
 def version() -> dict[str, Any]:
-    """The one version."""
+    """Show the only version."""
     return {"version": _version()}
 
 
 @blueprint.get("/compute/openapi.json")
 @public
 def described() -> dict[str, Any]:
-    """The OpenAPI document of compute."""
+    """Return the OpenAPI document of Compute."""
     return document(current_app)
 
 

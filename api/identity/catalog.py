@@ -1,4 +1,4 @@
-"""The service catalog: which service is where, in exactly the mix of URLs that all clients can use."""
+"""Service catalog: the URL of each service, in the forms that all OpenStack clients accept."""
 
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -27,7 +27,7 @@ blueprint = Blueprint("identity-catalog", __name__, url_prefix="/identity/v3")
 
 
 def catalog(base_url: str) -> list[dict[str, Any]]:
-    """The catalog as it stands in tokens."""
+    """Return the catalog as tokens contain it."""
     return [
         {
             "id": _id(kind),

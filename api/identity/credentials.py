@@ -21,7 +21,7 @@ blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3
 
 @blueprint.get("/application_credentials")
 def listing(user_id: str) -> dict[str, Any]:
-    """One's credentials."""
+    """List the caller's credentials."""
     _only_oneself(user_id)
     found = lookup.credentials(identity(), user_id, request.args.get("name"))
     return views.listing("application_credentials", [views.credential(one) for one in found])
@@ -29,7 +29,7 @@ def listing(user_id: str) -> dict[str, Any]:
 
 @blueprint.post("/application_credentials")
 def create(user_id: str) -> tuple[dict[str, Any], int]:
-    """A new credential; its secret is in this answer and nowhere else."""
+    """Create a credential; only this answer has its secret."""
     _only_oneself(user_id)
     body = validation.part(read_object(), "application_credential")
     new = NewCredential(
@@ -41,21 +41,21 @@ def create(user_id: str) -> tuple[dict[str, Any], int]:
         expires_at=_moment(validation.optional(body, "expires_at")),
     )
     if body.get("access_rules"):
-        raise InvalidInput("access_rules are not kept here; leave them out")
+        raise InvalidInput("access_rules are not supported; omit them")
     made, secret = verbs.create(identity(), _grant(), caller(), new)
     return {"application_credential": views.credential(made, secret)}, 201
 
 
 @blueprint.get("/application_credentials/<credential_id>")
 def show(user_id: str, credential_id: str) -> dict[str, Any]:
-    """One of one's credentials."""
+    """Show one of the caller's credentials."""
     _only_oneself(user_id)
     return {"application_credential": views.credential(lookup.credential(identity(), user_id, credential_id))}
 
 
 @blueprint.delete("/application_credentials/<credential_id>")
 def remove(user_id: str, credential_id: str) -> tuple[str, int]:
-    """No such credential any more, nor any token made by it."""
+    """Delete a credential and the tokens issued with it."""
     _only_oneself(user_id)
     verbs.remove(identity(), _grant(), caller(), user_id, credential_id)
     return "", 204
@@ -71,7 +71,7 @@ def _grant() -> Grant:
 
 
 def _roles(given: Any) -> tuple[str, ...]:
-    """Roles by id or by name, which are the same."""
+    """Return roles given by id or by name, which are the same."""
     if not given:
         return ()
     if not isinstance(given, list) or not all(isinstance(role, dict) for role in given):

@@ -1,4 +1,4 @@
-"""Version documents of identity: the first thing that clients ask, without a token."""
+"""Version documents of Identity, served without a token."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ blueprint = Blueprint("identity-discovery", __name__)
 @blueprint.get("/identity")
 @public
 def versions() -> tuple[dict[str, Any], int]:
-    """All versions: there is one."""
+    """List the only version."""
     return {"versions": {"values": [_version()]}}, 300
 
 
 @blueprint.get("/identity/v3")
 @public
 def version() -> dict[str, Any]:
-    """The one version."""
+    """Show the only version."""
     return {"version": _version()}
 
 

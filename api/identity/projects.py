@@ -1,4 +1,4 @@
-"""Projects and the one domain."""
+"""Projects and the single domain."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
 @blueprint.get("/projects")
 def listing() -> dict[str, Any]:
-    """All projects; who is no administrator sees those in which he has a role."""
-    found = lookup.projects(identity(), request.args.get("name"), _whose())
+    """List all projects; for other users than administrators, those in which they have a role."""
+    found = lookup.projects(identity(), request.args.get("name"), _own_user_id())
     return views.listing("projects", [views.project(one) for one in found])
 
 
 @blueprint.post("/projects")
 def create() -> tuple[dict[str, Any], int]:
-    """A new project."""
+    """Create a project."""
     require(caller(), "identity:admin")
     body = validation.part(read_object(), "project")
     made = admin.create_project(
@@ -39,13 +39,13 @@ def create() -> tuple[dict[str, Any], int]:
 
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, Any]:
-    """A project; another's is not there for who is no administrator."""
-    return {"project": views.project(lookup.project(identity(), project_id, _whose()))}
+    """Show a project; other users than administrators see only their own."""
+    return {"project": views.project(lookup.project(identity(), project_id, _own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")
 def change(project_id: str) -> dict[str, Any]:
-    """Another name or description, or no more tokens for it."""
+    """Update the name or description of a project, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
     changed = admin.change_project(identity(), caller(), project_id, validation.part(read_object(), "project"))
     return {"project": views.project(changed)}
@@ -53,18 +53,18 @@ def change(project_id: str) -> dict[str, Any]:
 
 @blueprint.get("/domains")
 def domains() -> dict[str, Any]:
-    """The one domain."""
+    """List the only domain."""
     fits = request.args.get("name", DOMAIN_NAME).lower() == DOMAIN_NAME.lower()
     return views.listing("domains", [views.domain()] if fits else [])
 
 
 @blueprint.get("/domains/<domain_id>")
 def domain(domain_id: str) -> dict[str, Any]:
-    """The one domain."""
+    """Show the only domain."""
     if domain_id != DOMAIN_ID:
         raise NotFound(f"Could not find domain: {domain_id[:80]}.")
     return {"domain": views.domain()}
 
 
-def _whose() -> str | None:
+def _own_user_id() -> str | None:
     return None if caller().has(ADMIN) else caller().user_id

@@ -1,4 +1,4 @@
-"""Roles, and who has them where."""
+"""Roles and role assignments."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ ONE = "/projects/<project_id>/users/<user_id>/roles/<role>"
 
 @blueprint.get("/roles")
 def listing() -> dict[str, Any]:
-    """All roles."""
+    """List all roles."""
     name = request.args.get("name")
     return views.listing("roles", [views.role(role) for role in ROLES if name in (None, role)])
 
 
 @blueprint.get("/roles/<role>")
 def show(role: str) -> dict[str, Any]:
-    """A role; its id is its name."""
+    """Show a role; its id is its name."""
     if role not in ROLES:
         raise admin.no_such("role", role)
     return {"role": views.role(role)}
@@ -33,7 +33,7 @@ def show(role: str) -> dict[str, Any]:
 
 @blueprint.get("/projects/<project_id>/users/<user_id>/roles")
 def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
-    """The roles of a user in a project."""
+    """List the roles of a user in a project."""
     require(caller(), "identity:admin")
     found = lookup.roles(identity(), user_id, project_id)
     return views.listing("roles", [views.role(role) for role in found])
@@ -41,7 +41,7 @@ def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
 
 @blueprint.get(ONE)
 def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
-    """Whether a user has a role there; clients ask by HEAD."""
+    """Check whether a user has a role in a project; clients use HEAD."""
     require(caller(), "identity:admin")
     lookup.check_role(identity(), user_id, project_id, role)
     return "", 204
@@ -49,7 +49,7 @@ def check(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 
 @blueprint.put(ONE)
 def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
-    """Let a user have a role in a project."""
+    """Assign a role in a project to a user."""
     require(caller(), "identity:admin")
     admin.give_role(identity(), caller(), user_id, project_id, role)
     return "", 204
@@ -57,7 +57,7 @@ def give(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 
 @blueprint.delete(ONE)
 def take(project_id: str, user_id: str, role: str) -> tuple[str, int]:
-    """Let a user have a role no more."""
+    """Remove a role in a project from a user."""
     require(caller(), "identity:admin")
     admin.take_role(identity(), caller(), user_id, project_id, role)
     return "", 204
@@ -65,7 +65,7 @@ def take(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 
 @blueprint.get("/role_assignments")
 def all_assignments() -> dict[str, Any]:
-    """Who has which role where; one's own may be seen by all."""
+    """List role assignments; other users than administrators see their own."""
     asked = request.args
     wanted = Filter(asked.get("user.id"), asked.get("scope.project.id"), asked.get("role.id"))
     if wanted.user_id != caller().user_id:

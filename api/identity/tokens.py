@@ -1,4 +1,4 @@
-"""Tokens: asked for, shown, checked and given back."""
+"""Tokens: issue, validate and revoke."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth
 @blueprint.post("/tokens")
 @public
 def issue() -> Response:
-    """Sign in."""
+    """Issue a token."""
     proof, scope = validation.sign_in(read_object())
     grant = _prove(proof, scope)
     response = _shown(grant)
@@ -34,7 +34,7 @@ def issue() -> Response:
 
 @blueprint.get("/tokens")
 def show() -> Response:
-    """Whose token it is: asked by the services that a token was shown to."""
+    """Validate a token for a service that received it."""
     token, grant = _subject()
     response = _shown(grant)
     response.headers["X-Subject-Token"] = token
@@ -43,7 +43,7 @@ def show() -> Response:
 
 @blueprint.delete("/tokens")
 def revoke() -> tuple[str, int]:
-    """Give a token back."""
+    """Revoke a token."""
     _, grant = _subject()
     _spend(caller().user_id)
     sign_in.sign_out(identity(), grant)
@@ -52,20 +52,20 @@ def revoke() -> tuple[str, int]:
 
 @blueprint.get("/projects")
 def own_projects() -> dict[str, Any]:
-    """The projects that the caller may ask a token for."""
+    """List the projects for which the caller can request a token."""
     found = lookup.projects(identity(), user_id=caller().user_id)
     return listing("projects", [project(one) for one in found if one.enabled])
 
 
 @blueprint.get("/domains")
 def own_domains() -> dict[str, Any]:
-    """A token is for a project only: there is no domain to ask one for."""
+    """List no domains: tokens are scoped to projects only."""
     return listing("domains", [])
 
 
 @blueprint.get("/system")
 def own_system() -> dict[str, Any]:
-    """Nor is there a system scope."""
+    """List no system scopes: tokens are scoped to projects only."""
     return listing("system", [])
 
 
@@ -83,7 +83,7 @@ def _prove(proof: validation.Proof, scope: Who | None) -> Grant:
 
 
 def _spend(user_id: str) -> None:
-    """Count a token that a user exchanges or gives back; TooManyRequests when that were too many within a second."""
+    """Count a token that a user exchanges or revokes; TooManyRequests above the limit of a second."""
     current_app.extensions[TOKENS].spend(user_id)
 
 

@@ -26,7 +26,7 @@ def listing() -> dict[str, Any]:
 
 @blueprint.post("")
 def create() -> tuple[dict[str, Any], int]:
-    """A new user; without a password it cannot sign in."""
+    """Create a user; without a password it cannot sign in."""
     require(caller(), "identity:admin")
     body = validation.part(read_object(), "user")
     new = NewUser(
@@ -42,14 +42,14 @@ def create() -> tuple[dict[str, Any], int]:
 
 @blueprint.get("/<user_id>")
 def show(user_id: str) -> dict[str, Any]:
-    """A user; oneself may be seen by all."""
+    """Show a user; users may see themselves."""
     _self_or_admin(user_id)
     return {"user": views.user(lookup.user(identity(), user_id))}
 
 
 @blueprint.patch("/<user_id>")
 def change(user_id: str) -> dict[str, Any]:
-    """Another name, password or description, or no more tokens for it."""
+    """Update the name, password or description of a user, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
     changed = admin.change_user(identity(), caller(), user_id, validation.part(read_object(), "user"))
     return {"user": views.user(changed)}
@@ -57,7 +57,7 @@ def change(user_id: str) -> dict[str, Any]:
 
 @blueprint.delete("/<user_id>")
 def remove(user_id: str) -> tuple[str, int]:
-    """No such user any more."""
+    """Delete a user."""
     require(caller(), "identity:admin")
     if user_id == caller().user_id:
         raise Forbidden("You cannot delete yourself")
@@ -67,7 +67,7 @@ def remove(user_id: str) -> tuple[str, int]:
 
 @blueprint.post("/<user_id>/password")
 def change_password(user_id: str) -> tuple[str, int]:
-    """One's own password, by whoever knows the present one."""
+    """Change a user's password; the request must have the current one."""
     if user_id != caller().user_id:
         raise Forbidden()
     body = validation.part(read_object(), "user")
@@ -80,7 +80,7 @@ def change_password(user_id: str) -> tuple[str, int]:
 
 @blueprint.get("/<user_id>/projects")
 def own_projects(user_id: str) -> dict[str, Any]:
-    """The projects that a user has a role in."""
+    """List the projects in which a user has a role."""
     _self_or_admin(user_id)
     found = lookup.projects(identity(), user_id=user_id)
     return views.listing("projects", [views.project(one) for one in found])

@@ -1,4 +1,4 @@
-"""What a client asks for in a body, taken apart once; InvalidInput names what is missing or wrong."""
+"""Validation of Identity requests; InvalidInput names what is missing or wrong."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Of an application credential, named by id, or by name and owner."""
+    """Secret of an application credential, which is named by id, or by name and owner."""
 
     who: Who
     owner: Who | None
@@ -32,7 +32,7 @@ Proof = Password | Token | Secret
 
 
 def sign_in(body: dict[str, Any]) -> tuple[Proof, Who | None]:
-    """The proof, and the scope: a project, UNSCOPED, or None when the client leaves it to us."""
+    """Return the proof of identity and the scope: a project, UNSCOPED, or None for the user's default."""
     auth = part(body, "auth")
     identity = part(auth, "identity", "auth.")
     methods = identity.get("methods")
@@ -49,7 +49,7 @@ def sign_in(body: dict[str, Any]) -> tuple[Proof, Who | None]:
 
 
 def part(body: dict[str, Any], key: str, where: str = "") -> dict[str, Any]:
-    """The object below `key`."""
+    """Return the object below `key`."""
     value = body.get(key)
     if not isinstance(value, dict):
         raise InvalidInput(f"{where}{key} must be an object")
@@ -57,7 +57,7 @@ def part(body: dict[str, Any], key: str, where: str = "") -> dict[str, Any]:
 
 
 def text(body: dict[str, Any], key: str, where: str = "") -> str:
-    """The text below `key`."""
+    """Return the text below `key`."""
     value = body.get(key)
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{where}{key} must be a text")
@@ -65,7 +65,7 @@ def text(body: dict[str, Any], key: str, where: str = "") -> str:
 
 
 def flag(body: dict[str, Any], key: str, default: bool) -> bool:
-    """The truth value below `key`; `default` when there is none or it is null."""
+    """Return the boolean below `key`; `default` if it is absent or null."""
     value = body.get(key)
     if value is None:
         return default
@@ -75,7 +75,7 @@ def flag(body: dict[str, Any], key: str, default: bool) -> bool:
 
 
 def optional(body: dict[str, Any], key: str) -> str | None:
-    """The text below `key`; None when there is none or it is null."""
+    """Return the text below `key`; None if it is absent or null."""
     return None if body.get(key) is None else text(body, key)
 
 

@@ -1,4 +1,4 @@
-"""Identity's nouns as its clients read them."""
+"""JSON views of Identity."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,12 +13,12 @@ DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 
 
 def links(path: str) -> Body:
-    """`links` of one thing."""
+    """Return the `links` of one resource."""
     return {"self": f"{deployment().settings.base_url}/identity/v3/{path}"}
 
 
 def listing(key: str, values: Sequence[Body]) -> Body:
-    """A list; it is always whole."""
+    """Return a list, which is never paged."""
     return {key: list(values), "links": {**links(key), "next": None, "previous": None}}
 
 
@@ -103,5 +103,5 @@ def credential(one: Credential, secret: str | None = None) -> Body:
 
 
 def moment(seconds: float) -> str:
-    """ISO with microseconds and Z."""
+    """Return a time as ISO 8601 with microseconds and Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""Image v2: a registry of names, with the contents of those that were uploaded or made from servers."""
+"""Image API v2: images without content, and images that were uploaded or created from servers."""
 
 from flask import Flask
 

@@ -1,4 +1,4 @@
-"""What clients ask of images, taken apart: a new image, and the changes of one."""
+"""Validation of images in requests: creation, and changes by JSON patch."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ VISIBILITIES = (PUBLIC, PRIVATE, SHARED, COMMUNITY)
 READ_ONLY = frozenset(
     {"id", "owner", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at"}
 ) | {"updated_at", "self", "file", "schema", "locations", "direct_url", "stores"}
-"""Keys of an image that the service alone writes."""
+"""Read-only keys of an image."""
 
 MOST_PROPERTIES, MOST_TAGS = 128, 128
 LONGEST = 65535
@@ -30,9 +30,9 @@ _GB, _MB = 1 << 20, 1 << 26
 
 
 def new(body: Body) -> Image:
-    """The image that is to be registered; InvalidInput, Forbidden."""
+    """Return the image to create; InvalidInput, Forbidden."""
     body = {key: value for key, value in body.items() if value is not None}
-    # Some clients say whose it is to be; an administrator may give it away.
+    # Some clients send the owner; an administrator may set another one.
     owner = body.pop("owner", caller().project_id)
     if owner != caller().project_id and not caller().is_admin:
         raise Forbidden("You are not permitted to create images for other projects.")
@@ -51,7 +51,7 @@ def new(body: Body) -> Image:
 
 
 def changed(image: Image, operations: Any) -> Image:
-    """The image after a list of changes (JSON patch); InvalidInput, Forbidden, Conflict for what is not there."""
+    """Return the image after a JSON patch; InvalidInput, Forbidden, Conflict for keys that do not exist."""
     if not isinstance(operations, list) or len(operations) > 100:
         raise InvalidInput("The body must be a list of at most 100 changes")
     for operation in operations:
@@ -60,12 +60,12 @@ def changed(image: Image, operations: Any) -> Image:
 
 
 def tagged(image: Image, text: str) -> Image:
-    """The image with one more tag; InvalidInput."""
+    """Return the image with one more tag; InvalidInput."""
     return changed(image, [{"op": "replace", "path": "/tags", "value": [*image.tags, text]}])
 
 
 def tag(text: Any) -> str:
-    """A tag of an image; InvalidInput."""
+    """Return a tag of an image; InvalidInput."""
     return validation.name(text, "tag")
 
 
@@ -99,7 +99,7 @@ def _set(image: Image, values: Mapping[str, Any]) -> Image:
             field, read = KNOWN[key]
             own[field] = read(key, value)
     if image.status != QUEUED and {"disk_format", "container_format"} & own.keys():
-        raise Forbidden("The format of an image that has its content cannot be changed.")
+        raise Forbidden("The format of an image with content cannot be changed.")
     properties = dict(image.properties) | _properties({key: values[key] for key in values if key not in KNOWN})
     if len(properties) > MOST_PROPERTIES:
         raise InvalidInput(f"An image has at most {MOST_PROPERTIES} properties")

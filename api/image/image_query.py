@@ -1,4 +1,4 @@
-"""Which images a query string asks for."""
+"""Query string of a list of images."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +23,13 @@ LISTS = {
     "container_format": "container_formats",
     "owner": "owners",
 }
-"""What may be one word, or several by commas after `in:`."""
+"""Keys with one value, or several by commas after `in:`."""
 
 NUMBERS, FLAGS = ("size_min", "size_max"), ("protected",)
 
 
 def wanted() -> ImageQuery:
-    """The images that the query string asks for; a key that is none of an image's own is one of its properties.
+    """Return the query; a key that is not an image attribute is compared with the property of that name.
 
     Raises InvalidInput.
     """
@@ -53,7 +53,7 @@ def wanted() -> ImageQuery:
 
 
 def _visibility(word: str | None) -> Mapping[str, Any]:
-    """Images that are open to everybody are listed for others when they are public, or asked for."""
+    """Return the visibility; community images of other projects are listed only on request."""
     if word not in (None, "all", *VISIBILITIES):
         raise InvalidInput(f"visibility must be one of all, {', '.join(VISIBILITIES)}")
     found: dict[str, Any] = {"open": (PUBLIC, COMMUNITY) if word in ("all", COMMUNITY) else (PUBLIC,)}
@@ -69,7 +69,7 @@ def _words(text: str) -> list[str]:
 
 
 def _order() -> tuple[str, str]:
-    """`sort=key:direction`, or sort_key and sort_dir; the newest first when there are none."""
+    """Return the order of `sort=key:direction`, or of sort_key and sort_dir; the default is newest first."""
     key, _, direction = request.args.get("sort", "").partition(":")
     key = key or request.args.get("sort_key", "created_at")
     direction = direction or request.args.get("sort_dir", "desc")

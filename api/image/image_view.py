@@ -1,4 +1,4 @@
-"""Images as clients read them."""
+"""JSON views of images."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from climate.compute.models.image import Image
 
 
 def view(image: Image) -> dict[str, Any]:
-    """An image with all there is to know; its properties stand beside its own keys."""
+    """Return an image with all details; its properties are keys beside its attributes."""
     return dict(image.properties) | {
         "id": image.id,
         "name": image.name,

@@ -1,4 +1,4 @@
-"""Images: listed, shown, made, filled, changed and deleted."""
+"""Images: list, show, create, upload, update and delete."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +31,7 @@ _BLOCK, _MB = 1 << 16, 1 << 20
 
 @blueprint.get("/images")
 def listing() -> Body:
-    """The images that the caller sees and asks for, newest first unless another order is wanted."""
+    """List the images that the caller may see and that match the query; the default order is newest first."""
     validation.may_read()
     wanted, query = page(), image_query.wanted()
     try:
@@ -45,14 +45,14 @@ def listing() -> Body:
 
 @blueprint.post("/images")
 def create() -> tuple[Body, int]:
-    """Register an image; its content comes later."""
+    """Create an image without content; a later upload adds it."""
     validation.may_write()
     return view(registry.register(compute(), image_body.new(read_object()))), 201
 
 
 @blueprint.get("/info/usage")
 def usage() -> Body:
-    """What the caller's project has of images, and may have: sizes in MiB, -1 for as much as it likes."""
+    """Show the project's limits and usage of images; sizes in MiB, -1 for no limit."""
     validation.may_read()
     limits = compute().image_limits
     used = registry.used(compute(), caller().project_id)
@@ -66,13 +66,13 @@ def usage() -> Body:
 
 @blueprint.get("/images/<image_id>")
 def show(image_id: str) -> Body:
-    """One image, by its id; a name is nobody's."""
+    """Show one image by its id; names are not accepted."""
     return view(_find(image_id))
 
 
 @blueprint.patch("/images/<image_id>")
 def change(image_id: str) -> Body:
-    """Change an image or its properties."""
+    """Update an image or its properties."""
     _own(image_id)
     operations = read_json((PATCH,))
     registry.change(compute(), image_id, partial(image_body.changed, operations=operations))
@@ -81,7 +81,7 @@ def change(image_id: str) -> Body:
 
 @blueprint.delete("/images/<image_id>")
 def delete(image_id: str) -> tuple[str, int]:
-    """Forget an image and its content; one that is protected stays, and one that a server is shelved in."""
+    """Delete an image and its content; refused if it is protected, or if a shelved server needs it."""
     _own(image_id)
     registry.delete(compute(), image_id)
     return "", 204
@@ -89,7 +89,7 @@ def delete(image_id: str) -> tuple[str, int]:
 
 @blueprint.put("/images/<image_id>/tags/<tag>")
 def add_tag(image_id: str, tag: str) -> tuple[str, int]:
-    """Give an image a tag."""
+    """Add a tag to an image."""
     _own(image_id)
     registry.change_tags(compute(), image_id, partial(image_body.tagged, text=tag))
     return "", 204
@@ -97,7 +97,7 @@ def add_tag(image_id: str, tag: str) -> tuple[str, int]:
 
 @blueprint.delete("/images/<image_id>/tags/<tag>")
 def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
-    """Take a tag away from an image."""
+    """Remove a tag from an image."""
     _own(image_id)
     registry.delete_tag(compute(), image_id, tag)
     return "", 204
@@ -105,7 +105,7 @@ def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
 
 @blueprint.put("/images/<image_id>/file")
 def upload(image_id: str) -> tuple[str, int]:
-    """Fill an image that was registered."""
+    """Upload the content of an image."""
     image = _own(image_id)
     if request.mimetype not in (OCTETS, ""):
         raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
@@ -117,7 +117,7 @@ def upload(image_id: str) -> tuple[str, int]:
 @blueprint.get("/images/<image_id>/file")
 @answers(OCTETS, "application/json")
 def download(image_id: str) -> Response:
-    """The content of an image that is active; of others there is none."""
+    """Return the content of an active image."""
     image = _find(image_id)
     path = images.place(compute(), image.id)
     if image.status != ACTIVE or not path.exists():
@@ -131,7 +131,7 @@ def _find(image_id: str) -> Image:
 
 
 def _own(image_id: str) -> Image:
-    """An image that the caller may change."""
+    """Return an image that the caller may change."""
     validation.may_write()
     image = _find(image_id)
     if image.project_id != caller().project_id and not caller().is_admin:

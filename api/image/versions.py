@@ -1,4 +1,4 @@
-"""Version documents of image, served without a token."""
+"""Version documents of Image, served without a token."""
 
 from typing import Any
 
@@ -15,6 +15,6 @@ blueprint = Blueprint("image-discovery", __name__)
 @blueprint.get("/image/v2")
 @public
 def versions() -> tuple[dict[str, Any], int]:
-    """All versions: there is one."""
+    """List the only version."""
     href = f"{deployment().settings.base_url}/image/v2/"
     return {"versions": [{"id": "v2.9", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}]}, 300

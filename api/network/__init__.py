@@ -1,4 +1,4 @@
-"""Network v2.0: networks, their subnets, ports in use, floating addresses, and what guards them."""
+"""Network API v2.0: networks, subnets, ports, floating IPs and security groups."""
 
 from flask import Flask
 

@@ -1,4 +1,4 @@
-"""What operators look at: how many addresses are in use, and which network services there are."""
+"""Usage of addresses by network, and the network services, for administrators."""
 
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -20,25 +20,25 @@ AVAILABILITY = "Network IP availability"
 
 @blueprint.get("/network-ip-availabilities")
 def availabilities() -> Body:
-    """How many addresses of each network are in use: fixed ones of servers, floating ones of projects."""
+    """List the number of used addresses of each network: fixed IPs of servers, floating IPs of projects."""
     return {"network_ip_availabilities": fitting(_figures(), skipped=frozenset({"ip_version"}))}
 
 
 @blueprint.get("/network-ip-availabilities/<network_id>")
 def availability(network_id: str) -> Body:
-    """How many addresses of one network are in use."""
+    """Show the number of used addresses of one network."""
     return {"network_ip_availability": one(_figures(), network_id, AVAILABILITY)}
 
 
 @blueprint.get("/agents")
 def agents() -> Body:
-    """The network services, and whether they were heard of lately."""
+    """List the network services with their state."""
     return {"agents": fitting(_agents())}
 
 
 @blueprint.get("/agents/<agent_id>")
 def agent(agent_id: str) -> Body:
-    """One network service."""
+    """Show one network service."""
     return {"agent": one(_agents(), agent_id, "Agent")}
 
 

@@ -1,4 +1,4 @@
-"""What the Network API has beyond its core: no more than is there."""
+"""Extensions of the Network API."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ blueprint = Blueprint("network-extensions", __name__, url_prefix="/network/v2.0"
 UPDATED = "2026-11-21T00:00:00-00:00"
 
 EXTENSIONS = {
-    "external-net": "Networks outside, whose addresses are floating ones.",
-    "provider": "How networks are made, for administrators.",
-    "quotas": "How many floating addresses projects may have.",
-    "quota_details": "And how many they have.",
-    "network-ip-availability": "How many addresses of networks are in use.",
-    "agent": "The network services, to look at.",
+    "external-net": "External networks, whose addresses are floating IPs.",
+    "provider": "Provider attributes of networks, for administrators.",
+    "quotas": "Quota of floating IPs of projects.",
+    "quota_details": "Usage of floating IPs of projects.",
+    "network-ip-availability": "Usage of addresses of networks.",
+    "agent": "Network services, read-only.",
 }
 
 
 @blueprint.get("/extensions")
 def listing() -> Body:
-    """What there is."""
+    """List the extensions."""
     return {"extensions": _all()}
 
 
 @blueprint.get("/extensions/<alias>")
 def show(alias: str) -> Body:
-    """One of these."""
+    """Show one extension."""
     return {"extension": one(({**row, "id": row["alias"]} for row in _all()), alias, "Extension with alias")}
 
 

@@ -1,4 +1,4 @@
-"""What of a list a query asks for."""
+"""Filters and pages of Network API lists."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,9 +14,9 @@ PAGING = frozenset({"limit", "marker", "fields", "sort_key", "sort_dir", "page_r
 
 
 def fitting(things: Iterable[Body], *, skipped: frozenset[str] = frozenset()) -> list[Body]:
-    """Those whose keys have the values of the query, a page of them; a key that is not theirs fits nothing.
+    """Return the page of entries that match the query; an unknown key matches nothing.
 
-    `skipped`: keys of the query that choose nothing here.
+    `skipped`: keys of the query that are not filters here.
     """
     wanted = {key: _lower(values) for key, values in request.args.lists() if key not in PAGING | skipped}
     found = [thing for thing in things if all(key in thing and _fits(thing[key], wanted[key]) for key in wanted)]
@@ -24,7 +24,7 @@ def fitting(things: Iterable[Body], *, skipped: frozenset[str] = frozenset()) ->
 
 
 def _fits(value: Any, wanted: set[str]) -> bool:
-    """A list fits by one of its entries, and an entry that has keys by one of these: ip_address=10.0.0.3."""
+    """Return whether a value matches; lists match by one entry, and objects by one key, as in ip_address=10.0.0.3."""
     if not isinstance(value, list):
         return str(value).lower() in wanted
     pairs = [f"{key}={part}" for entry in value if isinstance(entry, dict) for key, part in entry.items()]
@@ -36,7 +36,7 @@ def _lower(values: Iterable[str]) -> set[str]:
 
 
 def one(things: Iterable[Body], wanted: str, what: str) -> Body:
-    """The thing of that id; NotFound."""
+    """Return the entry with this id; NotFound."""
     for thing in things:
         if thing["id"] == wanted:
             return thing

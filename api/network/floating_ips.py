@@ -1,4 +1,4 @@
-"""Floating addresses: taken from a pool, let to stand for a server's, given back."""
+"""Floating IPs: allocate, associate and release."""
 
 from ipaddress import IPv4Address
 from typing import Any
@@ -28,26 +28,26 @@ NEW = frozenset(
 WHOSE = frozenset({"project_id", "tenant_id"})
 CHANGED = frozenset({"port_id", "fixed_ip_address", "description"})
 NAMES = frozenset({"dns_name", "dns_domain", "qos_policy_id"})
-"""What clients send, empty, and what changes nothing here."""
+"""Keys that clients send empty and that have no effect."""
 
 
 @blueprint.get("/floatingips")
 def listing() -> Body:
-    """The floating addresses that fit the query."""
+    """List the floating IPs that match the query."""
     return {"floatingips": fitting(_all())}
 
 
 @blueprint.get("/floatingips/<floating_id>")
 def show(floating_id: str) -> Body:
-    """One floating address."""
+    """Show one floating IP."""
     return {"floatingip": one(_all(), floating_id, "Floating IP")}
 
 
 @blueprint.post("/floatingips")
 def create() -> tuple[Body, int]:
-    """Take a floating address from a pool, any or this one, and let it stand for a server's if one is named.
+    """Allocate a floating IP from a pool, and associate it with a server's port if one is named.
 
-    To administrators any address of the pool's network is given that nobody has.
+    Administrators may name any free address of the pool's network.
     """
     asked.may_write()
     body = given.thing("floatingip", NEW | WHOSE, NAMES)
@@ -72,7 +72,7 @@ def create() -> tuple[Body, int]:
 
 @blueprint.put("/floatingips/<floating_id>")
 def change(floating_id: str) -> Body:
-    """Let a floating address stand for another port, or with null for none; or describe it anew."""
+    """Associate a floating IP with another port, or with null disassociate it; or update its description."""
     asked.may_write()
     body = given.thing("floatingip", CHANGED, NAMES | WHOSE)
     own = asked.path_id(floating_id, "Floating IP")
@@ -87,7 +87,7 @@ def change(floating_id: str) -> Body:
 
 @blueprint.put("/floatingips/<floating_id>/tags")
 def tag(floating_id: str) -> Body:
-    """Let a floating address have these tags and no others."""
+    """Replace the tags of a floating IP."""
     asked.may_write()
     own = asked.path_id(floating_id, "Floating IP")
     body = read_object()
@@ -100,7 +100,7 @@ def tag(floating_id: str) -> Body:
 
 @blueprint.delete("/floatingips/<floating_id>")
 def delete(floating_id: str) -> tuple[str, int]:
-    """Give a floating address back to its pool."""
+    """Release a floating IP to its pool."""
     asked.may_write()
     own = asked.path_id(floating_id, "Floating IP")
     floating_ips.release(compute(), own, asked.own_project())
@@ -113,7 +113,7 @@ def _all() -> list[Body]:
 
 
 def _port(body: Body) -> PortAddress | None:
-    """The port that a body names, and its address; None: it names none."""
+    """Return the port in the body and its fixed IP; None if there is none."""
     if body.get("port_id") is None:
         return None
     return PortAddress(asked.uuid(body["port_id"], "port_id"), _address(body, "fixed_ip_address"))

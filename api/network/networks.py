@@ -1,4 +1,4 @@
-"""Networks: of servers, and outside, which are pools of floating addresses."""
+"""Networks of servers, and external networks, which are pools of floating IPs."""
 
 from typing import Any
 
@@ -24,24 +24,24 @@ OUTSIDE = "router:external"
 
 KNOWN = frozenset({"name", "shared", OUTSIDE, TYPE, SEGMENT, PHYSICAL, "project_id", "tenant_id"})
 IGNORED = frozenset({"admin_state_up", "port_security_enabled", "is_default", "description", "availability_zone_hints"})
-"""What clients send and what changes nothing here."""
+"""Keys that clients send and that have no effect."""
 
 
 @blueprint.get("/networks")
 def listing() -> Body:
-    """The networks that fit the query."""
+    """List the networks that match the query."""
     return {"networks": fitting(_all())}
 
 
 @blueprint.get("/networks/<network_id>")
 def show(network_id: str) -> Body:
-    """One network, by its id; a name is nobody's."""
+    """Show one network by its id; names are not accepted."""
     return {"network": one(_all(), network_id, "Network")}
 
 
 @blueprint.post("/networks")
 def create() -> tuple[Body, int]:
-    """Name a network, or a pool of floating addresses; it is there for servers when it is given its subnet."""
+    """Create a network or a pool of floating IPs without addresses; servers can use it after it has a subnet."""
     asked.may_administer()
     drawn = _drawn(given.thing("network", KNOWN, IGNORED))
     return {"network": views.outline(networks.create_outline(compute(), drawn))}, 201
@@ -49,14 +49,14 @@ def create() -> tuple[Body, int]:
 
 @blueprint.delete("/networks/<network_id>")
 def delete(network_id: str) -> tuple[str, int]:
-    """Drop a network that nobody uses, with its subnet."""
+    """Delete an unused network with its subnet."""
     asked.may_administer()
     networks.delete_any(compute(), asked.path_id(network_id, "Network"))
     return "", 204
 
 
 def _all() -> list[Body]:
-    """All that the caller may see; what is outlined only is for administrators."""
+    """Return all networks that the caller may see; networks without a subnet only for administrators."""
     asked.may_read()
     found = networks.listed(compute(), asked.own_project())
     outside = [*map(views.pool, found.pools), *map(views.outline, found.outlines)]
@@ -70,7 +70,7 @@ def _drawn(body: Body) -> Drawn:
         raise InvalidInput(f"{TYPE} of an external network must be {views.FLAT_TYPE}")
     if body.get("shared") is not None and asked.flag(body["shared"], "shared") != _shared(manager):
         right = "everybody's" if _shared(manager) else "one project's" if manager == VLAN else "nobody's to boot in"
-        raise InvalidInput(f"shared: a network of this kind is {right}")
+        raise InvalidInput(f"shared: a network of this type must be {right}")
     segment = body.get(SEGMENT)
     vlan = None if segment is None else asked.count(segment, SEGMENT, 1, 4094)
     return Drawn(name, manager, ip_validation.interface(body.get(PHYSICAL), PHYSICAL), vlan, given.project(body))
@@ -81,7 +81,7 @@ def _shared(manager: str | None) -> bool:
 
 
 def _manager(kind: Any) -> str:
-    """The manager of networks of that type: of the flat ones the deployment's, if that is one."""
+    """Return the manager of a network type; for flat networks the deployment's manager, if it is a flat one."""
     ours = compute().network.manager
     if kind is None:
         return ours

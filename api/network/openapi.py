@@ -1,4 +1,4 @@
-"""Every route below /network/v2.0, with what it takes and answers."""
+"""OpenAPI descriptions of all routes below /network/v2.0."""
 
 from api.compute.openapi import Face
 from api.compute.openapi.shapes import (
@@ -85,14 +85,14 @@ REFUSAL: Schema = {
             "properties": {key: {"type": "string"} for key in ("type", "message", "detail")},
             "required": ["type", "message", "detail"],
         },
-        "error": {"type": "object", "description": "When there was no valid token."},
+        "error": {"type": "object", "description": "If the token is missing or invalid."},
     },
     "minProperties": 1,
 }
 
 
 def _looked_at(path: str, many: str, one: str, key: str) -> dict[tuple[str, str], Operation]:
-    """A list and one of it."""
+    """Return the operations of a list and of one of its entries."""
     return {
         ("GET", path): Operation({200: answer(many, "array")}, query=PAGE),
         ("GET", f"{path}/<{key}>"): Operation({200: answer(one)}),

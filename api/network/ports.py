@@ -1,4 +1,4 @@
-"""Ports, which are the interfaces of servers: made and dropped with those, or by actions on them."""
+"""Ports, which are the interfaces of servers; server actions create and delete them."""
 
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 
 @blueprint.get("/ports")
 def listing() -> Body:
-    """The interfaces that fit the query."""
+    """List the ports that match the query."""
     validation.may_read()
     server_id = request.args.get("device_id")
     if server_id is None:
@@ -28,13 +28,13 @@ def listing() -> Body:
 
 @blueprint.get("/ports/<port_id>")
 def show(port_id: str) -> Body:
-    """One interface."""
+    """Show one port."""
     validation.may_read()
     return {"port": one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port")}
 
 
 def _id(text: str) -> str | None:
-    """The id of a server; None: it is none, and nothing is there."""
+    """Return the id of a server; None if it is not an id, so that nothing matches."""
     try:
         return str(UUID(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""How many floating addresses a project may have; of other things in the Network API it makes none."""
+"""Quota of floating IPs of a project; the Network API creates nothing else."""
 
 from typing import Any
 
@@ -22,21 +22,21 @@ FIXED = {
     "security_group": 1,
     "security_group_rule": 4,
 }
-"""Ports come with servers and are as many as those; the other things are made by nobody but administrators."""
+"""Servers create their ports, and only administrators create the other resources."""
 
 SETTABLE = {"floatingip": "floating_ips"}
 
 
 @blueprint.get("/quotas/<project_id>")
 def show(project_id: str) -> Body:
-    """What a project may have."""
+    """Show the quota of a project."""
     _may_see(project_id)
     return {"quota": _quota(project_id)}
 
 
 @blueprint.get("/quotas/<project_id>/default")
 def default(project_id: str) -> Body:
-    """What a project may have that was given no limits of its own."""
+    """Show the default quota."""
     _may_see(project_id)
     limits = {name: DEFAULT_LIMITS[key] for name, key in SETTABLE.items()}
     return {"quota": {**FIXED, **limits, "project_id": project_id}}
@@ -45,7 +45,7 @@ def default(project_id: str) -> Body:
 @blueprint.get("/quotas/<project_id>/details")
 @blueprint.get("/quotas/<project_id>/details.json")
 def details(project_id: str) -> Body:
-    """What a project may have, and has."""
+    """Show the quota and the usage of a project."""
     _may_see(project_id)
     now = quotas.standing(compute(), project_id)
     limits = FIXED | {name: now.limits[key] for name, key in SETTABLE.items()}
@@ -56,7 +56,7 @@ def details(project_id: str) -> Body:
 
 @blueprint.put("/quotas/<project_id>")
 def change(project_id: str) -> Body:
-    """Set limits of a project."""
+    """Update the quota of a project."""
     asked.may_administer()
     asked.name(project_id, "the id of the project")
     body = given.thing("quota", {*SETTABLE, "force", "check_limit"}, ("project_id", "tenant_id"))
@@ -69,7 +69,7 @@ def change(project_id: str) -> Body:
 
 @blueprint.delete("/quotas/<project_id>")
 def reset(project_id: str) -> tuple[str, int]:
-    """Give a project the default limits of networks again; those of servers stay."""
+    """Reset the network quota of a project to the default; its compute quota stays."""
     asked.may_administer()
     asked.name(project_id, "the id of the project")
     wanted = {key: DEFAULT_LIMITS[key] for key in SETTABLE.values()}

@@ -1,4 +1,4 @@
-"""Security groups, to look at: each project has one group, which lets everything through."""
+"""Security groups, read-only: each project has one group, which allows all traffic."""
 
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -16,28 +16,28 @@ blueprint = Blueprint("network-security", __name__, url_prefix="/network/v2.0")
 
 @blueprint.get("/security-groups")
 def groups() -> Body:
-    """The group of the caller's project."""
+    """List the group of the caller's project."""
     validation.may_read()
     return {"security_groups": fitting([_group(caller().project_id)])}
 
 
 @blueprint.get("/security-groups/<group_id>")
 def group(group_id: str) -> Body:
-    """The group of the caller's project."""
+    """Show the group of the caller's project."""
     validation.may_read()
     return {"security_group": one([_group(caller().project_id)], group_id, "Security group")}
 
 
 @blueprint.get("/security-group-rules")
 def rules() -> Body:
-    """The rules of that group."""
+    """List the rules of the group."""
     validation.may_read()
     return {"security_group_rules": fitting(_rules(caller().project_id))}
 
 
 @blueprint.get("/security-group-rules/<rule_id>")
 def rule(rule_id: str) -> Body:
-    """One of its rules."""
+    """Show one rule of the group."""
     validation.may_read()
     return {"security_group_rule": one(_rules(caller().project_id), rule_id, "Security group rule")}
 

@@ -1,4 +1,4 @@
-"""Subnets: each network has one, which is all that makes it more than a name."""
+"""Subnets: each network has exactly one once it can be used."""
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
@@ -32,7 +32,7 @@ IGNORED = frozenset({"name", "description", "project_id", "tenant_id"})
 
 @blueprint.get("/subnets")
 def listing() -> Body:
-    """The subnets that fit the query: each network has one."""
+    """List the subnets that match the query."""
     return {"subnets": fitting(_all())}
 
 
@@ -44,7 +44,7 @@ def show(subnet_id: str) -> Body:
 
 @blueprint.post("/subnets")
 def create() -> tuple[Body, int]:
-    """Give a network its range: it is made then."""
+    """Create the subnet of a network, and with it the network's bridge and addresses."""
     asked.may_administer()
     body = given.thing("subnet", KNOWN, IGNORED)
     network_id = asked.uuid(body.get("network_id"), "network_id")
@@ -55,7 +55,7 @@ def create() -> tuple[Body, int]:
 
 @blueprint.put("/subnets/<subnet_id>")
 def change(subnet_id: str) -> Body:
-    """Say anew which addresses a network outside hands out; others are not changed once they are made."""
+    """Update the allocation ranges of an external network; other subnets cannot be changed."""
     asked.may_administer()
     body = given.thing("subnet", {"allocation_pools"}, IGNORED)
     stretches = _stretches(body) if "allocation_pools" in body else None
@@ -63,16 +63,16 @@ def change(subnet_id: str) -> Body:
     found = one(_views(changed), subnet_id, "Subnet")
     is_pool = any(pool["subnet_id"] == subnet_id for pool in changed.pools)
     if stretches is not None and not is_pool and body["allocation_pools"] != found["allocation_pools"]:
-        raise Conflict(f"Subnet {subnet_id} is that of a network of servers, whose addresses stay as they are")
+        raise Conflict(f"Subnet {subnet_id} belongs to a network of servers, whose addresses cannot be changed")
     return {"subnet": found}
 
 
 @blueprint.delete("/subnets/<subnet_id>")
 def delete(subnet_id: str) -> tuple[str, int]:
-    """A subnet goes with its network."""
+    """Refuse to delete a subnet, which is deleted with its network."""
     asked.may_administer()
     found = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
-    raise Conflict(f"Subnet {subnet_id} goes with its network: delete network {found['network_id']}")
+    raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {found['network_id']}")
 
 
 def _all() -> list[Body]:
@@ -87,7 +87,7 @@ def _views(found: Subnets) -> list[Body]:
 
 def _range(body: Body) -> Range:
     if body.get("ip_version", 4) not in (4, "4"):
-        raise InvalidInput("ip_version must be 4: IPv6 comes with the settings of networks, by itself")
+        raise InvalidInput("ip_version must be 4; CLIMATE_USE_IPV6 adds IPv6 prefixes")
     cidr = ip_validation.cidr(body.get("cidr"), "cidr")
     if cidr.prefixlen > 30:
         raise InvalidInput(f"cidr {cidr} has no room for a gateway and a server")
@@ -98,7 +98,7 @@ def _range(body: Body) -> Range:
 
 
 def _gateway(body: Body, cidr: IPv4Network) -> IPv4Address | None:
-    """The first address of the range, unless another or none (null) is given."""
+    """Return the gateway: the first address of the range, unless the body names another one or none (null)."""
     value = body.get("gateway_ip", str(cidr[1]))
     return None if value is None else ip_validation.address(value, "gateway_ip")
 

@@ -1,4 +1,4 @@
-"""What network is: its versions and its document, served without a token."""
+"""Version documents and OpenAPI document of Network, served without a token."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("network-discovery", __name__)
 @blueprint.get("/network/v2.0")
 @public
 def versions() -> dict[str, Any]:
-    """All versions: there is one."""
+    """List the only version."""
     href = f"{deployment().settings.base_url}/network/v2.0/"
     return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}]}
 
@@ -24,5 +24,5 @@ def versions() -> dict[str, Any]:
 @blueprint.get("/network/openapi.json")
 @public
 def described() -> dict[str, Any]:
-    """The OpenAPI document of network."""
+    """Return the OpenAPI document of Network."""
     return document(current_app, FACE)

@@ -1,4 +1,4 @@
-"""Networks, subnets, ports and floating addresses as clients of the Network API read them."""
+"""JSON views of networks, subnets, ports and floating IPs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ Body = dict[str, Any]
 FLAT_TYPE, VLAN_TYPE = "flat", "vlan"
 
 Ranges = Mapping[str, Sequence[tuple[str, str]]]
-"""Pool -> the stretches of addresses that it hands out, first and last."""
+"""Pool -> its allocation ranges, first and last address."""
 
 
 def moment(at: datetime) -> str:
@@ -23,7 +23,7 @@ def moment(at: datetime) -> str:
 
 
 def network(row: Network) -> Body:
-    """A network of servers."""
+    """Return a network of servers."""
     shared = row.project_id is None and row.vlan is None
     seen = _network(row.id, row.label, row.created_at, row.project_id)
     seen |= {"status": "ACTIVE" if row.host else "DOWN", "shared": shared, "subnets": [row.subnet_id]}
@@ -31,13 +31,13 @@ def network(row: Network) -> Body:
 
 
 def pool(row: Mapping[str, Any]) -> Body:
-    """A network outside, whose addresses are floating ones."""
+    """Return an external network, whose addresses are floating IPs."""
     seen = _network(row["id"], row["name"], row["created_at"], None) | {"subnets": [row["subnet_id"]]}
     return seen | {"router:external": True, "is_default": False} | _provider(None, row["interface"])
 
 
 def outline(row: Outline) -> Body:
-    """A network that has no subnet yet."""
+    """Return a network that has no subnet yet."""
     seen = _network(row.id, row.label, row.created_at, row.project_id) | {"status": "DOWN", "is_default": False}
     return seen | {"router:external": row.manager is None} | _provider(row.vlan, row.interface, row.manager)
 
@@ -67,7 +67,7 @@ def _network(network_id: str, name: str, at: datetime, project_id: str | None) -
 
 
 def _provider(vlan: int | None, interface: str | None, manager: str | None = None) -> Body:
-    """What administrators are shown of how it is made."""
+    """Return the provider attributes, which only administrators see."""
     if not caller().is_admin:
         return {}
     return {
@@ -78,12 +78,12 @@ def _provider(vlan: int | None, interface: str | None, manager: str | None = Non
 
 
 def whose(project_id: str | None) -> Body:
-    """The two names that clients have for a project."""
+    """Return the two keys of a project, `project_id` and `tenant_id`."""
     return {"tenant_id": project_id or "", "project_id": project_id or ""}
 
 
 def subnet(row: Network) -> Body:
-    """The range of a network of servers."""
+    """Return the subnet of a network of servers."""
     seen = _subnet(row.subnet_id, row.label, row.id, str(row.cidr)) | whose(row.project_id)
     return seen | {
         "gateway_ip": str(row.gateway),
@@ -94,7 +94,7 @@ def subnet(row: Network) -> Body:
 
 
 def pool_subnet(row: Mapping[str, Any], ranges: Ranges) -> Body:
-    """The range of a network outside."""
+    """Return the subnet of an external network."""
     seen = _subnet(row["subnet_id"], row["name"], row["id"], row["cidr"]) | whose(None)
     pools = [{"start": first, "end": last} for first, last in ranges.get(row["id"], ())]
     return seen | {"gateway_ip": row["gateway"], "allocation_pools": pools}
@@ -115,7 +115,7 @@ def _subnet(subnet_id: str, name: str, network_id: str, cidr: str) -> Body:
 
 
 def port(row: Mapping[str, Any]) -> Body:
-    """An interface of a server."""
+    """Return the port of an interface of a server."""
     return {
         "id": row["port_id"],
         "name": "",
@@ -133,7 +133,7 @@ def port(row: Mapping[str, Any]) -> Body:
 
 
 def floating(row: Floating) -> Body:
-    """A floating address."""
+    """Return a floating IP."""
     return {
         "id": row.id,
         "floating_ip_address": row.address,

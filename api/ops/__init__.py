@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what are its figures, what can be asked of it: for operators and their machines."""
+"""Liveness, readiness, metrics and the OpenAPI document, for operators and monitoring."""
 
 from flask import Flask
 

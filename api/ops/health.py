@@ -1,4 +1,4 @@
-"""Health, readiness, figures and the OpenAPI document."""
+"""Routes of liveness, readiness, metrics and the OpenAPI document."""
 
 from functools import partial
 from typing import Any
@@ -23,14 +23,14 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 @blueprint.get("/healthz")
 @public
 def healthz() -> dict[str, str]:
-    """This process answers; says nothing about anything else."""
+    """Answer 200 if this process runs; checks nothing else."""
     return {"status": "ok"}
 
 
 @blueprint.get("/readyz")
 @public
 def readyz() -> tuple[dict[str, Any], int]:
-    """Everything that CLIMATE_READY_NEEDS names is there; 503 when something is not."""
+    """Answer 200 if everything that CLIMATE_READY_NEEDS names works, else 503."""
     checks = readiness.readiness(climate(), disk=disk_watch())
     if checks[0].ok:
         checks += service_health.checks(deployment().compute)
@@ -44,7 +44,7 @@ def readyz() -> tuple[dict[str, Any], int]:
 @blueprint.get("/metrics")
 @answers("text/plain")
 def figures() -> Response:
-    """Figures for Prometheus, which signs in by HTTP Basic."""
+    """Return metrics for Prometheus, which signs in by HTTP Basic."""
     of_cloud = partial(cloud_figures.collect, deployment().compute)
     return Response(metrics.text(climate(), tally(current_app), of_cloud), content_type=PROMETHEUS)
 
@@ -52,6 +52,6 @@ def figures() -> Response:
 @blueprint.get("/openapi.json")
 @public
 def openapi() -> dict[str, Any]:
-    """The OpenAPI document of the reservation API."""
+    """Return the OpenAPI document of the reservation API."""
     described: dict[str, Any] = document(current_app).spec.to_dict()
     return described

@@ -1,4 +1,4 @@
-"""The figures that Prometheus scrapes: requests of all web processes, and the engine's as the database knows them."""
+"""Prometheus metrics: requests of all web processes, and metrics of the engine from the database."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ Source = Callable[[], Iterable[Metric]]
 
 
 class Scrape:
-    """All figures of one moment, in the form that the library asks for."""
+    """Collector of all metrics at one instant, in the form of the Prometheus library."""
 
     def __init__(self, climate: Climate, tally: Tally, cloud: Source) -> None:
         self._climate = climate
@@ -27,7 +27,7 @@ class Scrape:
         self._cloud = cloud
 
     def collect(self) -> Iterable[Metric]:
-        """Requests first; a store that is away leaves its figures out."""
+        """Yield requests first; a store that does not answer leaves its metrics out."""
         yield from self._tally.collect()
         found = metrics.read(self._climate)
         yield _gauge("climate_database_up", "Whether the database answers.", found is not None)
@@ -40,7 +40,7 @@ class Scrape:
 
 
 def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
-    """The figures in Prometheus's text format; `cloud` tells those of the bundled cloud."""
+    """Return the metrics in Prometheus's text format; `cloud` yields those of the bundled cloud."""
     registry = CollectorRegistry(auto_describe=False)
     scrape: Any = Scrape(climate, tally, cloud)
     registry.register(scrape)
@@ -49,18 +49,20 @@ def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
 
 def _of_events(found: Figures) -> Iterator[Metric]:
     yield _gauge("climate_events_due", "Events that are due and not yet claimed, 100,000 at most.", found.due)
-    yield _gauge("climate_events_oldest_due_seconds", "How long the oldest of them has been due.", found.oldest_due)
+    yield _gauge(
+        "climate_events_oldest_due_seconds", "Seconds since the oldest unclaimed event was due.", found.oldest_due
+    )
     if found.claimed_ago is not None:
-        text = "Since a poller last claimed what was due, or found nothing."
+        text = "Seconds since the last round of a poller."
         yield _gauge("climate_poller_claimed_ago_seconds", text, found.claimed_ago)
     yield from _of_workers(found)
-    yield _gauge("climate_events_in_progress", "Events that somebody works on.", found.in_progress)
-    yield _gauge("climate_events_retrying", "Open events that were tried in vain before.", found.retrying)
+    yield _gauge("climate_events_in_progress", "Events that workers are running.", found.in_progress)
+    yield _gauge("climate_events_retrying", "Open events with failed attempts.", found.retrying)
     yield _gauge("climate_events_failed", "Events in ERROR.", found.failed)
-    yield _gauge("climate_leases_set_aside", "Leases whose rows are broken: they wait to be mended.", found.set_aside)
+    yield _gauge("climate_leases_set_aside", "Leases with broken rows, whose events do not run.", found.set_aside)
     late = GaugeMetricFamily(
         "climate_events_lateness_seconds",
-        "From due to claimed, of the events claimed in the last five minutes.",
+        "Seconds from due to claimed, of events claimed in the last five minutes.",
         labels=["quantile"],
     )
     for quantile, seconds in found.lateness.items():
@@ -69,9 +71,11 @@ def _of_events(found: Figures) -> Iterator[Metric]:
 
 
 def _of_workers(found: Figures) -> Iterator[Metric]:
-    """Each queue that was ever read; an alarm is worth it when nobody reads one any more."""
+    """Yield the length of each queue that was ever read, also of one that no worker reads any more."""
     alive = GaugeMetricFamily("climate_queue_workers", "Workers that read a queue.", labels=["queue"])
-    ago = GaugeMetricFamily("climate_queue_read_ago_seconds", "Since a worker last showed it.", labels=["queue"])
+    ago = GaugeMetricFamily(
+        "climate_queue_read_ago_seconds", "Seconds since the last heartbeat of a worker.", labels=["queue"]
+    )
     for name, (count, seconds) in found.queues.items():
         alive.add_metric([name], count)
         ago.add_metric([name], seconds)
@@ -84,13 +88,15 @@ def _of_pools(found: Mapping[Pool, Count]) -> Iterator[Metric]:
         hosts.add_metric([pool], found.get(pool, Count()).hosts)
     yield hosts
     drifted = sum(count.drifted for count in found.values())
-    yield _gauge("climate_hosts_drifted", "Hosts that the cloud cannot have where they should be.", drifted)
+    yield _gauge(
+        "climate_hosts_drifted", "Hosts that the cloud has in another pool, and that cannot be reconciled.", drifted
+    )
 
 
 def _of_power(found: Counted) -> Iterator[Metric]:
-    yield _gauge("climate_hosts_switchable", "Hosts that can be switched on and off.", found.managed)
-    yield _gauge("climate_hosts_off", "Those of them that are off.", found.off)
-    yield _gauge("climate_hosts_power_failing", "Those whose supplies do not do as they are asked.", found.failing)
+    yield _gauge("climate_hosts_switchable", "Hosts with power settings.", found.managed)
+    yield _gauge("climate_hosts_off", "Hosts with power settings that are off.", found.off)
+    yield _gauge("climate_hosts_power_failing", "Hosts whose power driver fails.", found.failing)
 
 
 def _of_cloud(cloud: Source) -> Iterable[Metric]:

@@ -1,4 +1,4 @@
-"""Requests, counted in files that all processes of the web server share."""
+"""Request counters in files that all web processes share."""
 
 import os
 import time
@@ -28,10 +28,10 @@ Labels = tuple[str, str]
 MmapedDict: Any = mmap_dict.MmapedDict
 Collector: Any = multiprocess.MultiProcessCollector
 PAUSE = 30.0
-"""Seconds for which nothing is counted after the disk was full."""
+"""Seconds without counting after the disk was full."""
 
 _SIZE = 1 << 16
-"""Bytes of a new file of figures."""
+"""Size of a new metrics file in bytes."""
 _AROUND_KEY = 32
 """Bytes that an entry has beside its key, at most."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -40,13 +40,12 @@ log = structlog.get_logger(__name__)
 
 
 class Tally:
-    """Each process writes to files of its own; a scrape of any process reads and adds up all of them.
+    """Counters of requests: each process writes its own files, and a scrape of any process adds up all files.
 
-    The library's own multi-process mode is switched on by an environment
-    variable at import, for the whole program; this writes the same files
-    without it.  A process that is replaced leaves its file behind, so that
-    no counter ever goes back; when none of the writers lives any more, the
-    next to come begins anew.
+    An environment variable would switch on the library's multi-process mode
+    for the whole program at import.  This class writes the same files without
+    it.  The file of a replaced process stays, so that no counter decreases.
+    If no writer lives any more, the next process starts with empty files.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,13 +53,13 @@ class Tally:
         self._lock = Lock()
         self._pid = 0
         self._again = 0.0
-        """When a disk that was full is written to again."""
+        """Time of the next attempt to write after the disk was full."""
         self._files: dict[str, Any] = {}
         self._begun: set[Sequence[str]] = set()
         finalize(self, _close, self._files)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One more request, answered after so many seconds; a disk that is full costs figures, not answers."""
+        """Count one request with its duration in seconds; a full disk loses metrics, not answers."""
         if time.monotonic() < self._again:
             return
         labels = (route, method if method in METHODS else "OTHER")
@@ -72,10 +71,10 @@ class Tally:
                 self._observe(_buckets(labels), seconds)
         except OSError as error:
             self._again = time.monotonic() + PAUSE
-            log.warning("requests are not counted for a while", seconds=PAUSE, reason=error.strerror)
+            log.warning("request counters paused", seconds=PAUSE, reason=error.strerror)
 
     def _observe(self, buckets: Sequence[str], seconds: float) -> None:
-        """A scrape adds up the buckets, so one is raised; the others must be there, if only at nothing."""
+        """Raise one bucket, because a scrape adds up the buckets; the others must exist, with 0."""
         if buckets not in self._begun:
             for key in buckets:
                 self._add("histogram", key, 0)
@@ -83,7 +82,7 @@ class Tally:
         self._add("histogram", buckets[bisect_left(BUCKETS, seconds)], 1)
 
     def collect(self) -> Iterable[Metric]:
-        """The sums over all processes."""
+        """Yield the sums over all processes."""
         self._folder.mkdir(parents=True, exist_ok=True)
         found: Iterable[Metric] = Collector(None, path=str(self._folder)).collect()
         return found
@@ -94,7 +93,7 @@ class Tally:
         file.write_value(key, value + amount, 0.0)
 
     def _open(self) -> None:
-        """A process that was forked off must not write into its parent's files."""
+        """Open files of this process, because a forked process must not write into its parent's files."""
         pid = os.getpid()
         if self._pid == pid:
             return
@@ -103,7 +102,7 @@ class Tally:
         made: dict[str, Any] = {}
         try:
             for kind in ("counter", "histogram"):
-                made[kind] = _made(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")
+                made[kind] = _create_file(self._folder / f"{kind}_{token_hex(4)}_{pid}.db")
         except OSError:
             _discard(made)
             raise
@@ -113,9 +112,9 @@ class Tally:
 
 
 class ReservedDict(MmapedDict):  # type: ignore[misc]
-    """The library's file of figures, all of whose blocks are on the disk before they are written to.
+    """Metrics file of the library with all blocks allocated before they are written to.
 
-    A page of a mapped file for which a full disk has no block ends the process by SIGBUS.
+    If a full disk has no block for a page of a mapped file, SIGBUS ends the process.
     """
 
     def _init_value(self, key: str) -> None:
@@ -127,8 +126,8 @@ class ReservedDict(MmapedDict):  # type: ignore[misc]
         super()._init_value(key)
 
 
-def _made(path: Path) -> ReservedDict:
-    """Return a new file of figures; OSError where there is no room for it, and then there is none."""
+def _create_file(path: Path) -> ReservedDict:
+    """Return a new metrics file; on OSError for a full disk no file remains."""
     try:
         with path.open("xb") as file:
             _reserve(file.fileno(), _SIZE)
@@ -149,12 +148,12 @@ def _discard(files: Mapping[str, Any]) -> None:
 
 
 def install(app: Flask, folder: Path) -> None:
-    """Let `app` count its requests in `folder`."""
+    """Install the counters of `app` in `folder`."""
     app.extensions[TALLY] = Tally(folder)
 
 
 def tally(app: Flask) -> Tally:
-    """The tally of `app`."""
+    """Return the counters of `app`."""
     return cast(Tally, app.extensions[TALLY])
 
 

@@ -1,4 +1,4 @@
-"""The reservation API v1: byte-compatible with Blazar's, one module per noun with its schema beside it."""
+"""Reservation API v1, byte-compatible with Blazar's: one module per resource with its schema beside it."""
 
 from flask import Flask
 
@@ -30,7 +30,7 @@ NOUNS = (
 
 
 def register(app: Flask) -> None:
-    """Add the routes below /reservation, and what they are to the OpenAPI document."""
+    """Add the routes below /reservation to the application and to the OpenAPI document."""
     microversion.install(app)
     openapi.prepare(app)
     for noun in NOUNS:

@@ -1,4 +1,4 @@
-"""The audit trail: who changed limits, pools, hosts, users and so on, for administrators."""
+"""Audit trail for administrators: changes of limits, pools, hosts, users and more, with their authors."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ Read = dict[str, Any]
 LONGEST = 255
 KINDS = [str(kind) for kind in AuditKind]
 
-blueprint = Blueprint("audit", __name__, url_prefix=PREFIX, description="Who changed what.")
+blueprint = Blueprint("audit", __name__, url_prefix=PREFIX, description="Changes with their authors.")
 
 
 def _text(description: str) -> fields.String:
@@ -61,13 +61,15 @@ class AuditEntryOut(Schema):
 
 class AuditAnswer(Schema):
     audit = fields.List(fields.Nested(AuditEntryOut), required=True)
-    audit_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+    audit_links = fields.List(
+        fields.Nested(LinkOut), metadata={"description": "Link to the next page, if there is one."}
+    )
 
 
 @serve(blueprint, "GET", "/audit", Operation("audit:get", {200: AuditAnswer}, query=AuditListQuery))
 def list_audit(query: Read) -> ResponseReturnValue:
     """List changes with their authors, before and after, newest first."""
-    part = pages.wanted()
+    part = pages.requested()
     kind = query.get("kind")
     wanted = AuditQuery(
         kind=AuditKind(kind) if kind else None,

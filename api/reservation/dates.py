@@ -1,4 +1,4 @@
-"""Dates on the wire: what comes in, and the two forms in which the peer's clients expect them back."""
+"""Dates in requests, and the two forms of dates in Blazar's answers."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,28 +16,28 @@ READ = (
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2} [0-9]{1,2}:[0-9]{1,2}"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
-"""What `climate.service.leases.dates` can read."""
+"""Pattern of the dates that `climate.service.leases.dates` reads."""
 
 STAMP = DATE.replace("T", " ")
 
 
 def date(moment: datetime) -> str:
-    """`2030-01-31T09:00:00.000000`, UTC without saying so: the peer's client reads nothing else."""
+    """Return `2030-01-31T09:00:00.000000`, in UTC without a zone: Blazar's client reads no other form."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
 def stamp(moment: datetime) -> str:
-    """`2030-01-31 09:00:00.000000`, as `created_at` and `updated_at` look."""
+    """Return `2030-01-31 09:00:00.000000`, the form of `created_at` and `updated_at`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def maybe(form: Any, moment: datetime | None) -> str | None:
-    """The moment in that form; null stays null."""
+    """Return the date in that form; null stays null."""
     return None if moment is None else str(form(moment))
 
 
 class Moment(fields.String):
-    """A date in the peer's form or ISO 8601; `now` too where `now` says so.  Becomes a datetime in UTC, or NOW."""
+    """A date in Blazar's form or ISO 8601; `now` too if `now` says so.  Becomes a datetime in UTC, or NOW."""
 
     def __init__(self, *, now: bool = False, **more: Any) -> None:
         described = "UTC `%Y-%m-%d %H:%M`, or ISO 8601 with seconds and zone" + ", or `now`" * now
@@ -48,7 +48,7 @@ class Moment(fields.String):
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **more: Any
     ) -> Any:
-        """The peer calls null an invalid date, where it is not allowed, and so do we."""
+        """Return the date; like Blazar, null is an invalid date if the field does not allow null."""
         if value is None and not self.allow_none:
             raise self._refusal("null", attr)
         return super().deserialize(value, attr, data, **more)
@@ -66,10 +66,10 @@ class Moment(fields.String):
 
 
 def out_date(**more: Any) -> fields.String:
-    """A field of an answer: a date."""
+    """Return a date field of an answer."""
     return fields.String(**{"required": True, "validate": validate.Regexp(DATE), **more})
 
 
 def out_stamp(**more: Any) -> fields.String:
-    """A field of an answer: when something was made or changed."""
+    """Return a field of an answer for a time of creation or change."""
     return fields.String(required=True, validate=validate.Regexp(STAMP), **more)

@@ -1,4 +1,4 @@
-"""Ids in paths and markers: what cannot be one is answered like one that is nobody's."""
+"""Ids in paths and markers: a malformed id gets the same answer as an unknown one."""
 
 import re
 from uuid import UUID
@@ -9,18 +9,18 @@ from climate.domain.errors import NotFound
 SHAPE = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 LONGEST_NUMBER = 18
-"""Digits of a number that a list is ordered by: more do not fit into the database."""
+"""Digits of an ordering number that fit into the database."""
 
 
 def path_id(text: str, unknown: str) -> UUID:
-    """The id in a path; NotFound with these words where it can be nobody's."""
+    """Return the id in a path; NotFound with this message if it is malformed."""
     if SHAPE.fullmatch(text):
         return UUID(text)
     raise NotFound(unknown)
 
 
 def marker_id(text: str | None) -> UUID | None:
-    """The id that a page begins after."""
+    """Return the id after which a page starts."""
     if text is None:
         return None
     if SHAPE.fullmatch(text):
@@ -29,7 +29,7 @@ def marker_id(text: str | None) -> UUID | None:
 
 
 def marker_number(text: str | None) -> int | None:
-    """Return the number that a page begins after."""
+    """Return the number after which a page starts."""
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_NUMBER:

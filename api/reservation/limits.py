@@ -1,4 +1,4 @@
-"""What a project may hold and ask for: limits, and how much of them is used."""
+"""Limits of projects and their usage."""
 
 import re
 from typing import Any
@@ -21,17 +21,19 @@ from climate.store.limits import DEFAULT
 Read = dict[str, Any]
 
 EVERYBODY = "default"
-"""What stands for all projects that have no limit of their own."""
+"""Name for all projects without their own limit."""
 
 MOST = 10**9
 PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}", re.ASCII)
 
-blueprint = Blueprint("limits", __name__, url_prefix=PREFIX, description="What projects may hold and ask for.")
+blueprint = Blueprint("limits", __name__, url_prefix=PREFIX, description="Limits of projects and their usage.")
 
 
 class LimitQuery(LeaseAt):
     everyones = fields.Boolean(
-        data_key="all", load_default=False, metadata={"description": "What is set for any project: for admins."}
+        data_key="all",
+        load_default=False,
+        metadata={"description": "Include the limits of all projects (administrator)."},
     )
 
 
@@ -43,7 +45,7 @@ def _bound(limit: Limit) -> fields.Integer:
 
 
 class LimitChanges(Strict):
-    """Limits to be set; those that are not given stay."""
+    """Limits to set; absent ones keep their values."""
 
     max_lease_seconds = _bound(Limit.MAX_LEASE_SECONDS)
     max_lead_seconds = _bound(Limit.MAX_LEAD_SECONDS)
@@ -58,7 +60,7 @@ class LimitChanges(Strict):
     @validates_schema(pass_original=True)
     def _something(self, data: Read, original: Read, **_: Any) -> None:
         if not original:
-            raise ValidationError(f"Nothing is to be set; known are {', '.join(Limit)}")
+            raise ValidationError(f"No limit is given; known are {', '.join(Limit)}")
 
 
 class LimitOut(Schema):
@@ -68,10 +70,10 @@ class LimitOut(Schema):
     name = fields.String(required=True, validate=validate.OneOf([str(limit) for limit in Limit]))
     value = fields.Integer(required=True, allow_none=True, metadata={"description": "null or -1: no limit."})
     project_id = fields.String(
-        required=True, allow_none=True, metadata={"description": f"Whose limit it is; {EVERYBODY}: everybody's."}
+        required=True, allow_none=True, metadata={"description": f"Project of the limit; {EVERYBODY}: all projects."}
     )
     used = fields.Float(
-        required=True, allow_none=True, metadata={"description": "By all leases, where that is most from now on."}
+        required=True, allow_none=True, metadata={"description": "Maximum over all leases from now on."}
     )
     says = fields.String(required=True)
 
@@ -82,9 +84,9 @@ class LimitsAnswer(Schema):
 
 @serve(blueprint, "GET", "/limits", Operation("limits:get", {200: LimitsAnswer}, query=LimitQuery))
 def list_limits(query: Read) -> ResponseReturnValue:
-    """List the limits of one's project, and how much of them is used; with `at` as they were then."""
+    """List the limits of the caller's project with their usage; with `at`, as they were at that time."""
     if query["everyones"] and "at" in query:
-        raise InvalidInput("all and at cannot both be given: ask for the history of each project")
+        raise InvalidInput("all and at exclude each other; list the history of each project")
     if query["everyones"]:
         return _answer(limits.everyones(climate(), caller()))
     if "at" in query:
@@ -99,7 +101,7 @@ def list_limits(query: Read) -> ResponseReturnValue:
     Operation("limits:all", {200: LimitsAnswer}, query=LeaseAt, refuses=(404,)),
 )
 def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
-    """List the limits of a project, or of `default`, as they are or as they were."""
+    """Show the limits of a project, or of `default`, as they are or as they were."""
     project = _project(limited_project)
     if "at" in query:
         return _answer(limits.at(climate(), caller(), query["at"], project))
@@ -113,7 +115,7 @@ def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
     Operation("limits:all", {200: HistoryAnswer}, refuses=(404,)),
 )
 def limits_history(limited_project: str, query: Read) -> ResponseReturnValue:
-    """Tell who has set which limits of a project, or of `default`, and when."""
+    """List the changes of limits of a project, or of `default`, with their authors."""
     return {"history": [entry_body(one) for one in limits.history(climate(), caller(), _project(limited_project))]}
 
 
@@ -133,7 +135,7 @@ def limits_history(limited_project: str, query: Read) -> ResponseReturnValue:
 def set_limits(limited_project: str, query: Read, body: Read) -> ResponseReturnValue:
     """Set limits of a project, or of `default`.
 
-    Leases that are beyond them already stay as they are.
+    Existing leases beyond them stay unchanged.
     """
     values = {Limit(name): value for name, value in body.items()}
     changed = limits.put(climate(), caller(), _project(limited_project), values, dry_run=query["dry_run"])
@@ -147,7 +149,7 @@ def set_limits(limited_project: str, query: Read, body: Read) -> ResponseReturnV
     Operation("limits:delete", {204: None}, query=DryRun, refuses=(404,)),
 )
 def unset_limits(limited_project: str, query: Read) -> ResponseReturnValue:
-    """Take all limits of a project, or of `default`, away."""
+    """Delete all limits of a project, or of `default`."""
     limits.drop(climate(), caller(), _project(limited_project), dry_run=query["dry_run"])
     return nothing()
 

@@ -1,4 +1,4 @@
-"""The version of the API: one, which is said in every answer."""
+"""Microversion of the reservation API: exactly one, returned in each answer."""
 
 import re
 
@@ -12,7 +12,7 @@ ROOT = f"/{SERVICE}"
 
 
 def install(app: Flask) -> None:
-    """Look at the header of requests for this API, and put it into the answers."""
+    """Check the version header of requests for this API, and add the version to the answers."""
     app.before_request(_check)
     app.after_request(_say)
 

@@ -1,4 +1,4 @@
-"""What people are told of their leases, and admins of their hosts."""
+"""Notifications of owners about their leases, and of administrators about their hosts."""
 
 from typing import Any
 from uuid import UUID
@@ -19,11 +19,11 @@ from climate.store.notifications import Kept
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="What owners and admins are told.")
+blueprint = Blueprint("notices", __name__, url_prefix=PREFIX, description="Notifications of owners and administrators.")
 
 
 class NoticeQuery(pages.Paged):
-    """Which notices to list: all conditions must hold."""
+    """Filters of notifications: all conditions must hold."""
 
     since = Moment()
     kind = fields.String(metadata={"description": "Such as lease.before_end or host.failed."})
@@ -38,7 +38,9 @@ class NoticeOut(Schema):
     at = out_date()
     kind = fields.String(required=True)
     message = fields.String(required=True)
-    project_id = fields.String(required=True, allow_none=True, metadata={"description": "null: for admins alone."})
+    project_id = fields.String(
+        required=True, allow_none=True, metadata={"description": "null: only for administrators."}
+    )
     user_id = fields.String(required=True, allow_none=True)
     lease_id = fields.UUID(required=True, allow_none=True)
     host_id = fields.String(required=True, allow_none=True)
@@ -47,16 +49,18 @@ class NoticeOut(Schema):
 
 class NoticesAnswer(Schema):
     notices = fields.List(fields.Nested(NoticeOut), required=True)
-    notices_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+    notices_links = fields.List(
+        fields.Nested(LinkOut), metadata={"description": "Link to the next page, if there is one."}
+    )
 
 
 @serve(blueprint, "GET", "/notices", Operation("notices:get", {200: NoticesAnswer}, query=NoticeQuery))
 def list_notices(query: Read) -> ResponseReturnValue:
-    """List notices, oldest first.
+    """List notifications, oldest first.
 
-    Those to one's project; for admins all, also those that are for admins alone.
+    Users see those of their project; administrators see all, also those for administrators only.
     """
-    part = pages.wanted()
+    part = pages.requested()
     wanted = Listing(
         since=query.get("since"),
         kind=query.get("kind"),

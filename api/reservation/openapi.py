@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beyond the schemas: the token, and the resource types of the plugins."""
+"""Additions to the OpenAPI document beyond the schemas: the token, and the resource types of the plugins."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ PARAMETERS = [
 
 
 def prepare(app: Flask) -> None:
-    """Tell the document of an app how to sign in, and of each plugin and power driver what it can be asked."""
+    """Add the token, and the schemas of each plugin and power driver, to the document of an app."""
     described = document(app)
     described.spec.components.security_scheme(
         "token", {"type": "apiKey", "in": "header", "name": "X-Auth-Token", "description": "From /identity/v3."}
@@ -38,7 +38,7 @@ def prepare(app: Flask) -> None:
     changes = [change_schema(plugin) for plugin in plugins]
 
     def parts(self: Any, field: fields.Field[Any], **_: Any) -> dict[str, Any]:
-        """Reservations are what one of the plugins says, power settings what one of the drivers says."""
+        """Add the alternatives: a reservation has one plugin's schema, power settings have one driver's schema."""
         if isinstance(field, AskedReservation):
             return _one_of(self, requests, [plugin.resource_type for plugin in plugins])
         if isinstance(field, AskedChange):
@@ -53,7 +53,7 @@ def prepare(app: Flask) -> None:
 
 
 def finish(app: Flask) -> None:
-    """Say what schemas cannot: a host's keys beyond the known ones are its extra capabilities."""
+    """Add what schemas cannot say: unknown keys of a host are its extra capabilities."""
     schemas = document(app).spec.components.schemas
     types = ["string", "number", "boolean"]
     text = {"type": types, "maxLength": LONGEST_VALUE, "pattern": r"\S"}

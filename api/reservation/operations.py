@@ -1,4 +1,4 @@
-"""One operation of the API: who may do it, what it reads, how it is answered; and its place in the OpenAPI document."""
+"""Operations of the API: the policy rule, the schemas of request and answer, and the OpenAPI entry of each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from climate.domain.policy import require
 PREFIX = "/reservation/v1"
 
 ALWAYS = (400, 401, 403, 406, 429, 503, 507)
-"""Refusals that any request may meet: its headers or query, its token, its role, a database that is busy or full."""
+"""Errors of any request: headers or query, token, role, a busy or full database."""
 
 WITH_BODY = (413, 415)
 
@@ -26,17 +26,17 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 class Strict(Schema):
-    """A schema that refuses what it does not know, and says what it knows."""
+    """Schema that refuses unknown keys and lists the known ones."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
         names = sorted(known.data_key or name for name, known in self.load_fields.items())
-        told = f"known are {', '.join(names)}" if names else "nothing is known here"
+        told = f"known are {', '.join(names)}" if names else "no parameter is known"
         self.error_messages = {**self.error_messages, "unknown": f"Unknown parameter; {told}"}
 
 
 class NotSignedIn(Schema):
-    """What is wrong with a token, in the words of Keystone's middleware."""
+    """Error body for an invalid token, as Keystone's middleware has it."""
 
     code = fields.Integer(required=True)
     title = fields.String(required=True)
@@ -48,12 +48,12 @@ class Unauthorized(Schema):
 
 
 class NoQuery(Strict):
-    """No query parameters at all."""
+    """Schema without query parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`action` names the rule of the policy, None is for everybody.  `answers`: the good statuses and their bodies."""
+    """One operation.  `action` names the policy rule, None allows all.  `answers`: good statuses and their bodies."""
 
     action: str | None
     answers: Mapping[int, type[Schema] | None]
@@ -61,13 +61,13 @@ class Operation:
     headers: type[Schema] | None = None
     body: type[Schema] | None = None
     refuses: tuple[int, ...] = ()
-    """Statuses of refusals, beyond those of every operation."""
+    """Statuses of errors in addition to the common ones."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """An example of a body."""
 
 
 def serve(blueprint: Blueprint, method: str, path: str, operation: Operation) -> Callable[[View], View]:
-    """Make a function the view of an operation.  It gets what was read as `query`, `headers` and `body`."""
+    """Register a function as the view of an operation.  It gets the parsed `query`, `headers` and `body`."""
 
     def decorate(view: View) -> View:
         served: Any = _reading(blueprint, operation, view)
@@ -80,7 +80,7 @@ def serve(blueprint: Blueprint, method: str, path: str, operation: Operation) ->
 
 
 def nothing() -> ResponseReturnValue:
-    """204: empty, and called JSON all the same, as the peer does."""
+    """Return 204 with an empty body and the content type JSON, as Blazar does."""
     answer = jsonify()
     answer.data = b""
     answer.status_code = 204
@@ -88,7 +88,7 @@ def nothing() -> ResponseReturnValue:
 
 
 def _reading(blueprint: Blueprint, operation: Operation, view: Any) -> Any:
-    """The schemas are made here, once: making one costs more than reading with it."""
+    """Create the schemas once, because creating one costs more than reading with it."""
     read = blueprint.arguments
     if operation.body is not None:
         shown = {"example": dict(operation.example)} if operation.example else {}
@@ -99,7 +99,7 @@ def _reading(blueprint: Blueprint, operation: Operation, view: Any) -> Any:
 
 
 def _for_allowed(action: str, view: Any) -> Any:
-    """Who may not do a thing need not get its body right first."""
+    """Check the policy before the body, so that refused callers learn nothing about the body."""
 
     @wraps(view)
     def guarded(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Lists: all of them, as the peer's clients expect it, or page by page for those who ask."""
+"""Lists: complete by default, as Blazar's clients expect, or paged on request."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from api.reservation.operations import Strict
 T = TypeVar("T")
 
 MOST_UNASKED = 10_000
-"""Rows for a client that gave no limit.  The peer's clients know no pages and look names up in the whole list."""
+"""Rows for a client without limit.  Blazar's clients do not page, and search names in the whole list."""
 
 
 class Paged(Strict):
     """Query of lists."""
 
     limit = fields.Integer(validate=validate.Range(min=1), metadata={"description": "Rows of a page; 1000 at most."})
-    marker = fields.String(metadata={"description": "Id of the last row of the page before."})
+    marker = fields.String(metadata={"description": "Id of the last row of the previous page."})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which part of a list: up to `limit` rows after `marker`."""
+class RequestedPage:
+    """The requested part of a list: up to `limit` rows after `marker`."""
 
     limit: int
     marker: str | None
@@ -33,18 +33,18 @@ class Wanted:
 
     @property
     def fetch(self) -> int:
-        """One row more than is shown, to know whether there are more."""
+        """Return the number of rows to read: one more than shown, to know whether there are more."""
         return self.limit + 1
 
 
-def wanted() -> Wanted:
-    """What the request at hand asks for."""
+def requested() -> RequestedPage:
+    """Return the part of the list that this request asks for."""
     asked = page()
-    return Wanted(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
+    return RequestedPage(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
 
 
-def listing(key: str, rows: Sequence[T], part: Wanted, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
-    """The answer: the rows, and where there are more the link to the next page."""
+def listing(key: str, rows: Sequence[T], part: RequestedPage, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer with the rows, and the link to the next page if there are more."""
     shown = [body_of(row) for row in rows[: part.limit]]
     answer: dict[str, Any] = {key: shown}
     more = len(rows) > part.limit

@@ -1,4 +1,4 @@
-"""The resource types that can be reserved here."""
+"""Resource types that can be reserved."""
 
 import inspect
 from typing import Any
@@ -10,7 +10,7 @@ from api.openapi import Blueprint
 from api.request_context import climate
 from api.reservation.operations import PREFIX, Operation, serve
 
-blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="What can be reserved.")
+blueprint = Blueprint("plugins", __name__, url_prefix=PREFIX, description="Resource types.")
 
 
 class PluginOut(Schema):
@@ -25,7 +25,7 @@ class PluginsAnswer(Schema):
 
 @serve(blueprint, "GET", "/plugins", Operation("plugins:get", {200: PluginsAnswer}))
 def list_plugins(query: Any) -> ResponseReturnValue:
-    """List the resource types that leases can be for."""
+    """List the resource types."""
     known = sorted(climate().plugins.items())
     return {
         "plugins": [

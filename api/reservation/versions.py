@@ -1,4 +1,4 @@
-"""The versions document: what clients ask first, without a token."""
+"""Version document of the reservation API, served without a token."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from api.openapi import Blueprint
 from api.request_context import deployment
 from api.reservation.operations import Operation, serve
 
-blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="What is spoken here.")
+blueprint = Blueprint("versions", __name__, url_prefix="/reservation", description="API versions.")
 
 
 class Link(Schema):
@@ -30,19 +30,19 @@ class Versions(Schema):
 
 @serve(blueprint, "GET", "", Operation(None, {300: Versions}))
 def choices(query: Any) -> tuple[dict[str, Any], int]:
-    """All versions: there is one."""
+    """List the only version."""
     return _document(), 300
 
 
 @serve(blueprint, "GET", "/versions", Operation(None, {300: Versions}))
 def choices_by_name(query: Any) -> tuple[dict[str, Any], int]:
-    """The same by the peer's other path."""
+    """List the only version, under Blazar's second path."""
     return _document(), 300
 
 
 @serve(blueprint, "GET", "/v1", Operation(None, {200: Versions}))
 def version(query: Any) -> dict[str, Any]:
-    """The one version."""
+    """Show the only version."""
     return _document()
 
 

@@ -1,4 +1,4 @@
-"""Leases over the tree of zones: requests that a parent zone has sent are known by their chain."""
+"""Leases over the tree of zones: requests of a parent zone are recognised by their chain of zones."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from climate.context import Climate
 
 
 def over_the_tree() -> Climate:
-    """The engine, asking child zones on behalf of the request at hand; ZoneLoop for one that came back to this zone."""
+    """Return the engine that calls child zones for this request; ZoneLoop for a request that came back to this zone."""
     zone_chain.check()
     chain = zone_chain.chain()
     engine = climate()

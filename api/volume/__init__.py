@@ -1,4 +1,4 @@
-"""Block Storage v3, as far as clients need it to look at volumes: listed, shown, deleted."""
+"""Block Storage API v3, as far as clients need it to list, show and delete volumes."""
 
 from flask import Flask
 

@@ -1,4 +1,4 @@
-"""How much storage a project may have: leases of storage have limits of their own, and nothing is made but by them."""
+"""Block storage limits: leases of storage have their own limits, and only they create volumes."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ blueprint = Blueprint("volume-quotas", __name__, url_prefix="/volume/v3")
 
 UNLIMITED = -1
 NEVER_MADE = ("snapshots", "backups", "backup_gigabytes", "groups")
-"""What Cinder counts besides, and is not made here."""
+"""Limits of Cinder for resources that do not exist here."""
 
 
 @blueprint.get("/limits")
 def limits() -> Body:
-    """What the project may have, and has."""
+    """Show the limits and the usage of the project."""
     validation.may_read()
     used = _used(caller().project_id)
     absolute = {
@@ -37,10 +37,10 @@ def limits() -> Body:
 @blueprint.get("/os-quota-sets/<project_id>")
 @blueprint.get("/os-quota-sets/<project_id>/defaults")
 def quota(project_id: str) -> Body:
-    """What a project may have; with `usage`, and has."""
+    """Show the quota of a project; with `usage`, also its usage."""
     validation.may_read()
     if validation.own_project() not in (None, project_id):
-        raise Forbidden("The quotas of other projects are shown to administrators only")
+        raise Forbidden("Only administrators may see the quotas of other projects")
     most = {"volumes": UNLIMITED, "gigabytes": UNLIMITED, "per_volume_gigabytes": UNLIMITED}
     most |= dict.fromkeys(NEVER_MADE, 0)
     if not validation.flag(request.args.get("usage", "false"), "usage"):

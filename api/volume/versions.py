@@ -1,4 +1,4 @@
-"""What block storage is: its versions, served without a token."""
+"""Version documents of Block Storage, served without a token."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ blueprint = Blueprint("volume-discovery", __name__)
 @blueprint.get("/volume/v3")
 @public
 def versions() -> dict[str, Any]:
-    """All versions: there is one, without microversions."""
+    """List the only version, which has no microversions."""
     href = f"{deployment().settings.base_url}/volume/v3/"
     links = [{"rel": "self", "href": href}]
     return {"versions": [{"id": "v3.0", "status": "CURRENT", "version": "3.0", "min_version": "3.0", "links": links}]}

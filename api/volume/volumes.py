@@ -1,4 +1,4 @@
-"""Volumes: listed, shown, and deleted once their reservations are over."""
+"""Volumes: list and show them, and delete them after their reservations."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ blueprint = Blueprint("volume-volumes", __name__, url_prefix="/volume/v3")
 @blueprint.get("/volumes")
 @blueprint.get("/volumes/detail")
 def listing() -> Body:
-    """The volumes of the project; with `all_tenants`, for administrators, of all.  `name` and `status` choose."""
+    """List the volumes of the project; administrators list all with `all_tenants`.  Filters: `name` and `status`."""
     validation.may_read()
     everywhere = validation.own_project() is None and validation.flag(
         request.args.get("all_tenants", "0"), "all_tenants"
@@ -50,7 +50,7 @@ def delete(volume_id: str) -> tuple[str, int]:
 
 
 def view(volume: Volume) -> Body:
-    """A volume as Cinder shows it; its metadata name the reservation that it was made for."""
+    """Return a volume as Cinder shows it; its metadata name the reservation that created it."""
     attachment = {
         "id": volume.id,
         "attachment_id": volume.id,

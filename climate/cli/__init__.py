@@ -14,16 +14,16 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """The entry point of the process."""
+    """Run the command of this process; the entry point of `climate`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A name may have characters that the terminal has not; it is shown all the same.
+            # Names may have characters outside of the terminal's encoding; they are replaced.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:], environment()))
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run one command; answers its exit code.  Data goes to stdout, everything else to stderr."""
+    """Run one command and return its exit code.  Data goes to stdout, everything else to stderr."""
     from climate.cli.root import root
 
     session = Session(environ)

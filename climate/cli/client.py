@@ -1,4 +1,4 @@
-"""Talking to a cloud over HTTP: one login per command, the catalog, and answers that are either good or a Failure."""
+"""HTTP client of a cloud: one login per command, the service catalog, and errors as Failure."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -16,15 +16,15 @@ from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
 PAGE = 500
-"""Items asked for at a time; the server may give fewer."""
+"""Items of a requested page; the server may return fewer."""
 RETRIES = 4
-"""How often a request is sent again that was answered "busy, try again shortly" and may be repeated."""
+"""Retries of a safe request that was answered "busy, try again shortly"."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a login answered, and when."""
+    """A token with its catalog, and the time of its login."""
 
     id: str
     body: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Token:
 
 @dataclass
 class Client:
-    """One cloud, one command.  The token lives in memory only."""
+    """Client of one cloud for one command.  The token stays in memory."""
 
     cloud: CloudEntry
     timeout: float = 60.0
@@ -53,33 +53,33 @@ class Client:
         return self._http
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._http is not None:
             self._http.close()
 
     @property
     def token(self) -> Token:
-        """The token of this command; logs in at the first look."""
+        """Return the token of this command; the first call logs in."""
         if self._token is None:
             self._token = self._login()
         return self._token
 
     def now(self) -> datetime:
-        """Now, by the server's clock: relative times do not suffer from a wrong clock here."""
+        """Return the present time of the server's clock, so that a wrong local clock does not shift relative times."""
         return self.token.server_time + timedelta(seconds=time.monotonic() - self.token.monotonic)
 
     @property
     def root(self) -> str:
-        """The URL under which all APIs stand side by side."""
+        """Return the URL that is common to all APIs."""
         url = self.cloud.auth_url.removesuffix("/v3")
         return url.removesuffix("/identity")
 
     def url(self, service: str) -> str:
-        """The URL of a service, from the catalog."""
+        """Return the URL of a service from the catalog."""
         for listed in self.token.body.get("catalog", ()):
             if listed.get("type") == service:
                 return self._endpoint(service, listed.get("endpoints", ()))
-        raise Failure(f"the cloud has no {service} service", NOT_FOUND, "choose another cloud by --os-cloud")
+        raise Failure(f"the cloud has no {service} service", NOT_FOUND, "choose another cloud with --os-cloud")
 
     def _endpoint(self, service: str, endpoints: Any) -> str:
         region = self.cloud.region
@@ -90,17 +90,17 @@ class Client:
         raise Failure(f"the {service} service has no {self.cloud.interface} URL {region}".rstrip(), NOT_FOUND)
 
     def call(self, service: str, method: str, path: str, **sent: Any) -> httpx.Response:
-        """One request to a service; every answer of 400 and above is a Failure."""
+        """Send one request to a service and return the answer; a status of 400 and above is a Failure."""
         if service == "compute":
             sent["headers"] = {**MICROVERSION, **sent.get("headers", {})}
         return self.request(method, self.url(service) + path, **sent)
 
     def json(self, service: str, method: str, path: str, **sent: Any) -> dict[str, Any]:
-        """The object in the answer of a request; {} when the answer is empty."""
+        """Return the JSON object in the answer of a request; {} if the answer is empty."""
         return self.body(self.call(service, method, path, **sent))
 
     def request(self, method: str, url: str, **sent: Any) -> httpx.Response:
-        """One request with a token; a 401 gets one fresh token, a "busy" a few more tries if that is harmless."""
+        """Send one request with a token; a 401 is retried once with a new token, a busy server if that is harmless."""
         fresh = False
         headers = sent.pop("headers", {})
         repeatable = method in REPEATABLE or "Idempotency-Key" in headers
@@ -118,7 +118,7 @@ class Client:
         return answer
 
     def body(self, answer: httpx.Response) -> dict[str, Any]:
-        """The JSON object of an answer."""
+        """Return the JSON object of an answer."""
         content = _content(answer)
         if content in ("", None):
             return {}
@@ -127,7 +127,7 @@ class Client:
         return content
 
     def pages(self, service: str, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        """Every item of a list, page after page."""
+        """Yield every item of a list, page after page."""
         asked = {**(params or {}), "limit": PAGE}
         seen = ""
         while True:
@@ -164,7 +164,7 @@ class Client:
         except (httpx.TransportError, httpx.InvalidURL) as wrong:
             where = f"{url} cannot be reached: {wrong}"
             raise Failure(
-                where, UNREACHABLE, "is it running? `climate up` starts one; `climate doctor` looks"
+                where, UNREACHABLE, "is it running? `climate up` starts it; `climate doctor` checks it"
             ) from None
 
 
@@ -172,11 +172,13 @@ def _server_time(body: Mapping[str, Any], answer: httpx.Response) -> datetime:
     try:
         return read(str(body["issued_at"])) if "issued_at" in body else parsedate_to_datetime(answer.headers["Date"])
     except (KeyError, ValueError):
-        raise Failure("the Identity service does not say what time it is", hint="is this a climate server?") from None
+        raise Failure(
+            "the answer of the Identity service has no Date header", hint="is this a climate server?"
+        ) from None
 
 
 def _pause(answer: httpx.Response) -> float | None:
-    """Seconds until another try makes sense; None when it does not."""
+    """Return the seconds until the next retry; None if a retry is useless."""
     if answer.status_code not in (409, 503) or not answer.headers.get("Retry-After", "").isdecimal():
         return None
     seconds = int(answer.headers["Retry-After"])
@@ -184,7 +186,7 @@ def _pause(answer: httpx.Response) -> float | None:
 
 
 def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
-    """Whether another page may follow: the server says so, or it filled this one."""
+    """Return whether another page may follow: the server says so, or this page is full."""
     links = body.get(f"{key}_links")
     return bool(links) if links is not None else count >= PAGE
 

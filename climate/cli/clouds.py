@@ -1,4 +1,4 @@
-"""Which cloud to talk to: an entry of clouds.yaml, or the OS_* variables of the environment."""
+"""Choice of the cloud: an entry of clouds.yaml, or the OS_* variables of the environment."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DEFAULT = "climate"
 
 @dataclass(frozen=True, slots=True)
 class CloudEntry:
-    """Where Identity is, and how to prove who one is there."""
+    """The URL of Identity, and the credentials for it."""
 
     auth_url: str
     methods: Mapping[str, Any]
@@ -28,7 +28,7 @@ class CloudEntry:
 
 
 def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry:
-    """The entry called `name`, else OS_CLOUD, else what OS_AUTH_URL and its like say, else `climate`."""
+    """Return the entry `name`, or that of OS_CLOUD, or that of OS_AUTH_URL and its like, or `climate`."""
     wanted = name or environ.get("OS_CLOUD", "")
     if not wanted and environ.get("OS_AUTH_URL"):
         return entry({"auth": _from_variables(environ)}, "the OS_* variables")
@@ -41,12 +41,12 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
     raise Failure(
         f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
         USAGE,
-        "start one by `climate up`, set CLIMATE_HOME to the home of a running one, or name another by --os-cloud",
+        "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud",
     )
 
 
 def files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Where clouds.yaml is looked for, first to last."""
+    """Return the paths of clouds.yaml, in the order of search."""
     if environ.get("OS_CLIENT_CONFIG_FILE"):
         yield Path(environ["OS_CLIENT_CONFIG_FILE"])
     yield home / "clouds.yaml"
@@ -62,7 +62,7 @@ def _clouds(path: Path) -> Mapping[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except PermissionError:
-        raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run this as the user who owns it") from None
+        raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run the command as the owner of the file") from None
     except UNREADABLE as wrong:
         raise Failure(f"{path} is not usable: {told(wrong)}", USAGE, "correct it, or move it away") from None
     clouds = content.get("clouds") if isinstance(content, dict) else content
@@ -76,7 +76,7 @@ def _from_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
-    """The usable form of a cloud's settings; Failure names what is missing."""
+    """Return a cloud's settings as an entry; Failure names what is missing."""
     auth = cloud.get("auth") or {}
     if not isinstance(auth, Mapping) or not auth.get("auth_url"):
         raise Failure(f"{source} has no auth_url", USAGE, "correct clouds.yaml")
@@ -117,7 +117,7 @@ def _scope(auth: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _named(auth: Mapping[str, Any], noun: str, name_key: str) -> dict[str, Any]:
-    """`{"id": …}`, or `{"name": …, "domain": …}` with the domain that goes with it."""
+    """Return `{"id": …}`, or `{"name": …, "domain": …}` with the domain of the name."""
     if auth.get(f"{noun}_id"):
         return {"id": str(auth[f"{noun}_id"])}
     if domain_id := auth.get(f"{noun}_domain_id") or auth.get("domain_id"):

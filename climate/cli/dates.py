@@ -1,4 +1,4 @@
-"""Times and spans as people write them; inside and on the wire everything is UTC."""
+"""Times and durations on the command line; internally and in requests all times are UTC."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,16 +18,16 @@ SPAN_FORMS = "90s, 45m, 6h, 1d12h or 2w"
 
 
 def span(text: str) -> timedelta:
-    """A stretch of time like `1d12h`; ValueError says which forms there are."""
+    """Return a duration like `1d12h`; ValueError lists the valid forms."""
     if not SPAN.fullmatch(text):
-        raise ValueError(f"{text!r} is not a span of time; write {SPAN_FORMS}")
+        raise ValueError(f"{text!r} is not a duration; write {SPAN_FORMS}")
     parts = re.findall(r"(\d+)([wdhms])", text)
     return sum((timedelta(**{UNITS[unit]: int(number)}) for number, unit in parts), timedelta())
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in time that may depend on when it is asked."""
+    """A time that may be relative to the present."""
 
     absolute: datetime | None = None
     offset: timedelta = timedelta()
@@ -39,7 +39,7 @@ class Moment:
         return self.absolute is None and self.days is None and not self.offset
 
     def when(self, now: datetime) -> datetime:
-        """The point in time, in UTC, that is meant when it is `now`."""
+        """Return the time in UTC for this present time."""
         if self.absolute is not None:
             return self.absolute
         if self.days is not None:
@@ -48,7 +48,7 @@ class Moment:
 
 
 def moment(text: str) -> Moment:
-    """Read a time; a time without a zone is UTC.  ValueError says which forms there are."""
+    """Return a time; without a zone it is UTC.  ValueError lists the valid forms."""
     text = text.strip()
     if text == "now":
         return Moment()
@@ -78,18 +78,18 @@ def _absolute(text: str) -> datetime:
 
 
 def wire(when: datetime) -> str:
-    """A time as it is sent and shown: UTC, ISO 8601, whole seconds unless it has parts of one."""
+    """Return a time as it is sent and shown: UTC, ISO 8601, with fractions of a second only if it has some."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def read(text: str) -> datetime:
-    """A time as the server writes it, which may leave out the zone (UTC)."""
+    """Return a time in an answer of the server, which may omit the zone (UTC)."""
     when = datetime.fromisoformat(text)
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def shown(value: Any) -> Any:
-    """`value` with zone if it is a time as the server writes it, else as it is."""
+    """Return a time in an answer with its zone; any other value unchanged."""
     if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
         return value
     try:
@@ -99,7 +99,7 @@ def shown(value: Any) -> Any:
 
 
 class MomentType(click.ParamType[Moment]):
-    """A click parameter that is a time."""
+    """A click parameter for a time."""
 
     name = "time"
 
@@ -113,7 +113,7 @@ class MomentType(click.ParamType[Moment]):
 
 
 class SpanType(click.ParamType[timedelta]):
-    """A click parameter that is a stretch of time."""
+    """A click parameter for a duration."""
 
     name = "span"
 
@@ -131,7 +131,7 @@ DECISIONS = ("version", "at", "author", "decided", "request_id")
 
 
 def decisions(history: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
-    """Lines of a history with their author, and what was decided: that is below `key` in their bodies."""
+    """Return the rows of a history with author and decision, which is below `key` in the entries."""
     return [
         {
             **line,

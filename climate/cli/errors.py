@@ -1,4 +1,4 @@
-"""How a command fails: a cause, an advice, and an exit code that scripts can tell apart."""
+"""Failures of commands: a cause, a hint, and an exit code for scripts."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ OK, ERROR, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMEOUT, UNREACHABLE 
 EXIT_CODES = {
     OK: "done",
     ERROR: "error",
-    USAGE: "the command or its input is not usable",
-    NOT_FOUND: "no such thing",
+    USAGE: "the command or its input is invalid",
+    NOT_FOUND: "not found",
     NOT_ALLOWED: "not authenticated, or not allowed",
     CONFLICT: "conflict, or no capacity",
-    QUOTA: "a quota or a policy is in the way",
-    TIMEOUT: "waited too long",
+    QUOTA: "refused by a quota or a policy",
+    TIMEOUT: "timeout",
     UNREACHABLE: "the server cannot be reached, or is too busy",
 }
 
@@ -41,15 +41,15 @@ EXIT_OF_ERROR: Mapping[type[Exception], int] = {
     errors.ClimateError: ERROR,
     StoreError: ERROR,
 }
-"""What the engine raises where a command works with it directly -> exit code; the first that fits."""
+"""Error of the engine -> exit code; the first match counts."""
 
 HINTS = {
-    400: "correct the value that is named; --help shows the forms that are accepted",
-    401: "check the password of this cloud in clouds.yaml, or choose another one by --os-cloud",
-    403: "ask with a user who has the role for it (--os-cloud)",
-    404: "list what there is by the `list` command of the same group",
-    409: "look at the present state, then ask for fewer, for another time, or later again",
-    412: "it was changed by someone else meanwhile: look again, then repeat",
+    400: "correct the named value; --help shows the accepted forms",
+    401: "check the password of this cloud in clouds.yaml, or choose another one with --os-cloud",
+    403: "repeat as a user with the required role (--os-cloud)",
+    404: "see the `list` command of the same group",
+    409: "check the present state, then request less, or another time",
+    412: "someone else changed it: show it again, then repeat",
     422: "use a new --idempotency-key for another request",
     429: "wait a little, then repeat",
     503: "wait a few seconds, then repeat; nothing was changed",
@@ -58,7 +58,7 @@ HINTS = {
 
 @dataclass
 class Failure(Exception):
-    """A command that ends with something else than 0."""
+    """A command that ends with another exit code than 0."""
 
     message: str
     code: int = ERROR
@@ -70,14 +70,14 @@ class Failure(Exception):
         return self.message
 
     def text(self) -> str:
-        """Up to three lines for a person."""
+        """Return up to three lines for a terminal."""
         lines = [f"error: {self.message}"]
         lines += [f"try: {self.hint}"] if self.hint else []
         lines += [f"request id: {self.request_id}"] if self.request_id else []
         return "\n".join(lines)
 
     def json(self) -> str:
-        """The same for a program: code, message, details, hint, request_id."""
+        """Return the same for a program: code, message, details, hint, request_id."""
         return json.dumps(
             {
                 "code": self.code,
@@ -90,7 +90,7 @@ class Failure(Exception):
 
 
 def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) -> Failure:
-    """The failure that an HTTP answer of 400 and above stands for."""
+    """Return the failure for an HTTP answer of 400 and above."""
     message = message_of(body) or f"the server answered {status}"
     code = EXIT_OF_STATUS.get(status, ERROR)
     limit = body.get("limit") if isinstance(body, dict) else None
@@ -99,20 +99,20 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     details: dict[str, Any] = {"status": status, "request": request, **({"limit": limit} if limit else {})}
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
-    hint = "`climate limit list` shows what is used; ask for less, or an administrator for more"
+    hint = "`climate limit list` shows the usage; request less, or ask an administrator for higher limits"
     return Failure(
         message, code, hint if limit else HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details
     )
 
 
 def known(error: Exception) -> Failure | None:
-    """The failure that an error of the engine stands for; None for one that nobody foresaw."""
+    """Return the failure for an error of the engine; None for an unexpected one."""
     code = next((code for kind, code in EXIT_OF_ERROR.items() if isinstance(error, kind)), None)
     return None if code is None else Failure(str(error), code)
 
 
 def message_of(body: Any) -> str:
-    """The text in an error body of any of the APIs, "" when there is none."""
+    """Return the message in an error body of any of the APIs, "" if there is none."""
     if isinstance(body, str):
         return body.strip().splitlines()[0][:500] if body.strip() else ""
     if not isinstance(body, dict):

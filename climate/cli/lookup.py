@@ -1,4 +1,4 @@
-"""Things by their name or id: an id wins, a name must be the only one of its kind."""
+"""Lookup of resources by name or id: an id wins, a name must be unique."""
 
 import re
 from collections.abc import Iterable
@@ -12,14 +12,14 @@ UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def part(text: str) -> str:
-    """`text` as one part of a path."""
+    """Return `text` quoted as one part of a path."""
     return quote(text, safe="")
 
 
 def only(
     kind: str, wanted: str, things: Iterable[dict[str, Any]], name: str = "name", called: str | None = None
 ) -> dict[str, Any]:
-    """The thing whose id, or else whose name, is `wanted`; `called` is its kind's name, if not that of its commands."""
+    """Return the resource whose id, or else whose name, is `wanted`; `called` names its kind if its commands do not."""
     listed = [thing for thing in things if wanted in (str(thing.get("id")), thing.get(name))]
     by_id = [thing for thing in listed if str(thing.get("id")) == wanted]
     chosen = by_id or listed
@@ -34,36 +34,36 @@ def only(
 
 
 def lease(client: Client, wanted: str) -> dict[str, Any]:
-    """A lease as it is now."""
+    """Return a lease by its id or name."""
     if UUID.fullmatch(wanted):
         return lease_by_id(client, wanted)
     return only("lease", wanted, client.pages("reservation", "/leases", "leases", {"name": wanted}))
 
 
 def lease_by_id(client: Client, lease_id: str) -> dict[str, Any]:
-    """A lease as it is now."""
+    """Return a lease by its id."""
     return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
 
 
 def lease_id(client: Client, wanted: str) -> str:
-    """The id of a lease; nothing is asked when it is one already."""
+    """Return the id of a lease; an id needs no request."""
     return wanted if UUID.fullmatch(wanted) else str(lease(client, wanted)["id"])
 
 
 def host(client: Client, wanted: str) -> dict[str, Any]:
-    """A host, by its number or its hypervisor host name."""
+    """Return a host by its number or its hypervisor host name."""
     if wanted.isdecimal():
         return dict(client.json("reservation", "GET", f"/os-hosts/{wanted}")["host"])
     return only("host", wanted, client.pages("reservation", "/os-hosts", "hosts"), "hypervisor_hostname")
 
 
 def host_id(client: Client, wanted: str) -> str:
-    """The number of a host; nothing is asked when it is one already."""
+    """Return the number of a host; a number needs no request."""
     return wanted if wanted.isdecimal() else str(host(client, wanted)["id"])
 
 
 def server(client: Client, wanted: str, everywhere: bool = False) -> dict[str, Any]:
-    """A server, by its id or its name."""
+    """Return a server by its id or its name."""
     if UUID.fullmatch(wanted):
         return server_by_id(client, wanted)
     query = {"name": f"^{re.escape(wanted)}$", **({"all_tenants": "True"} if everywhere else {})}
@@ -71,27 +71,27 @@ def server(client: Client, wanted: str, everywhere: bool = False) -> dict[str, A
 
 
 def server_by_id(client: Client, server_id: str) -> dict[str, Any]:
-    """A server as it is now."""
+    """Return a server by its id."""
     return dict(client.json("compute", "GET", f"/servers/{part(server_id)}")["server"])
 
 
 def service(client: Client, wanted: str) -> dict[str, Any]:
-    """A compute service, by its id or its host."""
+    """Return a compute service by its id or its host."""
     return only("service", wanted, client.json("compute", "GET", "/os-services")["services"], "host")
 
 
 def flavor_id(client: Client, wanted: str) -> str:
-    """The id of a flavor."""
+    """Return the id of a flavor."""
     listed = client.pages("compute", "/flavors/detail", "flavors", {"is_public": "None"})
     return str(only("flavor", wanted, listed)["id"])
 
 
 def image_id(client: Client, wanted: str) -> str:
-    """The id of an image."""
+    """Return the id of an image."""
     return str(only("image", wanted, client.pages("image", "/v2/images", "images"))["id"])
 
 
 def network_id(client: Client, wanted: str) -> str:
-    """The id of a network."""
+    """Return the id of a network."""
     listed = client.json("network", "GET", "/v2.0/networks")["networks"]
     return str(only("network", wanted, listed)["id"])

@@ -1,4 +1,4 @@
-"""Options that many commands have, each described once."""
+"""Options that several commands share."""
 
 import json
 import re
@@ -21,51 +21,51 @@ def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 
 def shown(command: F) -> F:
-    """-f and -c."""
+    """Add -f and -c."""
     form = click.option(
         "-f", "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
         expose_value=False, is_eager=True, callback=_keep, help="Form of the output.",
     )  # fmt: skip
     columns = click.option(
         "-c", "--column", "columns", multiple=True, metavar="COL", expose_value=False, callback=_keep,
-        help="Show this column; may be repeated.",
+        help="Show this column; repeatable.",
     )  # fmt: skip
     return form(columns(command))
 
 
 def listed(command: F) -> F:
-    """-f, -c and --sort."""
+    """Add -f, -c and --sort."""
     sort = click.option(
         "--sort", "sort", multiple=True, metavar="COL[:desc]", expose_value=False, callback=_keep,
-        help="Sort by this column; may be repeated.",
+        help="Sort by this column; repeatable.",
     )  # fmt: skip
     return shown(sort(command))
 
 
 def waited(command: F) -> F:
-    """--wait and --timeout; the command gets `wait` and `timeout` (seconds)."""
-    wait = click.option("--wait", is_flag=True, help="Come back when it is done.")
+    """Add --wait and --timeout; the command gets `wait` and `timeout` (seconds)."""
+    wait = click.option("--wait", is_flag=True, help="Wait until it is done.")
     timeout = click.option(
-        "--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7 after it."
+        "--timeout", type=SpanType(), default="10m", show_default=True, help="Timeout; exit code 7 after it."
     )
     return wait(timeout(command))
 
 
 def dry_run(command: F) -> F:
-    """--dry-run; the command gets `dry_run`."""
-    says = "Let the server evaluate everything and say what would be, without keeping it."
+    """Add --dry-run; the command gets `dry_run`."""
+    says = "Show the result without any change."
     return click.option("--dry-run", is_flag=True, help=says)(command)
 
 
 def dry(dry_run: bool) -> dict[str, str]:
-    """The query parameters of a request that may be a trial only."""
+    """Return the query parameters of a request that supports a dry run."""
     if dry_run:
-        current().say("dry run: nothing is kept")
+        current().say("dry run: nothing was changed")
     return {"dry_run": "true"} if dry_run else {}
 
 
 class PairType(click.ParamType[tuple[str, str]]):
-    """KEY=VALUE."""
+    """A click parameter for KEY=VALUE."""
 
     name = "key=value"
 
@@ -79,7 +79,7 @@ class PairType(click.ParamType[tuple[str, str]]):
 
 
 class JsonType(click.ParamType[Any]):
-    """A JSON text, of one of the given types."""
+    """A click parameter for a JSON text of one of the given types."""
 
     name = "json"
 
@@ -100,7 +100,7 @@ class JsonType(click.ParamType[Any]):
 
 
 class ReservationType(JsonType):
-    """A reservation as a JSON object, or as `resource_type=…,key=value,…`, which is how the peer's client takes it."""
+    """A reservation as a JSON object, or as `resource_type=…,key=value,…`, the form of Blazar's client."""
 
     name = "reservation"
 
@@ -118,7 +118,7 @@ class ReservationType(JsonType):
 
 
 def _plain(key: str, text: str) -> Any:
-    """A number, a list or a truth value where the text is one; requirements are sent as the text they are."""
+    """Return a number, a list or a boolean if the text is one; requirements stay texts."""
     if key.endswith("_properties"):
         return text
     try:
@@ -142,11 +142,11 @@ class RequirementsType(JsonType):
 
 
 def seconds(timeout: timedelta | str) -> float:
-    """A --timeout in seconds."""
+    """Return a --timeout in seconds."""
     return timeout.total_seconds() if isinstance(timeout, timedelta) else 0.0
 
 
 def exactly_one(names: Sequence[str], *values: Any) -> None:
-    """A usage error unless one, and only one, of the options was given."""
+    """Raise a usage error unless exactly one of the options was given."""
     if sum(value is not None for value in values) != 1:
         raise click.UsageError(f"give exactly one of {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""Data on stdout, in the form that was asked for; nothing else ever goes there."""
+"""Data on stdout in the requested form; nothing else is printed there."""
 
 import csv
 import io
@@ -19,13 +19,16 @@ from climate.cli.errors import USAGE, Failure
 
 FORMATS = ("table", "json", "yaml", "csv", "value")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What could move the cursor, colour the screen, or turn the direction of the text."""
+"""Control characters that could change the terminal or the direction of the text."""
 
 Record = Mapping[str, Any]
 
 
 def records(rows: Iterable[Record], form: str, columns: Sequence[str], sort: Sequence[str] = ()) -> str:
-    """Many things: one row each.  `columns` are all there are to be, or none for whole records (json and yaml)."""
+    """Print a list, one row each.
+
+    `columns` selects the columns; without it whole records are printed (json and yaml).
+    """
     listed = [_utc(row) for row in rows]
     _known(columns, listed)
     for key in reversed(sort):
@@ -39,7 +42,7 @@ def records(rows: Iterable[Record], form: str, columns: Sequence[str], sort: Seq
 
 
 def record(row: Record, form: str, columns: Sequence[str]) -> str:
-    """One thing: a table of fields, an object, a line of CSV, or one value a line."""
+    """Print one record: a table of fields, an object, a line of CSV, or one value a line."""
     row = _utc(row)
     _known(columns, [row])
     if form in ("json", "yaml"):
@@ -68,7 +71,7 @@ def _all_names(rows: Sequence[Record]) -> list[str]:
 
 
 def _order(value: Any) -> tuple[int, float, str]:
-    """Numbers as numbers, also those that are written as text; nothing comes first."""
+    """Return the sort key: texts of digits sort as numbers, and null is first."""
     if value is None:
         return (0, 0.0, "")
     try:
@@ -94,7 +97,7 @@ def _cell(value: Any) -> str:
 
 
 def _tall(value: Any) -> str:
-    """A value that is read by a person, in as many lines as it takes; what is empty is left out of it."""
+    """Return a value for people, in several lines if needed, without empty parts."""
     if isinstance(value, dict):
         return "\n".join(f"{key}: {_cell(inner)}" for key, inner in value.items() if inner not in (None, "", [], {}))
     if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
@@ -123,7 +126,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Wide enough for everything: what is piped is read by programs, and is not folded."""
+    """Return a width without limit, because programs read piped output and it must not wrap."""
     lines = [[len(line) for row in rows for line in row[place].split("\n")] for place in range(len(names))]
     widths = [max(len(name), *lengths) for name, lengths in zip(names, lines, strict=True)]
     return 2 * sum(widths) + 4 * len(widths) + 4

@@ -1,4 +1,4 @@
-"""The CLI reference in Markdown, from the commands themselves."""
+"""Reference of the commands in Markdown, generated from the commands."""
 
 from collections.abc import Iterator
 
@@ -8,16 +8,16 @@ from climate.cli.errors import EXIT_CODES
 
 
 def render(root: click.Command) -> str:
-    """Every command with its arguments and options, then the exit codes."""
+    """Return every command with its arguments and options, and then the exit codes."""
     lines = ["| command | what it does | options |", "|---|---|---|"]
     lines += [_row(name, command) for name, command in walk(root, "climate")]
-    lines += ["", "| exit code | means |", "|---|---|"]
+    lines += ["", "| exit code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(lines) + "\n"
 
 
 def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """All commands below (and without) groups, by their full names, in the order of their names."""
+    """Yield all commands of a group, without groups, by their full names in alphabetical order."""
     if not isinstance(command, click.Group):
         yield name, command
         return

@@ -1,4 +1,4 @@
-"""The root command, with every other one below it."""
+"""Root command with all other commands below it."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -28,7 +28,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, wanted: bo
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--os-cloud", "cloud", metavar="NAME", help="Cloud of clouds.yaml; OS_CLOUD, or `climate`, without it.")
+@click.option("--os-cloud", "cloud", metavar="NAME", help="Cloud of clouds.yaml; by default OS_CLOUD, or `climate`.")
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )

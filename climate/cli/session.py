@@ -1,4 +1,4 @@
-"""What the commands of one call share: environment, settings, the cloud, and how to show things."""
+"""Session of one command: environment, settings, cloud client and output."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from climate.settings import SettingError, Settings
 
 @dataclass
 class Session:
-    """Made by the root command, found by every other one."""
+    """Session that the root command creates for all others."""
 
     environ: Mapping[str, str]
     cloud_name: str | None = None
@@ -28,7 +28,7 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings; Failure names the first that cannot be used."""
+        """Return the settings; Failure names the first that is invalid."""
         try:
             return Settings.from_env(self.environ)
         except SettingError as wrong:
@@ -36,14 +36,14 @@ class Session:
 
     @cached_property
     def client(self) -> Client:
-        """The cloud that was chosen; nothing is sent yet."""
+        """Return the client of the chosen cloud; it has sent nothing yet."""
         client = Client(find(self.cloud_name, self.environ, self.settings.home))
         self.opened.append(client)
         return client
 
     @property
     def interactive(self) -> bool:
-        """Whether a person watches stderr."""
+        """Return whether stderr is a terminal."""
         return sys.stderr.isatty()
 
     @property
@@ -51,33 +51,33 @@ class Session:
         return self.interactive and not self.environ.get("NO_COLOR")
 
     def show_all(self, rows: Iterable[Mapping[str, Any]], default: Sequence[str]) -> None:
-        """Print many things; `default` are the columns of the forms that need some."""
+        """Print a list; `default` are the columns of the table and CSV forms."""
         columns = self.columns or (() if self.form in ("json", "yaml") else _present(default, rows := list(rows)))
         click.echo(output.records(rows, self.form, columns, self.sort), nl=False)
 
     def show(self, row: Mapping[str, Any]) -> None:
-        """Print one thing."""
+        """Print one record."""
         click.echo(output.record(row, self.form, self.columns), nl=False)
 
     def say(self, text: str) -> None:
-        """Tell the person something that is not data."""
+        """Print a message to stderr."""
         click.echo(text, err=True)
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for client in self.opened:
             client.close()
 
 
 def _present(default: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """The columns of `default` that the server knows of; all of them when there are no rows."""
+    """Return the columns of `default` that the rows have; all of them if there are no rows."""
     known = [name for name in default if any(name in row for row in rows)]
     return known or default
 
 
 def current() -> Session:
-    """The session of the command that runs."""
+    """Return the session of the running command."""
     session = click.get_current_context().find_object(Session)
     if session is None:
-        raise AssertionError("every command stands below the root command")
+        raise AssertionError("the root command must run first")
     return session

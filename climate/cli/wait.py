@@ -1,4 +1,4 @@
-"""Waiting for something on the server, with progress for whoever watches."""
+"""Waiting for a state on the server, with progress on a terminal."""
 
 import time
 from collections.abc import Callable
@@ -13,27 +13,27 @@ from climate.cli.errors import ERROR, TIMEOUT, Failure
 from climate.cli.session import Session
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between two looks: more and more, up to the second."""
+"""Poll periods in seconds: they grow from the first to the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for: `look` answers a thing or None when it is gone; the rest judges it."""
+    """A state to wait for: `look` returns a resource or None if it is gone; the other fields judge it."""
 
     what: str
     look: Callable[[], dict[str, Any] | None]
     reached: Callable[[dict[str, Any] | None], bool]
     failed: Callable[[dict[str, Any] | None], str | None] = lambda thing: None
-    """Why it can never be reached any more, or None."""
+    """Function that returns why the goal cannot be reached any more, or None."""
 
 
 def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
-    """The thing once the goal is reached, {} when it is gone; Failure when it cannot be, or takes over `timeout` s."""
+    """Return the resource once the goal is reached, {} if it is gone; Failure if that fails or takes too long."""
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
     with _progress(session, goal.what) as progress:
         while not goal.reached(thing):
             if reason := goal.failed(thing):
-                raise Failure(reason, ERROR, "look at its history, or ask the administrator", details={"seen": thing})
+                raise Failure(reason, ERROR, "check its history, or ask the administrator", details={"seen": thing})
             spent = time.monotonic() - began
             if spent >= timeout:
                 raise Failure(
@@ -48,7 +48,7 @@ def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
 
 
 def status(thing: dict[str, Any] | None) -> str:
-    """How a thing is, in a word."""
+    """Return the status of a resource."""
     return "gone" if thing is None else str(thing.get("status", "there"))
 
 

@@ -1,1 +1,1 @@
-"""Settings of single components, read from the settings of the process."""
+"""Settings of single components, derived from the settings of the process."""

@@ -1,4 +1,4 @@
-"""The settings of cells, read once and checked."""
+"""Settings of cells."""
 
 from collections.abc import Callable
 
@@ -15,11 +15,11 @@ TRANSPORTS = "climate.cell_transports"
 """Group of the entry points of other transports."""
 
 CELLS_API = "nova.compute.cells_api.ComputeCellsAPI"
-"""The class of the compute API by which a cell is known as an API cell."""
+"""Value of CLIMATE_COMPUTE_API_CLASS that marks an API cell."""
 
 
 def options(settings: Settings, vault: Vault | None = None) -> CellOptions:
-    """Return this deployment as a cell; SettingError names the setting that cannot be used."""
+    """Return this deployment as a cell; SettingError names the invalid setting."""
     return CellOptions(
         enabled=settings.cells_enable,
         name=_name(settings),
@@ -40,7 +40,7 @@ def options(settings: Settings, vault: Vault | None = None) -> CellOptions:
 
 
 def transport(settings: Settings) -> Callable[[], CellTransport]:
-    """Return the class of the transport; SettingError when there is none of this name."""
+    """Return the class of the transport; SettingError if there is none of this name."""
     if settings.cells_transport == "broker":
         return BrokerTransport
     found = {one.name: one for one in installed(TRANSPORTS)}
@@ -52,7 +52,7 @@ def transport(settings: Settings) -> Callable[[], CellTransport]:
 
 
 def check(settings: Settings) -> None:
-    """SettingError for what cannot be used, and for a compute service in an API cell."""
+    """Raise SettingError for invalid settings of cells, and for a compute service in an API cell."""
     transport(settings)
     queues = [word.strip() for word in settings.worker_queues.split(",")]
     if options(settings).is_api and "compute" in queues:

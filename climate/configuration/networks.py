@@ -1,4 +1,4 @@
-"""What the settings say about networks, read once and checked."""
+"""Settings of networks."""
 
 import re
 from collections.abc import Callable
@@ -20,17 +20,17 @@ from climate.settings import SettingError, Settings
 T = TypeVar("T")
 
 PREFIX_V6 = 64
-"""Bits of each network's IPv6 prefix: guests make the others themselves."""
+"""Bits of each network's IPv6 prefix; guests derive the others (SLAAC)."""
 
 ENOUGH_PROCESSES = 2
-"""Processes of a worker of which one answers requests for addresses while another one waits for the answer."""
+"""Minimum of worker processes: one waits for addresses while another answers."""
 
 LABEL, LONGEST_DOMAIN = r"(?i)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", 253
 """A part of a domain's name, and its length (RFC 1123)."""
 
 
 def options(settings: Settings) -> NetworkOptions:
-    """The choices of an operator; SettingError names the one that cannot be used."""
+    """Return the network options; SettingError names the invalid setting."""
     return NetworkOptions(
         manager=settings.network_manager,
         flat_bridge=_one("flat_network_bridge", settings.flat_network_bridge, _device) or NetworkOptions().flat_bridge,
@@ -78,17 +78,17 @@ def _placement(settings: Settings) -> str:
 
 
 def queue(settings: Settings) -> AllocationQueue | None:
-    """The queue of which addresses are asked; None where they are taken from the database."""
+    """Return the queue for requests of addresses; None if the database allocates them."""
     if settings.network_allocation == "direct":
         return None
-    # Its library is wanted by no web process otherwise.
+    # Imported late, because other web processes need no such library.
     from climate.compute.network.allocation.broker_queue import BrokerQueue
 
     return BrokerQueue(settings.redis_url)
 
 
 def wires(settings: Settings) -> Wires:
-    """The network drivers of this process's hosts."""
+    """Return the network drivers of this process's hosts."""
     folder = (settings.home / "networks").resolve()
     if settings.network_driver == "recording":
         return Wires(lambda netns: RecordingNetwork(folder / (netns or "host")))
@@ -99,7 +99,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
     folder = (settings.home / "networks").resolve()
 
     def make(netns: str | None) -> NetworkDriver:
-        # Its libraries are wanted by nobody else.
+        # Imported late, because other processes need no such libraries.
         from climate.compute.network.linux.driver import LinuxNetwork
 
         made: NetworkDriver = LinuxNetwork(
@@ -111,7 +111,7 @@ def _linux(settings: Settings) -> Callable[[str | None], NetworkDriver]:
 
 
 def check(settings: Settings) -> None:
-    """SettingError for what cannot be used; opens nothing."""
+    """Raise SettingError for invalid settings of networks; opens nothing."""
     chosen = options(settings)
     _check_allocation(settings)
     inside, outside = chosen.floating_range, chosen.floating_cidr
@@ -130,12 +130,10 @@ def check(settings: Settings) -> None:
 def _check_allocation(settings: Settings) -> None:
     if settings.network_allocator not in allocator.names():
         known = ", ".join(allocator.names())
-        raise SettingError(
-            f"CLIMATE_NETWORK_ALLOCATOR={settings.network_allocator!r}: there is none; installed are {known}"
-        )
+        raise SettingError(f"CLIMATE_NETWORK_ALLOCATOR={settings.network_allocator!r}: unknown; installed are {known}")
     if settings.network_allocation == "direct" and settings.network_allocator != allocator.BUNDLED:
         raise SettingError(
-            f"CLIMATE_NETWORK_ALLOCATOR={settings.network_allocator!r} is asked by nobody: "
+            f"CLIMATE_NETWORK_ALLOCATOR={settings.network_allocator!r} has no effect: "
             "it needs CLIMATE_NETWORK_ALLOCATION=queue"
         )
     queues = {word.strip() for word in settings.worker_queues.split(",") if word.strip()}

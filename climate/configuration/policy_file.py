@@ -1,4 +1,4 @@
-"""The operator's own rules of who may do what: a file in YAML or JSON, with the names and the language of the peer."""
+"""Policy file of the operator: rules in YAML or JSON, with the names and the syntax of Blazar's policies."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from climate.file_errors import UNREADABLE, told
 from climate.settings import SettingError, Settings
 
 PREFIXES = ("blazar:", "climate:")
-"""Before the name of an action."""
+"""Prefixes of action names."""
 
 LARGEST = 1_000_000
 
@@ -35,12 +35,12 @@ def read(settings: Settings) -> Policy:
 
 def _rules(path: Path) -> dict[str, str]:
     if path.stat().st_size > LARGEST:
-        raise BadRule(f"a policy file has {LARGEST} bytes at most")
+        raise BadRule(f"a policy file must have at most {LARGEST} bytes")
     told: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     if told is None:
         return {}
     if not isinstance(told, dict):
-        raise BadRule(f"a mapping of names to rules is expected, not {type(told).__name__}")
+        raise BadRule(f"must be a mapping of names to rules, not {type(told).__name__}")
     for name, rule in told.items():
         if not isinstance(name, str) or not isinstance(rule, str):
             raise BadRule(f"{str(name)[:64]!r} must be a text with a rule as a text, such as 'role:member'")

@@ -1,4 +1,4 @@
-"""The scheduler that the settings ask for; a SettingError says what cannot be used, and what could be."""
+"""Settings of the scheduler; SettingError names the invalid value and the valid ones."""
 
 import math
 import re
@@ -19,16 +19,16 @@ from climate.compute.scheduler.scheduler_parts import Cost, Filter, Options, Rul
 from climate.settings import SettingError, Settings
 
 BUNDLED = ("filter", "least_cost", "host_filter", "chance", "availability_zone", "simple", "multi")
-"""The values of CLIMATE_SCHEDULER that need no other package."""
+"""Bundled values of CLIMATE_SCHEDULER."""
 
 T = TypeVar("T")
 
 
 def chosen(settings: Settings) -> tuple[Schedule, Rules]:
-    """How nodes are chosen, and by which rules.
+    """Return the scheduler and its rules.
 
-    Every setting is read, also one that only another scheduler goes by: what
-    is wrong comes to light at start-up, and not when the scheduler is changed.
+    It reads every setting, also those of other schedulers, so that errors
+    appear at start-up and not when the scheduler is changed.
     """
     options = _options(settings)
     filters = _read(
@@ -49,7 +49,7 @@ def chosen(settings: Settings) -> tuple[Schedule, Rules]:
 
 
 def trust(settings: Settings) -> Trust:
-    """Return what an attestation service says of the compute services, by the settings."""
+    """Return the attestation client for compute services."""
     url, blob = settings.attestation_url, settings.attestation_auth_blob
     service = AttestationService(url, blob, settings.attestation_seconds) if url else None
     return Trust(service, settings.attestation_auth_timeout)
@@ -77,7 +77,7 @@ def _by_kind(text: str) -> Mapping[str, Scheduler]:
 
 
 def _bound(scheduler: Scheduler, rules: Rules) -> tuple[Schedule, Rules]:
-    """Return a scheduler with the rules that it goes by."""
+    """Return a scheduler with its rules."""
     if not scheduler.filters:
         rules = replace(rules, filters=STANDING, weighers=())
     return scheduler.schedule, replace(rules, sees=scheduler.sees)
@@ -128,7 +128,7 @@ def _pci_aliases(text: str) -> tuple[tuple[str, tuple[str, str]], ...]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words between commas."""
+    """Return the words between commas."""
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
@@ -145,7 +145,7 @@ def _costs(text: str) -> tuple[Cost, ...]:
 
 
 def _weighted(entry: str) -> tuple[str, float]:
-    """The name and the weight of `name=weight` (cloud.md B.11: a function without a weight cannot be used)."""
+    """Return the name and the weight of `name=weight`; a function without a weight is an error."""
     name, _, number = (part.strip() for part in entry.partition("="))
     try:
         weight = float(number)

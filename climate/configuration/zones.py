@@ -18,11 +18,11 @@ from climate.settings import SettingError, Settings
 PASSWORD = "password"  # noqa: S105
 
 MOST_PASSWORDS = 1024
-"""Passwords that are remembered."""
+"""Maximum of cached passwords."""
 
 
 def options(settings: Settings, engine: Engine, vault: Vault, transport: Transport | None = None) -> Zones:
-    """The zones of a deployment.  `transport` None: children are called over the network."""
+    """Return the zones of a deployment.  `transport` None: children are called over the network."""
     own_id = _OwnId(engine)
     return Zones(
         name=settings.zone_name,
@@ -41,7 +41,7 @@ def options(settings: Settings, engine: Engine, vault: Vault, transport: Transpo
 
 
 def check(settings: Settings) -> None:
-    """SettingError for a name or capabilities that cannot be used; opens nothing."""
+    """Raise SettingError for an invalid name or invalid capabilities; opens nothing."""
     _capabilities(settings)
     _blob_keys(settings)
     if not capabilities.is_name(settings.zone_name):
@@ -65,19 +65,19 @@ class _OwnId:
 
 
 class Passwords:
-    """Opens sealed passwords, and remembers them for as long as the keys of the vault are the same.
+    """Decrypted passwords of child zones, cached while the keys of the vault stay the same.
 
-    Each forwarded request needs one, and opening it costs as much as checking a token.
+    Each forwarded request needs one, and decrypting costs as much as checking a token.
     """
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
         self._keys: MultiFernet | None = None
         self.known: dict[str, str] = {}
-        """Sealed passwords in plain text."""
+        """Encrypted password -> plain text."""
 
     def __call__(self, sealed: str) -> str:
-        """The password; ComputeError when its key is gone."""
+        """Return the password; ComputeError if its key is gone."""
         keys = self._vault.fernet()
         if self._keys is not keys or len(self.known) >= MOST_PASSWORDS:
             self.known, self._keys = {}, keys
@@ -91,7 +91,7 @@ def _opened(vault: Vault, sealed: str) -> str:
     try:
         return str(vault.open(sealed)[PASSWORD])
     except Unreadable:
-        raise ComputeError("The password of a child zone was sealed with a key that is gone; set it again") from None
+        raise ComputeError("The password of a child zone was encrypted with a key that is gone; set it again") from None
 
 
 def _capabilities(settings: Settings) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey of our own, when no URL is given: found, made, run as children, and never left behind."""
+"""PostgreSQL and Valkey as child processes, for settings without a URL: found, initialised, run and stopped."""
 
 from climate.embedded.errors import AlreadyRunning, StoreError
 from climate.embedded.folder import Stores, running, serving

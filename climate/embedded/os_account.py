@@ -1,9 +1,9 @@
-"""As whom PostgreSQL runs, and from which folder: it refuses root, and not every user reaches every folder.
+"""OS account and programs for PostgreSQL, which refuses root; not every user can reach every folder.
 
-An ordinary user runs it as such.  For root it is, in this order: the user to whom the data belongs, or else an
-ordinary user that is there already; from a copy of the programs when that user cannot reach them; with the right to
-pass closed folders when it cannot reach the home; or in a user namespace when users cannot be changed.  Nothing that
-is not ours changes its owner or its permissions.
+An ordinary user runs PostgreSQL directly.  Root uses the owner of the data, or else an existing ordinary user.
+If that user cannot reach the programs, it runs a copy of them; if it cannot reach the home, it gets the right to
+pass closed folders.  If users cannot be changed, root uses a user namespace.  Files of others keep their owner and
+permissions.
 """
 
 import os
@@ -25,14 +25,14 @@ PREFERRED_USERS = ("climate", "nobody")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The account (None: ourselves) and the folder with the programs that it runs."""
+    """The account (None: this one) and the folder with the programs that it runs."""
 
     account: Account | None
     programs: Path
 
 
 def place(found: Found, folder: Path, data: Path) -> Place:
-    """Where and as whom to run, found out by trying; `folder` is the store's own, `data` may not be there yet."""
+    """Return the folder and the account, found by trials; `folder` is the store's own, `data` may not exist yet."""
     owner = data.stat().st_uid if data.exists() else None
     myself = os.geteuid()
     if myself and user_name(myself):
@@ -69,7 +69,7 @@ def _group(uid: int) -> int:
 
 
 def _reachable_programs(found: Found, folder: Path, account: Account) -> Path:
-    """The folder of programs that this account can run, with access to the store's folder; StoreError if none."""
+    """Return a folder of programs that this account can run, with access to the store's folder; StoreError if none."""
     _as_account(account, "/bin/sh", "-c", 'cd "$1"', "sh", str(folder))
     trial = folder / "trial"
     trial.mkdir(mode=0o700, exist_ok=True)
@@ -94,7 +94,7 @@ def _as_account(account: Account, *argv: str) -> None:
 
 
 def _copy(found: Found, folder: Path) -> Path:
-    """Copy the programs once into the store's folder, readable for everybody."""
+    """Copy the programs once into the store's folder, readable for all users."""
     target = folder / f"programs-{found.version}"
     if not target.exists():
         unfinished = folder / "programs.new"

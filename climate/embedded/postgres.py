@@ -1,4 +1,4 @@
-"""PostgreSQL of our own: make its data once, and say how to run it."""
+"""PostgreSQL as a child process: create its data once, and describe how to run it."""
 
 import contextlib
 import os
@@ -41,16 +41,16 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] ",
-    # The statements' errors are told to their callers; here only the server's own life is of interest.
+    # Callers get the errors of statements; this log has only messages of the server.
     "log_min_messages": "log",
     "log_checkpoints": "off",
 }
-"""For two cores and many short transactions; given on the command line, so that the data holds none of it."""
+"""Tuning for two cores and many short transactions; on the command line, so that the data folder has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """An own server, ready to be run: `program`, and its `url` for everybody who may read the home."""
+    """A local server: `program`, and its `url` for everybody who can read the home."""
 
     program: Program
     url: str
@@ -58,12 +58,12 @@ class Postgres:
     sockets: Path
 
     def before(self) -> None:
-        """Clear away what a server that was killed has left and that would stop the next one.
+        """Remove files of a killed server that would prevent the next start.
 
-        With the lock held nobody else runs on this data; but the pid in the left file may by now be that of
-        any other process, in a container even often, and PostgreSQL would take it for a living server.
-        So would it a killed server that nobody has reaped yet: its number gives way to ours, which PostgreSQL
-        knows for its parent's; the rest of the file lets it see whether processes of that server are left.
+        The held lock excludes another server on this data.  But the pid in the old file may now belong to
+        another process, often so in a container, and PostgreSQL would take it for a running server.  The same
+        holds for a killed server that nobody has reaped.  Its pid is replaced by that of this process, which
+        PostgreSQL recognises as its parent; the rest of the file shows whether processes of that server are left.
         """
         left_file = self.data / "postmaster.pid"
         pid = _first_line(left_file)
@@ -76,7 +76,7 @@ class Postgres:
             left.unlink(missing_ok=True)
 
     def answers(self, pid: int) -> bool:
-        """Whether the server with this pid, and no other one, takes connections."""
+        """Return whether the server with this pid, and no other one, accepts connections."""
         try:
             lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:
@@ -84,8 +84,8 @@ class Postgres:
         return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
 
     def settle(self) -> None:
-        """Make our database if it is not there; the server has to answer."""
-        import psycopg  # here, since each command of `climate` would wait for it otherwise
+        """Create the database if it does not exist; the server must be running."""
+        import psycopg  # Imported late, because each command of `climate` would wait for it.
         from psycopg import sql
 
         try:
@@ -94,11 +94,11 @@ class Postgres:
                 if not there:
                     conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
         except psycopg.Error as error:
-            raise StoreError(f"PostgreSQL on {self.data} does not let us in: {error}") from None
+            raise StoreError(f"PostgreSQL on {self.data} refuses the connection: {error}") from None
 
 
 def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
-    """The server on `home`/postgres, whose data is made when it is not there yet.  The lock on the home is held."""
+    """Return the server on `home`/postgres, with its data initialised.  The caller holds the lock on the home."""
     folder = home / "postgres"
     folder.mkdir(exist_ok=True)
     folder.chmod(0o700 if os.geteuid() else 0o711)
@@ -143,7 +143,7 @@ def _url(folder: Path, sockets: Path) -> str:
 
 
 def _make_data(folder: Path, data: Path, where: Place) -> None:
-    """Make the data beside its place and move it there when it is whole: a kill in between leaves nothing half."""
+    """Initialise the data in a temporary folder and rename it, so that a kill leaves nothing incomplete."""
     new = folder / "data.new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700)
@@ -193,5 +193,5 @@ def _first_line(path: Path) -> str:
 
 
 def _command(pid: str) -> str:
-    """The name of the program of a living process; empty when there is none, or when the system does not tell."""
+    """Return the program name of a living process; empty if there is none, or if the system does not report it."""
     return _first_line(Path("/proc", pid, "comm"))

@@ -1,9 +1,9 @@
-"""The guard: a small process that cleans up behind a runner that was killed.
+"""Reaper: a small process that cleans up after a runner that was killed.
 
-It reads the runner's children from a pipe, one line each: `+ PID START SIGNAL` when one begins and `- PID` when one
-has ended.  The end of the pipe is the end of the runner, however it came about.  Then everything still alive is
-ended, first with its own stop signal, soon by force, and the servers recorded in the home likewise.
-Run as a file, hence with the standard library only: `python -I guard.py HOME`.
+It reads the runner's children from a pipe, one line each: `+ PID START SIGNAL` for a new one and `- PID` for one that
+has ended.  The pipe is closed when the runner ends, whatever the cause.  Then the reaper stops everything still alive
+with its own stop signal, soon kills it, and does the same with the servers recorded in the home.
+It runs as a file with the standard library only: `python -I reaper.py HOME`.
 """
 
 import os
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 GRACE = 4.0
-"""Seconds between the stop signal and the end by force."""
+"""Seconds between the stop signal and the kill."""
 
 SERVERS = ("servers", "containers", "machines")
 """Folders of a home in which servers are recorded, each by the file `pid` of a folder of its own."""
@@ -26,7 +26,7 @@ VOLUMES = "volumes"
 
 
 def read_children(lines: Iterable[str]) -> dict[int, tuple[str, int]]:
-    """The children not yet ended when the lines end: pid -> (start, stop signal)."""
+    """Return the children that have not ended at the end of the lines: pid -> (start, stop signal)."""
     children: dict[int, tuple[str, int]] = {}
     for words in map(str.split, lines):
         if words[0] == "+" and len(words) == 4:
@@ -37,9 +37,9 @@ def read_children(lines: Iterable[str]) -> dict[int, tuple[str, int]]:
 
 
 def end_all(children: dict[int, tuple[str, int]], home: Path) -> None:
-    """End the groups of these children and the recorded servers; returns when nothing is left."""
+    """Stop the groups of these children and the recorded servers; return when nothing is left."""
     end_servers(home)
-    # The leader may have gone already, by its death signal, and have left its group: that group is still ours.
+    # The leader may have ended by its death signal; its group is still to be killed.
     groups = {pid: stop for pid, (start, stop) in children.items() if started_at(pid) in ("", start)}
     for leader, stop in groups.items():
         signal_group(leader, stop)
@@ -47,7 +47,7 @@ def end_all(children: dict[int, tuple[str, int]], home: Path) -> None:
         for leader in groups:
             signal_group(leader, signal.SIGKILL)
         _gone(groups, GRACE)
-    # A worker may have started one more in between.
+    # A worker may have started another one in between.
     end_servers(home)
     unmount_volumes(home)
 
@@ -62,9 +62,9 @@ def _gone(groups: dict[int, int], seconds: float) -> bool:
 
 
 def started_at(pid: int) -> str:
-    """When a living process began, in the system's own count: pids come back, this does not.
+    """Return the start time of a living process in the system's own count, which tells reused pids apart.
 
-    Empty when there is no such process or only its zombie; "0" for a living one where the system does not tell.
+    Empty if there is no such process or only its zombie; "0" for a living one if the system does not report it.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -75,7 +75,7 @@ def started_at(pid: int) -> str:
 
 
 def group_lives(leader: int) -> bool:
-    """Whether any process of this group is left."""
+    """Return whether any process of this group is left."""
     return _takes_signals(os.killpg, leader)
 
 
@@ -90,7 +90,7 @@ def _takes_signals(send: Callable[[int, int], None], pid: int) -> bool:
 
 
 def signal_group(leader: int, number: int) -> None:
-    """Send a signal to a whole group, which may be gone."""
+    """Send a signal to a process group, which may be gone."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -98,10 +98,9 @@ def signal_group(leader: int, number: int) -> None:
 
 
 def end_servers(home: Path) -> list[int]:
-    """End by force every server that is recorded in the home and is still the process that was recorded.
+    """Kill every server that is recorded in the home and is still the recorded process; return the pids.
 
     A record is two words: the pid, and the start of the process in the system's count (field 22 of /proc/PID/stat).
-    Answers with the pids that were ended.
     """
     ended = []
     for record in sorted(record for folder in SERVERS for record in (home / folder).glob("*/pid")):
@@ -125,12 +124,12 @@ def unmount_volumes(home: Path) -> None:
 
 
 def mounted_below(folder: str) -> list[str]:
-    """The places below a folder on which something is mounted, in the order in which it was."""
+    """Return the mount points below a folder, in the order of mounting."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
-    # Blanks, tabs, newlines and backslashes are written as octal numbers.
+    # Blanks, tabs, newlines and backslashes are escaped as octal numbers.
     places = [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]) for line in lines]
     return [place for place in places if place.startswith(f"{folder}/")]
 

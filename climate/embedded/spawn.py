@@ -1,4 +1,4 @@
-"""Start a program as a direct child that never outlives us."""
+"""Start of a program as a direct child that never outlives this process."""
 
 import os
 import signal
@@ -12,15 +12,15 @@ from climate.embedded.account import Account, die_with_parent, libc
 from climate.embedded.errors import StoreError
 
 PLAIN_ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-"""What a store finds in its environment: nothing that could redirect it."""
+"""Environment of a store, without variables that could redirect it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to run, as whom, and how to stop it.
+    """A program, its account, and its stop signal.
 
-    `keeps` are our open files that it holds open too (the lock on the home); `stop_seconds` is the longest time
-    between its stop signal and its end by force.
+    `keeps` are open files of this process that it inherits (the lock on the home); `stop_seconds` is the longest time
+    between its stop signal and its kill.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Program:
 
 
 def start(program: Program, output: int | IO[bytes], *, folder: str | None = None) -> subprocess.Popen[bytes]:
-    """A child in a session of its own that gets its stop signal when we die.
+    """Start a child in its own session; it gets its stop signal when this process dies.
 
-    Only from the main thread: the kernel ties the death signal to the thread that forked, not to the process.
+    Call it from the main thread only: the kernel ties the death signal to the thread that forked, not to the process.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError(f"{program.name} has to be started from the main thread")
+        raise RuntimeError(f"{program.name} must be started from the main thread")
     parent = os.getpid()
     library = libc()
 
@@ -61,7 +61,7 @@ def start(program: Program, output: int | IO[bytes], *, folder: str | None = Non
 
 
 def stop(process: subprocess.Popen[bytes], program: Program) -> None:
-    """End a child politely, then by force."""
+    """Send a child its stop signal, and kill it after the timeout."""
     if process.poll() is None:
         process.send_signal(program.stop_signal)
     try:
@@ -72,7 +72,7 @@ def stop(process: subprocess.Popen[bytes], program: Program) -> None:
 
 
 def kill_group(leader: int) -> None:
-    """End by force everything in the process group of a child."""
+    """Kill everything in the process group of a child."""
     try:
         os.killpg(leader, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -80,7 +80,7 @@ def kill_group(leader: int) -> None:
 
 
 def run_to_end(program: Program, seconds: float = 60.0) -> str:
-    """Run a short program and answer with its output; StoreError holds the output when it fails."""
+    """Run a short program and return its output; StoreError has the output if it fails."""
     try:
         process = start(program, subprocess.PIPE)
     except (OSError, subprocess.SubprocessError) as error:

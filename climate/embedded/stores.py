@@ -1,4 +1,4 @@
-"""Both stores together: which of them are ours to run, and running them for as long as a block of code lasts."""
+"""Both stores: which of them climate runs itself, and running them while a block of code lasts."""
 
 import contextlib
 import subprocess
@@ -14,11 +14,11 @@ from climate.embedded.spawn import Program, start, stop
 from climate.settings import Settings
 
 START_SECONDS = 120.0
-"""Longest time that a store may take to start: after a crash it first repairs itself."""
+"""Start timeout of a store, which first recovers after a crash."""
 
 
 class Store(Protocol):
-    """A server of our own, as `climate up` sees it."""
+    """A store that climate runs itself, as `climate up` uses it."""
 
     @property
     def program(self) -> Program: ...
@@ -26,17 +26,17 @@ class Store(Protocol):
     def url(self) -> str: ...
 
     def before(self) -> None:
-        """To be called before each start."""
+        """Prepare a start; called before each one."""
 
     def answers(self, pid: int) -> bool:
-        """Whether the server with this pid can be used now."""
+        """Return whether the server with this pid can be used now."""
 
     def settle(self) -> None:
-        """To be called once after the first start."""
+        """Finish the setup; called once after the first start."""
 
 
 def own_stores(settings: Settings, home: Path, lock: int) -> dict[str, Store]:
-    """The stores for which no URL is given, by the name of their setting; their data is made where it is missing."""
+    """Return the stores without a URL by the name of their setting; missing data is initialised."""
     own: dict[str, Store] = {}
     if not settings.database_url:
         own["database_url"] = postgres.prepare(home, settings.pg_bin, lock)
@@ -46,14 +46,14 @@ def own_stores(settings: Settings, home: Path, lock: int) -> dict[str, Store]:
 
 
 def urls(settings: Settings, own: dict[str, Store]) -> Stores:
-    """Where the stores answer: the given URLs, or else those of our own."""
+    """Return the URLs of the stores: the given ones, or else those that climate runs itself."""
     given = {"database_url": settings.database_url, "redis_url": settings.redis_url}
     return Stores(**given | {name: store.url for name, store in own.items()})
 
 
 @contextlib.contextmanager
 def run(home: Path, settings: Settings | None = None) -> Iterator[Stores]:
-    """Run the stores that have no URL in the settings while the block lasts; their logs are in `home`/logs."""
+    """Run the stores without a URL in the settings while the block lasts; their logs are in `home`/logs."""
     settings = settings or Settings()
     home = home.resolve()
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Valkey (or Redis) of our own: it carries messages, and nothing that could not be sent again."""
+"""Valkey (or Redis) as a child process; it carries only messages that can be sent again."""
 
 import contextlib
 import itertools
@@ -27,17 +27,17 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Valkey:
-    """An own server, ready to be run: `program`, and its `url` as Redis clients spell it (Celery says redis+socket)."""
+    """A local server: `program`, and its `url` in the form of Redis clients (Celery uses redis+socket)."""
 
     program: Program
     url: str
     path: Path
 
     def before(self) -> None:
-        """Nothing is left over that would stop the next server: it replaces its socket by itself."""
+        """Do nothing: the server replaces the socket of a killed one by itself."""
 
     def answers(self, pid: int) -> bool:
-        """Whether the server with this pid, and no other one, has loaded its data and answers."""
+        """Return whether the server with this pid, and no other one, has loaded its data and answers."""
         try:
             with socket.socket(socket.AF_UNIX) as one:
                 one.settimeout(1)
@@ -49,11 +49,11 @@ class Valkey:
         return said.startswith(b"+PONG") and _pid(said) == pid
 
     def settle(self) -> None:
-        """Nothing to be made."""
+        """Do nothing: no further setup is needed."""
 
 
 def prepare(home: Path, lock: int) -> Valkey:
-    """The server on `home`/valkey.  The lock on the home is held."""
+    """Return the server on `home`/valkey.  The caller holds the lock on the home."""
     choice = binaries.choose_valkey()
     folder = home / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -66,7 +66,7 @@ def prepare(home: Path, lock: int) -> Valkey:
 
 
 def set_aside(home: Path) -> Path | None:
-    """Move data that cannot be read out of the way; every message is sent anew by the database's bookkeeping."""
+    """Move unreadable data aside; the database sends every message again."""
     data = home / "valkey" / "data"
     if not data.exists():
         return None
@@ -77,7 +77,7 @@ def set_aside(home: Path) -> Path | None:
 
 
 def _keep_only_readable(folder: Path, maker: str) -> None:
-    """Another program, or an older one, may not read the data: then begin with none."""
+    """Set aside data of another program or a later version, which this one cannot read."""
     note = folder / "made-by"
     with contextlib.suppress(FileNotFoundError):
         if note.read_text(encoding="utf-8") != maker:
@@ -87,7 +87,7 @@ def _keep_only_readable(folder: Path, maker: str) -> None:
 
 
 def _read(one: socket.socket) -> bytes:
-    """All of the answer to PING and INFO, as far as the process_id line."""
+    """Return the whole answer to PING and INFO, up to the process_id line."""
     said = b""
     while b"executable:" not in said and not said.startswith(b"-"):
         more = one.recv(65536)

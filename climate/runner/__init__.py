@@ -1,4 +1,4 @@
-"""The runner behind `climate up`: the processes of the Procfile and the stores that they need."""
+"""Runner behind `climate up`: the processes of the Procfile and the stores that they need."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ def up(
     formation: Mapping[str, int] | None = None,
     demo: bool = False,
 ) -> int:
-    """Run climate until it is asked to stop; the answer is the exit status, and what happens is on stdout.
+    """Run climate until a signal stops it; return the exit status, and print the progress on stdout.
 
-    `only` names processes of the Procfile (None: all), `formation` says how many of each, `demo` fills an empty
-    cloud.  Children find their settings as CLIMATE_* in their environment, on top of `environ`.
+    `only` names processes of the Procfile (None: all), `formation` the number of each, `demo` fills an empty
+    cloud.  Children get their settings as CLIMATE_* variables, added to `environ`.
     """
     first = (sys.executable, "-m", "climate.runner.first_run", *(["--demo"] if demo else []))
     order = Order(_procfile().read_text(encoding="utf-8"), tuple(only or ()), formation or {}, first)
@@ -29,7 +29,7 @@ def up(
 
 
 def _procfile() -> Path:
-    """The Procfile at the root of the tree; in an installed package it lies inside the package."""
+    """Return the path of the Procfile: at the root of the tree, or inside the installed package."""
     package = Path(__file__).parents[1]
     places = (package.parent / "Procfile", package / "Procfile")
     return next((path for path in places if path.is_file()), places[0])

@@ -1,4 +1,4 @@
-"""One process of the stack: begun, ended, and when it may begin again."""
+"""A process of the stack: start, stop and restart."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from climate.embedded.spawn import Program, kill_group, start
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often and how soon a process that dies is begun again.
+    """Restart policy: how often and how soon a process that dies is restarted.
 
-    Only deaths after a life shorter than `short` seconds are counted: `deaths` of them within `window` seconds, or
+    Only deaths after less than `short` seconds count: `deaths` of them within `window` seconds, or
     `first_deaths` before the stack was ready once, are too many.  The pause doubles from `pause` to `longest`.
     """
 
@@ -28,19 +28,19 @@ class Patience:
 
 @dataclass(eq=False)
 class Child:
-    """A program with its present process, if it has one.  Times are of the runner's steady clock, in seconds."""
+    """A program with its present process, if it has one.  Times are of the runner's monotonic clock, in seconds."""
 
     program: Program
     number: int
     before: Callable[[], None] | None = None
     once: bool = False
-    """It is run to its end, and not begun again."""
+    """Whether it runs once and is not restarted."""
     process: subprocess.Popen[bytes] | None = None
     begun_at: float = 0.0
     next_at: float | None = None
-    """When it is to be begun again."""
+    """Time of the next start."""
     kill_at: float | None = None
-    """When its time to stop is over; set: it was asked to stop."""
+    """Time of the kill, set with the stop signal."""
 
     def __post_init__(self) -> None:
         self._deaths: deque[float] = deque()
@@ -55,17 +55,17 @@ class Child:
 
     @property
     def result(self) -> int | None:
-        """The last process's exit status, or minus its signal."""
+        """Return the exit status of the last process, or minus its signal."""
         return self.process.returncode if self.process else None
 
     @property
     def ended(self) -> str:
-        """How the last process ended, in words."""
+        """Return in words how the last process ended."""
         result = self.result or 0
         return f"was ended by {signal.Signals(-result).name}" if result < 0 else f"ended with status {result}"
 
     def begin(self, now: float) -> int:
-        """Start the process; the answer is the file to read its output from."""
+        """Start the process and return the file with its output."""
         if self.before:
             self.before()
         reader, writer = os.pipe()
@@ -80,26 +80,26 @@ class Child:
         self.begun_at, self.next_at, self.kill_at = now, None, None
         return reader
 
-    def bury(self) -> bool:
-        """Whether the process has ended by now; then what is left of its group is ended too."""
+    def reap(self) -> bool:
+        """Reap the process if it has ended, and kill the rest of its group; return whether it has ended."""
         if self.process is None or self.process.poll() is None:
             return False
         kill_group(self.process.pid)
         return True
 
     def ask_to_stop(self, now: float) -> None:
-        """Send the stop signal and set the time by which it has to be gone."""
+        """Send the stop signal and set the time at which the process is killed."""
         if self.alive and self.process:
             self.kill_at = now + self.program.stop_seconds
             self.process.send_signal(self.program.stop_signal)
 
     def kill(self) -> None:
-        """End it by force, with its group."""
+        """Kill the process and its group."""
         if self.alive and self.process:
             kill_group(self.process.pid)
 
     def died(self, now: float, patience: Patience, *, ready: bool) -> bool:
-        """Note an unwanted death and set the time of the next start; False when it has died too often."""
+        """Record a crash and set the time of the next start; return False after too many crashes."""
         while self._deaths and self._deaths[0] < now - patience.window:
             self._deaths.popleft()
         if now - self.begun_at >= patience.short:

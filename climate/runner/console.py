@@ -1,4 +1,4 @@
-"""The terminal of `climate up`: whole lines, each behind the name of the process that wrote it."""
+"""Terminal output of `climate up`: whole lines, each after the name of its process."""
 
 import os
 import select
@@ -6,14 +6,14 @@ from typing import TextIO
 
 COLOURS = (36, 33, 32, 35, 34, 31)
 PATIENCE = 0.2
-"""Seconds that a reader who is slow may hold up a line; after that lines are dropped, as nobody may hold up us."""
+"""Seconds to wait for a slow reader of a line; after that lines are dropped."""
 LONGEST_LINE = 64 * 1024
 PIECE = 4096
 """Bytes that a terminal or pipe which reports room takes without blocking."""
 
 
 class Console:
-    """Writes to one open file, with colours when it is a terminal.  A closed or stuck reader never stops us."""
+    """Writer of one open file, with colours on a terminal.  A closed or blocked reader never stops climate."""
 
     def __init__(self, out: TextIO, *, colours: bool) -> None:
         self._file = out.fileno()
@@ -22,7 +22,7 @@ class Console:
         self._dropped = 0
 
     def line(self, name: str, number: int, text: str) -> None:
-        """One line of the process `name`; `number` decides its colour."""
+        """Write one line of the process `name`; `number` selects its colour."""
         self._width = max(self._width, len(name))
         front = f"{name:<{self._width}} |"
         if self._colours:
@@ -30,12 +30,12 @@ class Console:
         self._write(f"{front} {text}\n")
 
     def say(self, text: str) -> None:
-        """One line of our own."""
+        """Write one line of the runner."""
         self._write(f"\x1b[1m{text}\x1b[0m\n" if self._colours else f"{text}\n")
 
     def _write(self, text: str) -> None:
         if self._dropped:
-            text = f"({self._dropped} lines were dropped: nobody took them)\n{text}"
+            text = f"({self._dropped} lines were dropped: the reader is too slow)\n{text}"
         data = memoryview(text.encode(errors="replace"))
         while data:
             # After one line was dropped, none waits until there is room again.
@@ -53,7 +53,7 @@ class Console:
 
 
 class Lines:
-    """What one process writes, cut into lines.  The file does not block; it is closed at its end."""
+    """Output of one process, split into lines.  The file is non-blocking; it is closed at its end."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -61,7 +61,7 @@ class Lines:
         self.ended = False
 
     def read(self) -> list[str]:
-        """The lines that are whole now; an endless one is cut, and the last one counts without an end."""
+        """Return the complete lines; a very long one is split, and the last one may lack a line end."""
         try:
             data = os.read(self._file, 65536)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What has to be there before the first request: run once by `climate up` after the migrations, in its own process."""
+"""Setup before the first request: `climate up` runs it after the migrations, in its own process."""
 
 import importlib
 import os
@@ -10,9 +10,9 @@ from climate.settings import SettingError, Settings
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Have the composition root prepare identity, clouds.yaml and, with --demo, a small cloud to play with.
+    """Create identity, clouds.yaml and, with --demo, a small demo cloud.
 
-    Return 2, with the reason in one line on stderr, for a setting or a file that cannot be used.
+    Return 2, with the reason in one line on stderr, for an invalid setting or file.
     """
     if not find_spec("climate.bootstrap"):
         return 0

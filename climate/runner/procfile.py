@@ -7,17 +7,17 @@ from string import Template
 
 LINE = re.compile(r"([A-Za-z0-9_-]+):\s*(\S.*)")
 RELEASE = "release"
-"""The one name that is run to its end before all others."""
+"""Name of the command that runs once before all others."""
 
 
 class ProcfileError(Exception):
-    """A Procfile has a line that cannot be used."""
+    """Raised for an invalid line of a Procfile."""
 
 
 def parse(text: str, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The words of each command by its name, in the order of the lines; `$NAME` is filled in from `environ`.
+    """Return the words of each command by its name, in the order of the lines, with `$NAME` taken from `environ`.
 
-    A shell in between would die alone and leave its program behind, hence there is none.
+    No shell runs the commands, because a shell could die alone and leave its program running.
     """
     commands: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -25,7 +25,7 @@ def parse(text: str, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
             continue
         match = LINE.fullmatch(line.strip())
         if not match or match[1] in commands:
-            raise ProcfileError(f"line {number} of the Procfile is not a new `name: command`: {line.strip()}")
+            raise ProcfileError(f"line {number} of the Procfile is not `name: command` with a new name: {line.strip()}")
         commands[match[1]] = _words(number, match[2], environ)
     return commands
 

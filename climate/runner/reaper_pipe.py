@@ -1,4 +1,4 @@
-"""The runner's end of the guard (climate.embedded.reaper): tells it who is there, and ends it last."""
+"""Runner's end of the pipe to the reaper (climate.embedded.reaper): reports children, and ends the reaper last."""
 
 import contextlib
 import os
@@ -12,9 +12,9 @@ from climate.embedded.spawn import PLAIN_ENVIRON, Program
 
 
 class Lifeline:
-    """A guard process at the other end of a pipe that nobody else holds open.
+    """A reaper process at the other end of a pipe that no other process holds open.
 
-    It holds the lock on the home too: a home is free only when everything in it is gone.
+    It also holds the lock on the home, so that a home is free only after everything in it has ended.
     """
 
     def __init__(self, home: Path, lock: int) -> None:
@@ -23,7 +23,7 @@ class Lifeline:
         self._guard = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - words of ours
+        return subprocess.Popen(  # noqa: S603 - fixed words
             [sys.executable, "-I", reaper.__file__, str(self._home)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -39,15 +39,15 @@ class Lifeline:
         return self._guard.pid
 
     def began(self, pid: int, program: Program) -> None:
-        """Tell the guard of a new child."""
+        """Report a new child to the reaper."""
         self._tell(f"+ {pid} {reaper.started_at(pid) or '-'} {int(program.stop_signal)}\n")
 
     def ended(self, pid: int) -> None:
-        """Tell the guard that a child is gone with its group."""
+        """Report to the reaper that a child and its group have ended."""
         self._tell(f"- {pid}\n")
 
     def renew(self, living: Iterable[tuple[int, Program]]) -> bool:
-        """Put a new guard in the place of one that was killed; whether that was necessary."""
+        """Restart the reaper if it was killed; return whether that was necessary."""
         if self._guard.poll() is None:
             return False
         self._close()
@@ -57,7 +57,7 @@ class Lifeline:
         return True
 
     def cut(self) -> None:
-        """Let the guard clean up what is left, and wait for its end."""
+        """Close the pipe, and wait until the reaper has cleaned up."""
         self._close()
         self._guard.wait()
 

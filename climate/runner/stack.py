@@ -1,4 +1,4 @@
-"""`climate up`: stores, migrations, then every process of the Procfile, until somebody asks for the end."""
+"""`climate up`: start stores, migrations and every process of the Procfile, and supervise them."""
 
 import contextlib
 import ctypes
@@ -28,17 +28,18 @@ from climate.settings import Settings
 PR_SET_CHILD_SUBREAPER = 36
 WEB = "web"
 CELLS = "cells"
-"""The process that is left out where cells are not enabled."""
+"""Process that runs only if cells are enabled."""
 STOP_SECONDS: Mapping[str, float] = {"worker": 15.0}
-"""Longest time that a process may take to stop, where it is not ten seconds."""
+"""Stop timeouts other than ten seconds."""
 RELEASE_SECONDS = 600.0
 READY_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be run: names out of the Procfile (all when empty), how many of each, and the words of a command
-    that is run to its end between `release` and the others."""
+    """Selection of processes: names in the Procfile (empty: all), the number of each, and a command that runs
+    between `release` and the others.
+    """
 
     procfile: str
     only: tuple[str, ...] = ()
@@ -46,9 +47,9 @@ class Order:
     first: tuple[str, ...] = ()
 
     def commands(self, environ: Mapping[str, str], *, cells: bool = True) -> dict[str, tuple[str, ...]]:
-        """The words of each process, `worker.1` and so on when there are several; without `release`.
+        """Return the words of each process, without `release`; several of one kind are named `worker.1` and so on.
 
-        Without `cells` the process of that name is left out, unless it is asked for.
+        The process `cells` is left out unless cells are enabled or it is named.
         """
         known = parse(self.procfile, environ)
         if not cells and CELLS not in {*self.only, *self.formation}:
@@ -59,13 +60,13 @@ class Order:
             raise ProcfileError(f"the Procfile has no process named {', '.join(sorted(unknown))}")
         if self.formation.get(WEB, 1) > 1:
             raise ProcfileError(
-                "only one web process can have the port; CLIMATE_WEB_PROCESSES says how many work behind it"
+                "only one web process can listen on the port; set CLIMATE_WEB_PROCESSES for its workers"
             )
         chosen = {name: words for name, words in known.items() if name != RELEASE and name in (self.only or known)}
         return {each: words for name, words in chosen.items() for each in self._instances(name)}
 
     def release(self, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """The words of the command that comes before all others, or none."""
+        """Return the words of the command that runs before all others, or none."""
         return parse(self.procfile, environ).get(RELEASE, ())
 
     def _instances(self, name: str) -> list[str]:
@@ -74,9 +75,9 @@ class Order:
 
 
 def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO) -> int:
-    """Run everything until SIGINT, SIGTERM or SIGHUP; the answer is the exit status.
+    """Run everything until SIGINT, SIGTERM or SIGHUP; return the exit status.
 
-    Refusals and failures are said in one line each.  Nothing of it outlives this process, however it ends.
+    Errors are printed in one line each.  No child outlives this process, even after a crash.
     """
     console = Console(out, colours=out.isatty() and not environ.get("NO_COLOR"))
     settings = replace(settings, home=settings.home.resolve())
@@ -92,7 +93,7 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
 
 
 class _Stack:
-    """One run of the whole."""
+    """One run of `climate up`."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str], order: Order, console: Console) -> None:
         self._settings = settings
@@ -120,7 +121,7 @@ class _Stack:
             lifeline.cut()
 
     def _end(self, supervisor: Supervisor, stores: list[Child]) -> None:
-        """The processes first, then what they have started, and the stores when nobody needs them any more."""
+        """Stop the processes, then their children, and last the stores."""
         supervisor.stop(keeping=stores)
         reaper.end_servers(self._settings.home)
         withdraw(self._settings.home)
@@ -155,7 +156,7 @@ class _Stack:
 
 
 def child_environ(settings: Settings, environ: Mapping[str, str], stores: Stores) -> dict[str, str]:
-    """What a process of the Procfile finds in its environment: where the stores are, and programs of our own first."""
+    """Return the environment of a process of the Procfile: the URLs of the stores, and this Python's programs first."""
     beside_us = str(Path(sys.executable).parent)
     return {
         **environ,
@@ -173,7 +174,7 @@ def child_environ(settings: Settings, environ: Mapping[str, str], stores: Stores
 def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> Program:
     found = shutil.which(words[0], path=environ["PATH"])
     if not found:
-        raise GaveUp(f"{name} cannot be started: there is no program {words[0]}")
+        raise GaveUp(f"{name} cannot be started: program not found: {words[0]}")
     return Program(name, (found, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
 
 
@@ -190,7 +191,7 @@ def _process(instance: str) -> str:
 
 
 def _check_port(settings: Settings) -> None:
-    """Better refused now than met later by a readiness check that finds somebody else's answer."""
+    """Refuse a port in use, so that a readiness check does not get another program's answer."""
     try:
         places = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
         for family, kind, protocol, _, address in places:
@@ -203,7 +204,7 @@ def _check_port(settings: Settings) -> None:
 
 
 def _here(host: str) -> str:
-    """The address at which this machine reaches what listens on `host`."""
+    """Return the local address of a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
 
 
@@ -224,7 +225,7 @@ def _is_healthy(settings: Settings) -> bool:
 
 
 def _adopt_orphans() -> None:
-    """Be the one to whom orphans below us fall, so that they do not stay as zombies where nobody else buries them."""
+    """Make this process the reaper of its orphaned descendants, which could otherwise stay as zombies."""
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError):
             libc().prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The supervisor: one thread, one loop; it reads its children, begins them again, and ends them in order."""
+"""Supervisor: one thread with one loop reads its children, restarts them, and stops them in order."""
 
 import contextlib
 import os
@@ -18,15 +18,15 @@ from climate.runner.reaper_pipe import Lifeline
 
 
 class GaveUp(Exception):
-    """The stack cannot go on; the message says why."""
+    """Raised if the stack cannot continue; the message says why."""
 
 
 class Stopped(Exception):
-    """Somebody asked for the end."""
+    """Raised after a signal to stop."""
 
 
 class Supervisor:
-    """Keeps its children alive.  Everything happens in `turn`, in the main thread, which also forks."""
+    """Supervisor of child processes.  Everything happens in `turn`, in the main thread, which also forks."""
 
     def __init__(self, console: Console, lifeline: Lifeline, patience: Patience | None = None) -> None:
         self.ready = False
@@ -40,14 +40,14 @@ class Supervisor:
         self._stopping = False
 
     def add(self, program: Program, *, before: Callable[[], None] | None = None, once: bool = False) -> Child:
-        """Begin a program and keep it alive from now on; `before` is called before each start."""
+        """Start a program and keep it running; `before` is called before each start."""
         child = Child(program, len(self._children), before, once)
         self._children.append(child)
         self._begin(child)
         return child
 
     def wait_for(self, done: Callable[[], bool], seconds: float, what: str) -> None:
-        """Go on until something is so.  GaveUp after `seconds`; Stopped when somebody asked for the end."""
+        """Wait for a condition.  GaveUp after `seconds`; Stopped after a signal to stop."""
         deadline = time.monotonic() + seconds
         pause = 0.02
         while not done():
@@ -57,7 +57,7 @@ class Supervisor:
             pause = min(pause * 1.5, 0.25)
 
     def run(self, program: Program, seconds: float) -> None:
-        """Run a program to its end; GaveUp when it fails."""
+        """Run a program to its end; GaveUp if it fails."""
         child = self.add(program, once=True)
         self.wait_for(lambda: not child.alive, seconds, program.name)
         self._children.remove(child)
@@ -65,15 +65,15 @@ class Supervisor:
             raise GaveUp(f"{child.name} {child.ended}")
 
     def serve(self) -> NoReturn:
-        """Go on until Stopped or GaveUp."""
+        """Supervise the children until Stopped or GaveUp."""
         while True:
             self.turn(60.0)
 
     def turn(self, longest: float) -> None:
-        """Wait for something to happen, at most `longest` seconds, and deal with it."""
+        """Wait at most `longest` seconds for an event, and handle it."""
         for key, _ in self._selector.select(self._pause(longest)):
             key.data(key.fd)
-        self._bury()
+        self._reap()
         now = time.monotonic()
         for child in self._children:
             if child.kill_at is not None and child.kill_at <= now:
@@ -85,7 +85,7 @@ class Supervisor:
             raise Stopped
 
     def stop(self, keeping: Collection[Child] = ()) -> None:
-        """End all other children, the last begun first; a second Ctrl-C ends them by force."""
+        """Stop all other children, the last started first; a second Ctrl-C kills them."""
         self._stopping = True
         ending = [child for child in reversed(self._children) if child not in keeping]
         for child in ending:
@@ -99,7 +99,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """Hear the signals that ask for the end, and the deaths of children, while the block lasts."""
+        """Handle the stop signals and SIGCHLD while the block lasts."""
         hears, wakes = socket.socketpair()
         for one in (hears, wakes):
             one.setblocking(False)
@@ -123,7 +123,7 @@ class Supervisor:
         if self._asked_at is None:
             self._asked_at = now
         elif number == signal.SIGINT and now > self._asked_at + 0.5:
-            # A terminal may send the first one twice; later it is a person who will not wait.
+            # A terminal may send the first signal twice; a later one is a repeated Ctrl-C.
             self._hurry = True
 
     def _pause(self, longest: float) -> float:
@@ -145,32 +145,32 @@ class Supervisor:
         if lines.ended:
             self._selector.unregister(file)
 
-    def _bury(self) -> None:
-        for child in [child for child in self._children if child.alive and child.bury()]:
+    def _reap(self) -> None:
+        for child in [child for child in self._children if child.alive and child.reap()]:
             if child.process:
                 self._lifeline.ended(child.process.pid)
             wanted = child.once or child.kill_at is not None or self._stopping
             child.kill_at = None
             if not wanted:
                 self._mourn(child)
-        _bury_strangers({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
+        _reap_orphans({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
         living = [(child.process.pid, child.program) for child in self._children if child.process and child.alive]
         if self._lifeline.renew(living):
-            self._console.say("the guard was ended from outside and is there again")
+            self._console.say("the reaper was killed and has been restarted")
 
     def _mourn(self, child: Child) -> None:
         lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)
         if not lives_on:
-            raise GaveUp(f"{child.name} {child.ended}, again and again")
-        self._console.say(f"{child.name} {child.ended}; it is started again")
+            raise GaveUp(f"{child.name} {child.ended} too often")
+        self._console.say(f"{child.name} {child.ended}; restarting it")
 
 
 def _nothing(number: int, frame: object) -> None:
-    """Being interrupted is all that is wanted."""
+    """Do nothing: the signal only has to interrupt the wait."""
 
 
-def _bury_strangers(own: set[int]) -> None:
-    """Take leave of orphans that fell to us as their next living ancestor, so that no zombie stays."""
+def _reap_orphans(own: set[int]) -> None:
+    """Reap orphaned descendants, which became children of this process, so that no zombie stays."""
     if not hasattr(os, "waitid"):
         return
     with contextlib.suppress(ChildProcessError):

@@ -1,5 +1,5 @@
-"""A world of its own for networks that are real: namespaces that vanish with the process that made them.
+"""Sandbox for real networks: namespaces that vanish with the process that created them.
 
-Processes, mounts and interfaces inside are nobody else's; files and the clock are everybody's.
-`features.probe` says whether there can be one here, `enter` runs a command in one, `topology` makes hosts in it.
+Processes, mounts and interfaces are private; files and the clock are shared with the machine.
+`features.probe` checks whether a sandbox is possible, `enter` runs a command in one, `topology` creates hosts in it.
 """

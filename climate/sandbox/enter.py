@@ -1,7 +1,7 @@
-"""Runs a command in a sandbox: `python -m climate.sandbox.enter [--session] [--] COMMAND...`.
+"""Run a command in a sandbox: `python -m climate.sandbox.enter [--session] [--] COMMAND...`.
 
-Three processes: this one; below it the first process of the sandbox, with which everything in there ends; and the
-command.  The first dies with this one, so nothing is left whatever ends it.  The exit status is the command's.
+Three processes: this one; its child, the first process of the sandbox, whose end ends everything inside; and the
+command.  The first process dies with this one, even after a crash.  The exit status is the command's.
 """
 
 import os
@@ -19,19 +19,19 @@ from climate.sandbox.requirements import Impossible, why
 from climate.settings import environment
 
 CANNOT = 125
-"""The status when there is no sandbox, with the reason on stderr."""
+"""Exit status if no sandbox is possible; the reason is on stderr."""
 SYSTEM_PROGRAMS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Where the programs for networks are, which not every user has on the path."""
+"""Folders of the programs for networks, which may be missing in PATH."""
 
 _SEPARATE = kernel.NEW_NETWORK | kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_HOSTNAME | kernel.NEW_IPC
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _HEARD = {*_ENDINGS, signal.SIGCHLD}
 _BY_KERNEL = 0x80
-"""The code of a signal that a terminal sent: to everybody in its foreground."""
+"""Code of a signal that a terminal sent to all foreground processes."""
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command in a new sandbox; answers its status."""
+    """Run a command in a new sandbox; return its exit status."""
     session = arguments[:1] == ["--session"]
     command = list(arguments[1:] if session else arguments)
     command = command[1:] if command[:1] == ["--"] else command
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def run(work: Callable[[], int], kept: Sequence[Path] = (), *, session: bool = False) -> int:
-    """Do the work as a process of a new sandbox; answers its status, 128 and more for the signal that ended it.
+    """Run the work as a process of a new sandbox; return its exit status, 128 and more for a signal.
 
-    With `session` it is a session of its own: it hears of a terminal's Ctrl-C through us alone.
-    Impossible when there is no sandbox here.  Only in a process without other threads.
+    With `session` it has its own session, and this process forwards a terminal's Ctrl-C.
+    Raises Impossible if a sandbox is not possible.  Call it only in a process without other threads.
     """
     if sys.platform != "linux":
         raise Impossible(why(OSError()))
@@ -74,20 +74,20 @@ def run(work: Callable[[], int], kept: Sequence[Path] = (), *, session: bool = F
 
 
 def with_system_programs(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with a path on which the programs for networks are found too."""
+    """Return the environment with a PATH that includes the programs for networks."""
     path = environ.get("PATH", os.defpath).split(os.pathsep)
     return {**environ, "PATH": os.pathsep.join([*path, *(one for one in SYSTEM_PROGRAMS if one not in path)])}
 
 
 def _needed(environ: Mapping[str, str]) -> list[Path]:
-    """What has to be reached inside as it is outside."""
+    """Return the paths that must stay reachable inside the sandbox."""
     named = [Path.cwd(), Path(sys.executable), Path(sys.prefix), Path(tempfile.gettempdir()), Path(__file__)]
     homes = [Path(environ[name]) for name in ("CLIMATE_HOME", "HOME") if environ.get(name)]
     return named + homes + [Path(part) for part in environ["PATH"].split(os.pathsep) if part]
 
 
 def _separate() -> None:
-    """Leave all namespaces; an ordinary user becomes the root of a user namespace in which only that user is."""
+    """Enter new namespaces; an ordinary user becomes root of a user namespace with only that user."""
     if os.geteuid() == 0:
         with suppress(PermissionError):
             return kernel.unshare(_SEPARATE)
@@ -99,7 +99,7 @@ def _separate() -> None:
 
 
 def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: tuple[int, int]) -> NoReturn:
-    """Process 1 of the sandbox: furnishes it, starts the work, and buries whoever dies."""
+    """Run as process 1 of the sandbox: set it up, start the work, and reap all processes."""
     parent, tells = pipes
     status = CANNOT
     try:
@@ -107,7 +107,7 @@ def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: 
         if session:
             # Of a signal that comes by two ways the second may be lost, and with it who has sent it.
             os.setsid()
-        # A parent that died before that is noticed by its end of the pipe.
+        # If the parent died earlier, its end of the pipe is closed.
         if select.select([parent], [], [], 0)[0]:
             os._exit(CANNOT)
         namespace.furnish(kept)
@@ -146,19 +146,19 @@ def _become(command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
 
 
 def _attend(child: int, passes: Callable[[int], bool]) -> int:
-    """Wait for the end of this child; pass on to it the signals that it has not heard itself."""
+    """Wait for the end of this child; forward the signals that it has not received itself."""
     while True:
         said = signal.sigwaitinfo(_HEARD)
         if said.si_signo == signal.SIGCHLD:
-            status = _bury(child)
+            status = _reap(child)
             if status is not None:
                 return status
         elif passes(said.si_code):
             os.kill(child, said.si_signo)
 
 
-def _bury(child: int) -> int | None:
-    """Take leave of all who have died; the status of the child when it is among them."""
+def _reap(child: int) -> int | None:
+    """Reap all ended processes; return the status of the child if it is among them."""
     with suppress(ChildProcessError):
         while True:
             dead, status = os.waitpid(-1, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""How others put a command into a sandbox, and how a process knows that it is in one."""
+"""Command that enters a sandbox, and the check whether this process is in one."""
 
 import sys
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from climate.sandbox.namespace import MARK
 
 
 def words(command: Sequence[str], *, session: bool = False) -> list[str]:
-    """The command that runs this one in a sandbox; for its meaning see climate.sandbox.enter."""
+    """Return the command that runs this one in a sandbox; climate.sandbox.enter describes it."""
     options = ["--session"] if session else []
     return [sys.executable, "-m", "climate.sandbox.enter", *options, "--", *command]
 
 
 def within() -> bool:
-    """Whether this process is in a sandbox."""
+    """Return whether this process is in a sandbox."""
     return MARK.exists()

@@ -1,4 +1,4 @@
-"""What can be done in a sandbox here, found out by trying: never by the version of anything."""
+"""Features of a sandbox on this machine, found by trials and never by versions."""
 
 import ctypes
 import fcntl
@@ -24,7 +24,7 @@ LINKS: Mapping[str, str] = {
     "vxlan": "link add try-d type vxlan id 5 dstport 4789 group 239.1.1.1 dev lo",
     "vlan": "link add link try-a name try-e type vlan id 5",
 }
-"""A kind of interface, and the words for `ip` that make one."""
+"""Kind of interface -> the `ip` command that creates one."""
 PROGRAMS: Mapping[str, str] = {
     "ip": "iproute2",
     "dnsmasq": "dnsmasq-base",
@@ -37,7 +37,7 @@ PROGRAMS: Mapping[str, str] = {
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-img": "qemu-utils",
 }
-"""A program, and the package of Debian and Ubuntu that it comes with."""
+"""Program -> its package in Debian and Ubuntu."""
 TRIED: Mapping[str, tuple[str, ...]] = {
     "nft": (
         "nft",
@@ -45,14 +45,14 @@ TRIED: Mapping[str, tuple[str, ...]] = {
     ),
     "bwrap": ("bwrap", "--ro-bind", "/", "/", "--unshare-pid", "true"),
 }
-"""A program that may be there and still not work, and how it is tried."""
+"""Program -> the command that tests whether it works."""
 PACKAGES: Mapping[str, str] = {**PROGRAMS, "nft": "nftables", "bwrap": "bubblewrap"}
 KERNEL = frozenset({*LINKS, "tap", "bpf"})
-"""What no package brings."""
+"""Features that no package provides."""
 NEEDED = ("ip", "veth", "bridge")
-"""Without these there is no sandbox worth the name."""
+"""Features that every sandbox needs."""
 SECONDS = 60
-"""Longest time that a probe may take, on a machine that is busy."""
+"""Timeout of a probe, on a busy machine."""
 
 _TUN, _SET_INTERFACE, _TAP, _NO_HEADER = "/dev/net/tun", 0x400454CA, 2, 0x1000
 _BPF_CALL: Mapping[str, int] = {"x86_64": 321, "aarch64": 280}
@@ -61,26 +61,26 @@ _PROG_LOAD, _SCHED_CLS = 5, 3
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a probe found: the features of a sandbox, or the reason why there is none."""
+    """Result of a probe: the features of a sandbox, or the reason why none is possible."""
 
     features: frozenset[str] = field(default_factory=frozenset)
     reason: str | None = None
 
     def lacks(self, wanted: Sequence[str]) -> str | None:
-        """Why not all of these can be had, and what to do; None when they can."""
+        """Return why some of these are not available, with the fix; None if all are."""
         if self.reason:
             return self.reason
         missing = [name for name in wanted if name not in self.features]
         packages = sorted({PACKAGES[name] for name in missing if name in PACKAGES})
         advice = f" (Debian, Ubuntu: apt install {' '.join(packages)})" if packages else ""
-        return f"not to be had in a sandbox here: {', '.join(missing)}{advice}" if missing else None
+        return f"not available in a sandbox here: {', '.join(missing)}{advice}" if missing else None
 
 
 def probe(environ: Mapping[str, str]) -> Found:
-    """Make a sandbox, try everything in it, and let it vanish; a tenth of a second."""
+    """Create a sandbox, try every feature in it, and remove it; takes a tenth of a second."""
     argv = [sys.executable, "-m", "climate.sandbox.features"]
     try:
-        done = subprocess.run(  # noqa: S603 - words of ours
+        done = subprocess.run(  # noqa: S603 - fixed words
             argv, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
         )
         if done.returncode == 0:
@@ -93,7 +93,7 @@ def probe(environ: Mapping[str, str]) -> Found:
 
 
 def features(environ: Mapping[str, str]) -> frozenset[str]:
-    """What works here, in a sandbox whose network is empty."""
+    """Return the features that work in this sandbox, whose network is empty."""
     path = with_system_programs(environ)["PATH"]
     found = {name for name in PROGRAMS if shutil.which(name, path=path)}
     found |= {name for name, words in TRIED.items() if _works(words, path)}
@@ -109,7 +109,7 @@ def features(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def main() -> int:
-    """Print as JSON what can be done in a sandbox; the reason on stderr when there can be none."""
+    """Print the features of a sandbox as JSON, or the reason on stderr if none is possible."""
     try:
         return run(lambda: print(json.dumps(sorted(features(environment())))) or 0)  # noqa: T201
     except Impossible as reason:
@@ -118,7 +118,7 @@ def main() -> int:
 
 
 def _links(path: str) -> set[str]:
-    """The kinds of interfaces that can be made; `ip` tells the numbers of the lines that failed."""
+    """Return the kinds of interfaces that can be created; `ip` reports the numbers of the lines that failed."""
     said = _run((_program("ip", path), "-force", "-batch", "-"), "\n".join(LINKS.values()) + "\n").stderr
     failed = {int(number) for number in re.findall(r"Command failed -:(\d+)", said)}
     return {name for number, name in enumerate(LINKS, 1) if number not in failed}
@@ -148,7 +148,7 @@ def _try_tap() -> None:
 
 
 def _try_bpf() -> None:
-    """Load the program for traffic control that does nothing."""
+    """Load a traffic control program that does nothing."""
     call = _BPF_CALL.get(platform.machine())
     if call is None:
         raise OSError(f"no number of bpf(2) is known for {platform.machine()}")

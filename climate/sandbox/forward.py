@@ -1,4 +1,4 @@
-"""Carries connections to a socket that was opened outside to a port inside."""
+"""Forward connections of a socket that was opened outside to a port inside."""
 
 import asyncio
 import socket
@@ -8,12 +8,12 @@ _PIECE = 65536
 
 
 def serve(listener: socket.socket, port: int) -> None:
-    """Carry on until this process is ended; a connection that nobody inside takes is closed."""
+    """Forward connections until this process ends; a connection that nobody inside accepts is closed."""
     asyncio.run(_serve(listener, port))
 
 
 async def _serve(listener: socket.socket, port: int) -> None:
-    # A loop keeps no hold on its tasks: without ours one that waits is collected like any other object.
+    # The event loop holds only weak references to tasks, so this set keeps them alive.
     carried: set[asyncio.Task[Any] | None] = set()
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -21,7 +21,7 @@ async def _serve(listener: socket.socket, port: int) -> None:
         try:
             await _carry(reader, writer, port)
         except* OSError:
-            pass  # One side is gone, which the other one now sees.
+            pass  # One side is closed; closing the other one tells its peer.
         finally:
             writer.close()
             carried.discard(asyncio.current_task())
@@ -41,7 +41,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, por
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Carry one direction to its end; the other one may go on."""
+    """Copy one direction to its end; the other one may continue."""
     while piece := await source.read(_PIECE):
         target.write(piece)
         await target.drain()

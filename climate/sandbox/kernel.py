@@ -1,4 +1,4 @@
-"""The few calls of the kernel that Python 3.11 has no words for."""
+"""System calls that Python 3.11 lacks."""
 
 import ctypes
 import fcntl
@@ -18,23 +18,23 @@ _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 
 def unshare(what: int) -> None:
-    """Leave these namespaces for new ones; OSError when that is not allowed."""
+    """Leave these namespaces for new ones; OSError if that is not allowed."""
     _check(_libc().unshare(what), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    """mount(2), with its own meaning of everything; OSError names the target."""
+    """Call mount(2) with its own arguments; OSError names the target."""
     words = (None if word is None else os.fsencode(word) for word in (source, target, kind))
     _check(_libc().mount(*words, ctypes.c_ulong(flags), None if options is None else options.encode()), target)
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when the one that made it ends, however that comes about."""
+    """Have the kernel kill this process when its parent ends, whatever the cause."""
     _check(_libc().prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0), "prctl")
 
 
 def loopback_up() -> None:
-    """Set the loopback of the present network up: in a new one it is down."""
+    """Set the loopback of the present network up; in a new network namespace it is down."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one, _SET_FLAGS, struct.pack("16sh", b"lo", _UP_AND_RUNNING).ljust(40, b"\0"))
 

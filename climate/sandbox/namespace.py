@@ -1,4 +1,4 @@
-"""What a new world has of its own: processes, /run with the network namespaces, /dev/shm, a loopback that is up."""
+"""Private parts of a sandbox: processes, /run with the network namespaces, /dev/shm, and a loopback."""
 
 import os
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ from climate.sandbox import kernel
 RUN = Path("/run")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the C library puts it
 MARK = RUN / "climate-sandbox"
-"""There is such a file in a sandbox, and nowhere else."""
+"""File that exists only in a sandbox."""
 
 
 def furnish(paths: Iterable[Path]) -> None:
-    """Make the namespaces that this process has just been put into a place to live in.
+    """Set up the new namespaces of this process.
 
-    `paths` stay what they are where they lie below /run or /dev/shm.  OSError when the kernel refuses something.
+    `paths` below /run or /dev/shm stay reachable.  OSError if the kernel refuses something.
     """
     needed = list(paths)
     kernel.mount("none", "/", None, kernel.RECURSIVE | kernel.PRIVATE)
@@ -23,16 +23,16 @@ def furnish(paths: Iterable[Path]) -> None:
     _cover(RUN, "755", _kept(RUN, needed) - {"netns"})
     (RUN / "netns").mkdir()
     MARK.touch()
-    # PostgreSQL's segments of shared memory would stay in the machine's when it is killed.
+    # PostgreSQL's shared memory would otherwise stay on the machine after a kill.
     if SHARED_MEMORY.is_dir():
         _cover(SHARED_MEMORY, "1777", _kept(SHARED_MEMORY, needed))
     kernel.loopback_up()
 
 
 def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
-    """Have an empty folder there which is gone with this world, but for these entries of the old one."""
+    """Mount an empty folder that vanishes with the sandbox, with these entries of the old one."""
     here = os.getcwd()
-    # Once it is covered, the old folder is reached by nothing but a process that stands in it.
+    # After the mount, only a process with this working directory reaches the old folder.
     os.chdir(folder)
     kernel.mount("tmpfs", str(folder), "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, f"mode={mode}")
     for name in sorted(kept):
@@ -43,7 +43,7 @@ def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
 
 
 def _kept(folder: Path, paths: Iterable[Path]) -> set[str]:
-    """The entries of this folder through which one of these is reached."""
+    """Return the entries of this folder that lead to one of these paths."""
     below = {path for given in paths for path in (given.absolute(), given.resolve()) if path.is_relative_to(folder)}
     names = {path.relative_to(folder).parts[0] for path in below if path != folder}
     return {name for name in names if (folder / name).exists()}

@@ -1,4 +1,4 @@
-"""Why there is no sandbox here, in words that say what to do."""
+"""Reasons why a sandbox is not possible, with the fix."""
 
 import errno
 import sys
@@ -8,47 +8,46 @@ _SWITCHES = (
     (
         "kernel/apparmor_restrict_unprivileged_userns",
         "1",
-        "AppArmor keeps namespaces from ordinary users here (Ubuntu 23.10 and newer): use sudo, or allow them with"
+        "AppArmor denies namespaces to ordinary users (Ubuntu 23.10 and newer): use sudo, or allow them with"
         " `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
     ),
     (
         "kernel/unprivileged_userns_clone",
         "0",
-        "user namespaces are switched off for ordinary users here: use sudo, or allow them with"
+        "user namespaces are disabled for ordinary users: use sudo, or allow them with"
         " `sudo sysctl kernel.unprivileged_userns_clone=1`",
     ),
     (
         "user/max_user_namespaces",
         "0",
-        "user namespaces are switched off here: use sudo, or allow them with"
-        " `sudo sysctl user.max_user_namespaces=10000`",
+        "user namespaces are disabled: use sudo, or allow them with `sudo sysctl user.max_user_namespaces=10000`",
     ),
 )
-"""A switch below /proc/sys, its value that forbids, and what to do."""
+"""Setting below /proc/sys, the value that forbids namespaces, and the fix."""
 _CONTAINERS = (".dockerenv", "run/.containerenv")
 
 
 class Impossible(Exception):
-    """No sandbox can be made here."""
+    """Raised if a sandbox is not possible on this machine."""
 
 
 def why(error: OSError, root: Path = Path("/")) -> str:
-    """What has to be changed so that this refusal of the kernel does not come again."""
+    """Return the fix for this refusal of the kernel."""
     if sys.platform != "linux":
         return "namespaces are a feature of Linux"
     for switch, forbids, advice in _SWITCHES:
         if _value(root / "proc/sys" / switch) == forbids:
             return advice
     if any((root / sign).exists() for sign in _CONTAINERS):
-        return f"this container may make no namespaces ({_said(error)}): start it with --privileged"
+        return f"this container may not create namespaces ({_error_text(error)}): start it with --privileged"
     if error.errno in (errno.EPERM, errno.EACCES):
-        return f"namespaces are not allowed here ({_said(error)}): use sudo, or allow user namespaces"
+        return f"namespaces are not allowed here ({_error_text(error)}): use sudo, or allow user namespaces"
     if error.errno == errno.ENOSPC:
         return "there are too many namespaces already: raise the limits below /proc/sys/user"
-    return f"no namespaces can be made here ({_said(error)})"
+    return f"namespaces cannot be created here ({_error_text(error)})"
 
 
-def _said(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return f"{error.filename or 'the kernel'}: {error.strerror}"
 
 

@@ -1,7 +1,7 @@
-"""Runs a command in a sandbox with a lab:
+"""Run a command in a sandbox with a lab:
 `python -m climate.sandbox.run_lab [--bridge NAME] [--listen FILE PORT] [--] COMMAND...`.
 
-Connections to the listening socket that was opened outside as FILE are carried to PORT in here.
+Connections to the listening socket that was opened outside as FILE are forwarded to PORT inside.
 """
 
 import os
@@ -16,7 +16,7 @@ from climate.settings import environment
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Make the lab and become the command; a status only when that cannot be."""
+    """Create the lab and become the command; return a status only if that fails."""
     command = list(arguments)
     try:
         topology.up(topology.described())
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _carry(file: int, port: int) -> None:
-    """Start the process that carries connections, as a child of nobody but the sandbox."""
+    """Start the process that forwards connections, as an orphan that ends with the sandbox."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)

@@ -1,6 +1,6 @@
-"""The lab: hosts as network namespaces, two switches between them, and a world outside, in a sandbox of our own.
+"""Lab: hosts as network namespaces, two switches between them, and an outside network, in a sandbox.
 
-Everything is made by `ip` out of words that a description gives; what is there already is left as it is.
+`ip` creates everything from a description; whatever exists already is not changed.
 """
 
 import re
@@ -11,52 +11,52 @@ from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
 OUTER, INNER, FLAT = "eth0", "eth1", "eth2"
-"""The interface that leads outside; on every host the one to the switch, and the one to that of flat networks."""
+"""Interface to the outside; on every host, interfaces to the switch and to that of flat networks."""
 
 _MTU = 1600
-"""Of the switches: with room for whatever a network's own packets are wrapped in."""
+"""MTU of the switches, with room for encapsulation."""
 _NAMESPACES = Path("/run/netns")
 _DEAF = Path("/proc/sys/net/ipv6/conf/all")
 _SECONDS = 30
 
 
 class LabError(Exception):
-    """The lab cannot be made; the message is what `ip` said."""
+    """Raised if the lab cannot be created; the message is that of `ip`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """An interface of a host and what it leads to: a switch, or the interface of that name of another host."""
+    """An interface of a host and its other end: a switch, or the interface of that name of another host."""
 
     host: str
     interface: str
     address: IPv4Interface | None
-    """None: there is none until a bridge has one."""
+    """None: no address until a bridge has one."""
     peer: tuple[str, IPv4Interface] | None = None
     switch: str = "sw"
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """Hosts and cables.  The processes of climate stay beside the switches, with an address of their own on one."""
+    """Hosts and cables.  The processes of climate run beside the switches, with an address on one of them."""
 
     switch: str
     address: IPv4Interface
-    """Of the machine with the switch, on which the APIs are."""
+    """Address of the switch on which the APIs listen."""
     computes: tuple[str, ...]
     network: str
     """The network host."""
     outside: str
-    """A machine beyond the public interface, which knows of no network but the public one."""
+    """Machine outside, which has a route to the public network only."""
     cables: tuple[Cable, ...]
     floating: IPv4Network
     """Public addresses for servers."""
     routes: tuple[tuple[str, str], ...] = field(default=())
-    """A host, and where it sends what is for nobody here."""
+    """Host -> its default gateway."""
 
     @property
     def public(self) -> IPv4Interface:
-        """The network host's address outside."""
+        """Return the outside address of the network host."""
         return next(cable.address for cable in self.cables if cable.peer is not None and cable.address is not None)
 
     @property
@@ -69,11 +69,14 @@ class Lab:
 
 
 def described(computes: Sequence[str] = ("c1", "c2"), network: str = "n1", outside: str = "outside") -> Lab:
-    """Compute hosts and a network host on the switch by eth1 (192.0.2.0/24) and on that of flat networks by eth2, and
-    eth0 of the network host to the outside (203.0.113.0/24; floating addresses from .64/26)."""
+    """Return compute hosts and a network host, connected to two switches and to the outside.
+
+    eth1 is on the switch of all hosts (192.0.2.0/24), and eth2 on that of flat networks.  eth0 of the network host
+    leads to the outside (203.0.113.0/24; floating IPs from .64/26).
+    """
     hosts = (network, *computes)
     inner = [Cable(host, INNER, IPv4Interface(f"192.0.2.{n}/24")) for n, host in enumerate(hosts, 1)]
-    # Guests of flat networks are on the wire itself, and are not to be on that by which the hosts know each other.
+    # Guests of flat networks need a wire of their own, apart from that of the hosts.
     flat = [Cable(host, FLAT, None, switch="flat") for host in hosts]
     public = Cable(network, OUTER, IPv4Interface("203.0.113.1/24"), (outside, IPv4Interface("203.0.113.254/24")))
     return Lab(
@@ -89,7 +92,7 @@ def described(computes: Sequence[str] = ("c1", "c2"), network: str = "n1", outsi
 
 
 def up(lab: Lab) -> None:
-    """Make what is missing.  LabError when that cannot be done.  Only in a sandbox: switches are made right here."""
+    """Create what is missing; LabError if that fails.  Call it only in a sandbox, because it creates switches."""
     there = set(_names())
     for host in lab.hosts:
         if host not in there:
@@ -100,14 +103,14 @@ def up(lab: Lab) -> None:
     lines += [line for cable in lab.cables if cable.interface not in known[cable.host] for line in _cable(cable)]
     _batch(None, lines)
     for switch in lab.switches:
-        # It passes on what routers announce to guests, and is not to follow it itself.
+        # The bridge forwards router advertisements to guests, and must not accept them itself.
         _DEAF.with_name(switch).joinpath("accept_ra").write_text("0", encoding="ascii")
     for host in lab.hosts:
         _batch(host, _settings(lab, host))
 
 
 def bridge(lab: Lab, name: str) -> None:
-    """Make what flat networks take for granted: a bridge of that name, attached to eth2, on every compute host."""
+    """Create the bridge of flat networks, attached to eth2, on every compute host."""
     for host in lab.computes:
         if name not in _interfaces(host):
             made = f"link add {name} type bridge stp_state 0 forward_delay 0"
@@ -115,7 +118,7 @@ def bridge(lab: Lab, name: str) -> None:
 
 
 def down(lab: Lab) -> None:
-    """Take everything away: hosts with whatever is in their networks, namespaces of guests too, and the switches."""
+    """Delete everything: the hosts with their networks, the namespaces of guests, and the switches."""
     ports = [_port(cable) for cable in lab.cables if cable.peer is None]
     here = _interfaces(None)
     _batch(None, [f"link delete {name}" for name in (*ports, *sorted(lab.switches)) if name in here])
@@ -143,7 +146,7 @@ def _cable(cable: Cable) -> Iterable[str]:
 
 
 def _settings(lab: Lab, host: str) -> Iterable[str]:
-    """What holds on a host; an address is not put back when it is on a bridge by now."""
+    """Return the settings of a host; an address that is on a bridge by now is not added again."""
     yield "link set lo up"
     held = _addresses(host)
     for interface, address in _ends(lab, host):

@@ -1,1 +1,1 @@
-"""The web server: workers of gunicorn and the framing of requests."""
+"""Web server: workers of gunicorn and the framing of requests."""

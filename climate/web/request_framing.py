@@ -1,4 +1,4 @@
-"""Where a request ends: found while it arrives, and checked by nobody but the server's own parser."""
+"""Framing of HTTP requests: finds the end of a request while it arrives; the server's own parser checks it."""
 
 import re
 from enum import Enum
@@ -7,7 +7,7 @@ LONGEST_HEAD = 64 * 1024
 """Bytes of a request's line and headers."""
 
 LONGEST_BODY = 1024 * 1024
-"""Bytes of a body that is waited for; only contents of images are longer."""
+"""Bytes of a buffered body; only uploads of images are longer."""
 
 _HEAD_END = b"\r\n\r\n"
 # Without backtracking: a head may consist of zeros.
@@ -15,47 +15,47 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*+0*+([0-9]*+)[ \t]*+\r\n", re.I
 _FRAMED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _ASKS_FIRST = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.IGNORECASE)
 FIRST_PIECE = 64 * 1024
-"""Bytes of a long body that are waited for: who has not sent as much takes no thread."""
+"""Bytes of a long body that must arrive before it occupies a thread."""
 
 _LONGEST_SIZE_LINE = 1024
 _MOST_DIGITS = 19
 
 
 class Arrival(Enum):
-    """How much of a request has arrived."""
+    """Progress of a request that arrives."""
 
     HEAD = "head"
     """Its head is not complete."""
     BODY = "body"
     """Its body is not complete."""
     WHOLE = "whole"
-    """All of it, or what is not HTTP: the parser says so."""
+    """The whole request, or invalid HTTP, which the parser refuses."""
     LONG = "long"
-    """Its head, and the first of a body that is too long to be waited for."""
+    """Its head, and the first bytes of a body that is too long to buffer."""
     ENDLESS = "endless"
-    """More of a head than any request has."""
+    """A head beyond the limit."""
 
 
 class Framing:
-    """The bytes of one request so far; `feed` looks at each byte once."""
+    """Bytes of one request so far; `feed` reads each byte once."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self._end: int | None = None
         self._at: int | None = None
-        """Where the next size of a chunk is to be read."""
+        """Offset of the next chunk size."""
         self._long_from: int | None = None
-        """How much has to be there of a request whose body is long."""
+        """Bytes that must have arrived of a request with a long body."""
         self.asks_first = False
-        """Whether the client waits to be told to go on: the header that says so is taken out of `data`."""
+        """Whether the client waits for 100 Continue; its Expect header is removed from `data`."""
 
     @property
     def in_head(self) -> bool:
-        """Whether the head is still to be completed."""
+        """Return whether the head is still incomplete."""
         return self._end is None and self._at is None
 
     def feed(self, piece: bytes) -> Arrival:
-        """Add what has arrived."""
+        """Add received bytes."""
         searched = max(0, len(self.data) - len(_HEAD_END))
         self.data += piece
         if self.in_head:
@@ -69,7 +69,7 @@ class Framing:
         return self._look()
 
     def _without_question(self, head: int) -> int:
-        """Take out the header by which a client asks whether to send its body; where the head ends then."""
+        """Remove the Expect header from the head; return where the head ends then."""
         text = bytes(self.data[: head + 2])
         shorter = _ASKS_FIRST.sub(b"\r\n", text)
         self.asks_first = shorter != text
@@ -77,7 +77,7 @@ class Framing:
         return len(shorter) - 2
 
     def _begin_body(self, head: bytes, start: int) -> Arrival | None:
-        """See from the head how the end of the body is found; None: by `_look`."""
+        """Derive from the head how the end of the body is found; None: by `_look`."""
         length = _LENGTH.search(head)
         if _FRAMED.search(head):
             self._at = start

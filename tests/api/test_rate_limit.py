@@ -22,7 +22,7 @@ def test_a_burst_is_served_and_then_so_many_a_second() -> None:
     allowance = Allowance(2, clock=clock)
     for _ in range(6):
         allowance.spend("u")
-    with pytest.raises(TooManyRequests, match="2 a second are allowed"):
+    with pytest.raises(TooManyRequests, match="2 per second are allowed"):
         allowance.spend("u")
     allowance.spend("another")
     clock.now = 0.5

@@ -19,7 +19,7 @@ def test_spans(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "6", "h", "6 h", "-6h", "6H", "1.5h", "6h6", "9999999h"])
 def test_what_is_no_span(text: str) -> None:
-    with pytest.raises(ValueError, match="not a span of time"):
+    with pytest.raises(ValueError, match="not a duration"):
         span(text)
 
 

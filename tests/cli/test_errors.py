@@ -25,7 +25,7 @@ def refused(wire: Wire, status: int, message: str, headers: dict[str, str] | Non
         (400, "Start date must be later than current date", 2),
         (403, "Policy doesn't allow climate:leases:get to be performed", 4),
         (403, "Quota exceeded for leases: limit 10, in use 10", 6),
-        (404, "no such thing", 3),
+        (404, "not found", 3),
         (409, "Not enough hosts available", 5),
         (412, "someone else changed it", 5),
         (429, "too many requests", 6),

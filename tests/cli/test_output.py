@@ -83,7 +83,7 @@ def test_every_command_is_in_the_reference() -> None:
         "climate demo",
     ):
         assert f"`{command}`" in text
-    assert "| 7 | waited too long |" in text
+    assert "| 7 | timeout |" in text
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

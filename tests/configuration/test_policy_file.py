@@ -54,7 +54,7 @@ def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path, text: str) -> 
     ("text", "said"),
     [
         ("{", "is neither YAML nor JSON"),
-        ("- role:admin", "a mapping of names to rules is expected, not list"),
+        ("- role:admin", "must be a mapping of names to rules, not list"),
         ('"blazar:leases:get": [["role:admin"]]', "'blazar:leases:get' must be a text with a rule as a text"),
         ('"blazar:leases:get": true', "must be a text with a rule as a text"),
         ('"blazar:leases:burn": "@"', "there is no action 'blazar:leases:burn'; known are blazar:"),

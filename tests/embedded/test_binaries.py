@@ -44,11 +44,11 @@ def test_data_is_served_by_the_version_that_made_it_wherever_that_is(tmp_path: P
     choice = choose_postgres(str(tmp_path / "bin"), made_by=least)
 
     assert choice.found.major == least
-    assert f"PostgreSQL {least}, by which the data was made" in choice.why
+    assert f"PostgreSQL {least}, the version of the data" in choice.why
 
 
 def test_data_of_a_version_that_is_not_here_is_refused_with_the_fix() -> None:
-    with pytest.raises(StoreError, match=r"made by PostgreSQL 12.*install PostgreSQL 12 or set CLIMATE_PG_BIN"):
+    with pytest.raises(StoreError, match=r"data needs PostgreSQL 12.*install PostgreSQL 12 or set CLIMATE_PG_BIN"):
         choose_postgres(made_by=12)
 
 

@@ -157,7 +157,7 @@ def test_a_socket_folder_that_somebody_else_has_made_is_not_used(fresh: Path) ->
     folder.rmdir()
     folder.symlink_to(fresh)
     try:
-        with pytest.raises(StoreError, match="belongs to somebody else"):
+        with pytest.raises(StoreError, match="belongs to another user"):
             socket_folder(deep, "trap", None)
     finally:
         folder.unlink()
@@ -251,7 +251,7 @@ def test_data_of_another_major_version_is_refused_and_stays(fresh: Path) -> None
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("12\n", encoding="ascii")
 
-    with pytest.raises(StoreError, match=rf"{data}: the data was made by PostgreSQL 12"), embedded.run(fresh):
+    with pytest.raises(StoreError, match=rf"{data}: the data needs PostgreSQL 12"), embedded.run(fresh):
         pass
 
     assert (data / "PG_VERSION").read_text(encoding="ascii") == "12\n"
@@ -291,7 +291,7 @@ def test_stores_are_begun_from_the_main_thread_only(home: Path) -> None:
 
     said = subprocess.run([sys.executable, "-c", script, str(home)], capture_output=True, text=True, check=False)
 
-    assert "has to be started from the main thread" in said.stderr
+    assert "must be started from the main thread" in said.stderr
 
 
 def test_other_commands_find_the_stores_of_a_home_only_while_they_run(home: Path) -> None:

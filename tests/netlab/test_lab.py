@@ -137,6 +137,6 @@ def test_where_there_can_be_none_it_says_why_and_what_to_do(tmp_path: Path) -> N
     argv = ["unshare", "--user", "--map-root-user", "sh", "-c", forbidden, "sh", sys.executable, "-m", "climate", "lab"]
     refused = subprocess.run(argv, env=environ(tmp_path), cwd=ROOT, capture_output=True, text=True, check=False)
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: there can be no lab here: user namespaces are switched off here: use sudo")
+    assert refused.stderr.startswith("error: a lab is not possible here: user namespaces are disabled: use sudo")
     assert "climate up --demo" in refused.stderr
     assert list(tmp_path.iterdir()) == []

@@ -41,8 +41,8 @@ def test_too_many_namespaces_are_another_matter(tmp_path: Path) -> None:
 def test_missing_features_come_with_the_packages_that_bring_them() -> None:
     found = Found(frozenset({"ip", "veth"}))
     assert found.lacks(["ip", "veth"]) is None
-    assert found.lacks(["ip", "vlan"]) == "not to be had in a sandbox here: vlan"
+    assert found.lacks(["ip", "vlan"]) == "not available in a sandbox here: vlan"
     assert found.lacks(["nft", "bwrap"]) == (
-        "not to be had in a sandbox here: nft, bwrap (Debian, Ubuntu: apt install bubblewrap nftables)"
+        "not available in a sandbox here: nft, bwrap (Debian, Ubuntu: apt install bubblewrap nftables)"
     )
     assert Found(reason="no").lacks([]) == "no"

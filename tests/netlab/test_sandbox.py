@@ -217,6 +217,6 @@ def test_a_refusal_says_why_and_what_to_do() -> None:
     refused = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
     assert refused.returncode == 125
     assert refused.stderr == (
-        "sandbox: user namespaces are switched off here: use sudo, or allow them with"
+        "sandbox: user namespaces are disabled: use sudo, or allow them with"
         " `sudo sysctl user.max_user_namespaces=10000`\n"
     )

@@ -74,8 +74,8 @@ def test_stores_that_are_killed_are_back_on_the_same_data(begin: Begin, home: Pa
         conn.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     for name in ("postgres", "unixsocket:"):
         store(runner, name).kill()
-    runner.wait_for("^postgres was ended by SIGKILL; it is started again$")
-    runner.wait_for("^valkey was ended by SIGKILL; it is started again$")
+    runner.wait_for("^postgres was ended by SIGKILL; restarting it$")
+    runner.wait_for("^valkey was ended by SIGKILL; restarting it$")
     runner.wait_for("database system is ready to accept connections", 2)
 
     with psycopg.connect(stores.database_url) as conn:
@@ -103,7 +103,7 @@ def test_a_guard_that_is_killed_is_replaced_by_one_that_knows_all(begin: Begin) 
     runner.pid_of("worker")
     guard = next(process for process in runner.family() if any("reaper.py" in word for word in words(process)))
     guard.kill()
-    runner.wait_for("^the guard was ended from outside and is there again$")
+    runner.wait_for("^the reaper was killed and has been restarted$")
     family = runner.family()
 
     runner.process.kill()

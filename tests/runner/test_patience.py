@@ -49,7 +49,7 @@ def test_a_reader_that_is_stuck_loses_lines_and_holds_up_nobody() -> None:
 
     assert first.startswith(b"web      | 0 xxx")
     assert after.startswith(b"(")
-    assert after.endswith(b"lines were dropped: nobody took them)\nweb      | last\n")
+    assert after.endswith(b"lines were dropped: the reader is too slow)\nweb      | last\n")
 
 
 def test_a_reader_that_is_gone_holds_up_nobody() -> None:

@@ -60,7 +60,7 @@ def test_a_process_that_dies_is_begun_again_and_what_it_left_is_ended(begin: Beg
     assert below
     worker.kill()
 
-    runner.wait_for(r"^worker was ended by SIGKILL; it is started again$")
+    runner.wait_for(r"^worker was ended by SIGKILL; restarting it$")
 
     assert psutil.pid_exists(runner.pid_of("worker", 2))
     assert nothing_left_of(below)
@@ -72,7 +72,7 @@ def test_a_process_that_cannot_live_ends_all_with_its_reason(begin: Begin) -> No
     family = runner.family()
 
     assert runner.result() == 1
-    assert runner.lines[-1] == "climate up: web ended with status 3, again and again"
+    assert runner.lines[-1] == "climate up: web ended with status 3 too often"
     assert nothing_left_of(family)
 
 
@@ -88,7 +88,7 @@ def test_a_program_that_is_not_there_is_named(begin: Begin) -> None:
     runner = begin(WEB, "worker: no-such-program at all")
 
     assert runner.result() == 1
-    assert runner.lines[-1] == "climate up: worker cannot be started: there is no program no-such-program"
+    assert runner.lines[-1] == "climate up: worker cannot be started: program not found: no-such-program"
 
 
 def test_only_some_and_several_of_them(begin: Begin) -> None:

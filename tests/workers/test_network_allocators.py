@@ -183,4 +183,4 @@ def test_an_allocator_that_is_not_there_is_named(office: Office) -> None:
     env = {**office.env, "CLIMATE_NETWORK_ALLOCATOR": "nobody"}
     run = subprocess.run([sys.executable, "-m", "climate", "worker"], cwd=ROOT, env=env, capture_output=True, text=True)
     assert run.returncode != 0
-    assert "CLIMATE_NETWORK_ALLOCATOR='nobody': there is none; installed are broken, bundled, ipam" in run.stderr
+    assert "CLIMATE_NETWORK_ALLOCATOR='nobody': unknown; installed are broken, bundled, ipam" in run.stderr

@@ -1,4 +1,4 @@
-"""Neighbours of this cell, for administrators: added, changed, listed with what they have reported."""
+"""Routes of neighbouring cells, for administrators: create, update, delete and list them with their reports."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,14 +24,14 @@ blueprint = compute_blueprint("cells")
 
 @blueprint.get("/os-cells")
 def listing() -> Body:
-    """The neighbours of this cell."""
+    """List the neighbours of this cell."""
     validation.may_administer()
     return {"cells": [_view(cell) for cell in neighbours.listed(compute())]}
 
 
 @blueprint.get("/os-cells/detail")
 def detailed() -> Body:
-    """The neighbours with what they report, the age of their last word, and the messages that wait for them."""
+    """List the neighbours with their capacities, the age of their last message, and the messages waiting for them."""
     validation.may_administer()
     messages, found = backlog.read(compute()), []
     for cell in neighbours.listed(compute()):
@@ -42,7 +42,7 @@ def detailed() -> Body:
 
 @blueprint.get("/os-cells/info")
 def info() -> Body:
-    """This cell itself."""
+    """Show this cell."""
     validation.may_administer()
     options = compute().cells
     own = {"name": options.name, "type": "self", "rpc_host": None, "rpc_port": 0, "username": None}
@@ -51,14 +51,14 @@ def info() -> Body:
 
 @blueprint.get("/os-cells/capacities")
 def all_capacities() -> Body:
-    """The capacities of this cell and all cells below it."""
+    """List the capacities of this cell and of all cells below it."""
     validation.may_administer()
     return {"cell": {"capacities": state.capacities_of(compute())}}
 
 
 @blueprint.post(f"/os-cells/{SYNC}")
 def sync() -> tuple[str, int]:
-    """Have all cells below report their servers at once."""
+    """Request a report of their servers from all cells below."""
     validation.may_administer()
     kwargs = cell_bodies.SYNC.read(read_object())
     methods.request_sync(compute(), kwargs)
@@ -67,21 +67,21 @@ def sync() -> tuple[str, int]:
 
 @blueprint.get("/os-cells/<name>")
 def show(name: str) -> Body:
-    """One neighbour."""
+    """Show one neighbour."""
     validation.may_administer()
     return {"cell": _view(neighbours.get(compute(), name))}
 
 
 @blueprint.get("/os-cells/<name>/capacities")
 def capacities(name: str) -> Body:
-    """The capacities of a neighbour and all cells below it."""
+    """List the capacities of a neighbour and of all cells below it."""
     validation.may_administer()
     return {"cell": {"capacities": state.capacities_of(compute(), name)}}
 
 
 @blueprint.post("/os-cells")
 def create() -> Body:
-    """Add a neighbour; nothing is sent to it yet."""
+    """Create a neighbour; nothing is sent to it yet."""
     validation.may_administer()
     fields, broker = _fields()
     cell = Cell(**{"name": None, **fields}, broker=Broker(**broker))
@@ -90,7 +90,7 @@ def create() -> Body:
 
 @blueprint.put("/os-cells/<name>")
 def update(name: str) -> Body:
-    """Change a neighbour; what is not named stays as it is."""
+    """Update a neighbour; absent keys keep their values."""
     validation.may_administer()
     fields, broker = _fields()
     if (given := fields.pop("name", name)) != name:
@@ -100,14 +100,14 @@ def update(name: str) -> Body:
 
 @blueprint.delete("/os-cells/<name>")
 def delete(name: str) -> tuple[str, int]:
-    """Delete a neighbour and the messages that wait for it; with servers or builds only by `force`."""
+    """Delete a neighbour and its waiting messages; servers or builds of the neighbour require `force`."""
     validation.may_administer()
     removal.remove(audited(), name, force=validation.query_flag("force"))
     return "", 204
 
 
 def _fields() -> tuple[Body, Body]:
-    """(fields of the cell, fields of its broker) that the body has."""
+    """Return the fields of the cell and the fields of its broker that the body has."""
     found = cell_bodies.CELL.read(validation.part(read_object(), "cell"))
     broker = {name: value for name, value in found.items() if name in cell_bodies.BROKER}
     return {name: value for name, value in found.items() if name not in broker}, broker

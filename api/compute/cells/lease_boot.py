@@ -1,10 +1,10 @@
-"""Servers on leases whose hosts lie in cells: sent to the cell that has the part, with its own reservation."""
+"""Boot of servers on leases with hosts in other cells: the request goes to the cell that has the reservation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from api.compute.servers.request_body import Wanted
+from api.compute.servers.request_body import ServerRequest
 from api.request_context import caller, climate, compute
 from climate.compute.cells.builds import estimate
 from climate.compute.cells.builds.start import Share
@@ -17,37 +17,37 @@ from climate.service.leases import server_boot as leased_boot
 
 
 @dataclass(frozen=True, slots=True)
-class Aimed:
-    """A request for servers, and the path of the cell that they have to be in; None: any cell."""
+class CellRequest:
+    """A request for servers, and the path of the cell that must build them; None: any cell."""
 
     request: BootRequest
     cell: str | None = None
     shares: tuple[Share, ...] = ()
-    """The cells among which the servers are divided, where no cell has room for all."""
+    """Cells among which the servers are divided if no cell has room for all."""
 
 
-def aimed(wanted: Wanted) -> Aimed:
-    """The request of a user as the cell with the hosts of the lease understands it.
+def cell_request(wanted: ServerRequest) -> CellRequest:
+    """Return the request with the reservation ids of the cell that has the hosts of the lease.
 
-    A reservation that no lease of this cell has may be one of a cell below, which
-    checks it.  Raises what `climate.service.leases.server_boot.admit` raises for leases of this
-    cell, and Conflict where no cell of the lease has room.
+    A reservation that no lease of this cell has may belong to a cell below, which
+    checks it.  Raises the errors of `climate.service.leases.server_boot.admit` for leases of this
+    cell, and Conflict if no cell of the lease has room.
     """
     leases = _leases(wanted)
     if not leases:
-        return Aimed(wanted.request)
+        return CellRequest(wanted.request)
     if len(wanted.reservations) > 1:
         raise InvalidInput("On a lease with parts in cells, servers are booted on one reservation at a time")
     ((reservation, lease),) = leases.items()
     parts = [part for part in lease.reservation(UUID(reservation)).parts if part.cell]
-    there = [_aim(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
+    there = [_cell_request(wanted.request, part) for part in parts if part.state is PartState.CONFIRMED]
     if not there:
         raise Conflict(f"The reservation {reservation} has no hosts in a cell: nothing can boot on it here")
     return there[0] if len(there) == 1 else _with_room(there)
 
 
-def _leases(wanted: Wanted) -> dict[str, Lease]:
-    """By reservation, the leases of this cell."""
+def _leases(wanted: ServerRequest) -> dict[str, Lease]:
+    """Return the leases of this cell by reservation."""
     found = {}
     for reservation in wanted.reservations:
         try:
@@ -57,13 +57,13 @@ def _leases(wanted: Wanted) -> dict[str, Lease]:
     return found
 
 
-def _aim(request: BootRequest, part: Part) -> Aimed:
+def _cell_request(request: BootRequest, part: Part) -> CellRequest:
     hints = {**request.hints, "reservation": str(part.reservation_id)}
-    return Aimed(replace(request, hints=hints), part.cell)
+    return CellRequest(replace(request, hints=hints), part.cell)
 
 
-def _with_room(there: list[Aimed]) -> Aimed:
-    """The first cell with room for all servers, or else several that have room for enough of them together."""
+def _with_room(there: list[CellRequest]) -> CellRequest:
+    """Return the first cell with room for all servers, or several cells that have room for enough of them together."""
     found = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
     rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
     request = there[0].request
@@ -78,11 +78,11 @@ def _with_room(there: list[Aimed]) -> Aimed:
     raise Conflict(f"The cells of the lease have no room for {request.least} servers: {told}")
 
 
-def _divided(request: BootRequest, rooms: Sequence[tuple[Aimed, int]]) -> Aimed:
-    """As many servers as there is room for, over as few cells as possible."""
+def _divided(request: BootRequest, rooms: Sequence[tuple[CellRequest, int]]) -> CellRequest:
+    """Divide the servers over as few cells as possible."""
     shares, left = [], request.count
     for one, room in sorted(rooms, key=lambda pair: -pair[1]):
         if (count := min(room, left)) > 0:
             shares.append(Share(one.cell or "", one.request.hints, count))
             left -= count
-    return Aimed(replace(request, count=request.count - left), shares=tuple(shares))
+    return CellRequest(replace(request, count=request.count - left), shares=tuple(shares))

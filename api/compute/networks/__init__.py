@@ -1,1 +1,1 @@
-"""Routes of nova-network: networks and floating addresses."""
+"""Routes of nova-network: networks and floating IPs."""

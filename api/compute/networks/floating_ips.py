@@ -1,6 +1,6 @@
-"""Floating addresses as compute gave them before there was a network service: below 2.36.
+"""Floating IPs of Compute, below microversion 2.36.
 
-Answers have the keys of the oldest clients (cloud.md D.10) beside those of later ones.
+Answers have the keys of the oldest clients beside those of later ones.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ blueprint.before_request(proxied)
 
 @blueprint.get("/os-floating-ip-pools")
 def pools() -> Body:
-    """The pools there are."""
+    """List the floating IP pools."""
     validation.may_read()
     return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.listed(compute())]}
 
 
 @blueprint.get("/os-floating-ips")
 def listing() -> Body:
-    """The addresses of the caller's project."""
+    """List the floating IPs of the caller's project."""
     validation.may_read()
     found = floating_ips.listed(compute(), caller().project_id)
     return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in found]}
@@ -41,7 +41,7 @@ def listing() -> Body:
 
 @blueprint.get("/os-floating-ips/<floating_id>")
 def show(floating_id: str) -> Body:
-    """One of them."""
+    """Show a floating IP."""
     validation.may_read()
     own = validation.path_id(floating_id, "Floating IP")
     return {"floating_ip": _view(floating_ips.get(compute(), own, validation.own_project()))}
@@ -49,12 +49,12 @@ def show(floating_id: str) -> Body:
 
 @blueprint.post("/os-floating-ips")
 def allocate() -> Body:
-    """Take an address from a pool, by its name; from the deployment's without one."""
+    """Allocate a floating IP from the named pool, or from the default pool."""
     validation.may_write()
     body = read_object() if request.get_data(cache=True) else {}
     unknown = sorted(set(body) - {"pool"})
     if unknown:
-        raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; there is pool")
+        raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; the only key is pool")
     name = None if body.get("pool") is None else validation.name(body["pool"], "pool")
     try:
         made = floating_ips.allocate(compute(), caller().project_id, name)
@@ -65,7 +65,7 @@ def allocate() -> Body:
 
 @blueprint.delete("/os-floating-ips/<floating_id>")
 def release(floating_id: str) -> tuple[Body, int]:
-    """Give an address back to its pool."""
+    """Release a floating IP to its pool."""
     validation.may_write()
     own = validation.path_id(floating_id, "Floating IP")
     there = floating_ips.release(compute(), own, validation.own_project())
@@ -74,7 +74,7 @@ def release(floating_id: str) -> tuple[Body, int]:
 
 @blueprint.post("/os-floating-ips/<floating_id>/associate")
 def associate(floating_id: str) -> Body:
-    """Let an address stand for a fixed one of the project's servers."""
+    """Associate a floating IP with a fixed IP of one of the project's servers."""
     validation.may_write()
     fixed_ip = str(
         ip_validation.address(validation.part(read_object(), "associate_address").get("fixed_ip"), "fixed_ip")
@@ -86,7 +86,7 @@ def associate(floating_id: str) -> Body:
 
 @blueprint.post("/os-floating-ips/<floating_id>/disassociate")
 def disassociate(floating_id: str) -> Body:
-    """Let an address stand for none."""
+    """Disassociate a floating IP from its server."""
     validation.may_write()
     own = validation.path_id(floating_id, "Floating IP")
     there = floating_ips.disassociate(compute(), own, validation.own_project())

@@ -1,4 +1,4 @@
-"""Floating addresses many at a time, for administrators: put into pools, taken out of them; below 2.36."""
+"""Bulk creation and deletion of floating IPs, for administrators; below microversion 2.36."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ KNOWN = frozenset({"ip_range", "pool", "interface", "cidr", "gateway"})
 
 @blueprint.get("/os-floating-ips-bulk")
 def listing() -> Body:
-    """All addresses of all pools, and who has them."""
+    """List the floating IPs of all pools with their projects."""
     return {"floating_ip_info": [_view(row) for row in _rows()]}
 
 
 @blueprint.get("/os-floating-ips-bulk/<host>")
 def of_host(host: str) -> Body:
-    """Those that a network service serves."""
+    """List the floating IPs that a network service serves."""
     found = [_view(row) for row in _rows() if row.host == host]
     if not found:
         raise NotFound(f"No floating addresses are served by host {host[:80]}.")
@@ -39,7 +39,7 @@ def of_host(host: str) -> Body:
 
 @blueprint.post("/os-floating-ips-bulk")
 def create() -> Body:
-    """Put a range of addresses into a pool, which is made if there is none of that name."""
+    """Create a range of floating IPs in a pool; the pool is created if it does not exist."""
     validation.may_administer()
     given = validation.part(read_object(), CREATE)
     unknown = sorted(set(given) - KNOWN)
@@ -53,7 +53,7 @@ def create() -> Body:
 
 @blueprint.put("/os-floating-ips-bulk/delete")
 def delete() -> Body:
-    """Take a range of addresses, which no project has, out of their pool."""
+    """Delete a range of floating IPs, none of which a project has."""
     validation.may_administer()
     body = read_object()
     first, last = ip_validation.stretch(body.get("ip_range"), "ip_range")

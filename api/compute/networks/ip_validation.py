@@ -1,4 +1,4 @@
-"""Addresses, their ranges and network interfaces as clients write them; InvalidInput says what would be right."""
+"""Validation of IP addresses, ranges and interface names; InvalidInput says what would be right."""
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -10,7 +10,7 @@ _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}")
 
 
 def address(value: Any, field: str) -> IPv4Address:
-    """An IPv4 address."""
+    """Return an IPv4 address."""
     try:
         return IPv4Address(value if isinstance(value, str) else "")
     except ValueError:
@@ -18,7 +18,7 @@ def address(value: Any, field: str) -> IPv4Address:
 
 
 def cidr(value: Any, field: str) -> IPv4Network:
-    """A range of IPv4 addresses, like 10.1.0.0/24."""
+    """Return a range of IPv4 addresses, like 10.1.0.0/24."""
     try:
         return IPv4Network(value if isinstance(value, str) else "")
     except ValueError:
@@ -27,7 +27,7 @@ def cidr(value: Any, field: str) -> IPv4Network:
 
 
 def cidr_v6(value: Any, field: str) -> IPv6Network:
-    """A range of IPv6 addresses, like fd00::/48."""
+    """Return a range of IPv6 addresses, like fd00::/48."""
     try:
         return IPv6Network(value if isinstance(value, str) else "")
     except ValueError:
@@ -35,7 +35,7 @@ def cidr_v6(value: Any, field: str) -> IPv6Network:
 
 
 def address_v6(value: Any, field: str) -> IPv6Address:
-    """An IPv6 address."""
+    """Return an IPv6 address."""
     try:
         return IPv6Address(value if isinstance(value, str) else "")
     except ValueError:
@@ -43,7 +43,7 @@ def address_v6(value: Any, field: str) -> IPv6Address:
 
 
 def stretch(value: Any, field: str) -> tuple[IPv4Address, IPv4Address]:
-    """First and last of addresses in a row: a range, first-last, or one address."""
+    """Return the first and last address of a CIDR, of a first-last range, or of a single address."""
     text = value if isinstance(value, str) else ""
     if "/" in text:
         whole = cidr(text, field)
@@ -57,7 +57,7 @@ def stretch(value: Any, field: str) -> tuple[IPv4Address, IPv4Address]:
 
 
 def interface(value: Any, field: str) -> str | None:
-    """The name of a network interface of a host; None: none is named."""
+    """Return the name of a network interface of a host; None if none is given."""
     if value is None:
         return None
     if not isinstance(value, str) or not _INTERFACE.fullmatch(value):

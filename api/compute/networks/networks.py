@@ -1,4 +1,4 @@
-"""Networks as compute made and showed them before there was a network service: below 2.36."""
+"""Networks of Compute, below microversion 2.36."""
 
 from typing import Any
 
@@ -25,13 +25,13 @@ ACTIONS = ("associate", "disassociate")
 
 @blueprint.get("/os-networks")
 def listing() -> Body:
-    """The networks that the caller may use; of administrators all."""
+    """List the networks that the caller may use; administrators see all."""
     return {"networks": [_view(row) for row in _rows()]}
 
 
 @blueprint.get("/os-networks/<network_id>")
 def show(network_id: str) -> Body:
-    """One network, by its id; a name is nobody's."""
+    """Show one network by its id; names are not accepted."""
     for row in _rows():
         if row.id == network_id:
             return {"network": _view(row)}
@@ -40,7 +40,7 @@ def show(network_id: str) -> Body:
 
 @blueprint.post("/os-networks")
 def create() -> Body:
-    """Make networks out of a range: `network` is the first of them, `networks` are all."""
+    """Create networks out of a range: `network` is the first of them, `networks` are all."""
     validation.may_administer()
     wanted, manager = request_body.read(validation.part(read_object(), "network"))
     made = networks.create(compute(), wanted, manager)
@@ -49,7 +49,7 @@ def create() -> Body:
 
 @blueprint.delete("/os-networks/<network_id>")
 def delete(network_id: str) -> tuple[str, int]:
-    """Drop a network that is no project's and that nobody uses."""
+    """Delete a network that belongs to no project and that nobody uses."""
     validation.may_administer()
     networks.delete(compute(), validation.path_id(network_id, "Network"))
     return "", 202
@@ -57,7 +57,7 @@ def delete(network_id: str) -> tuple[str, int]:
 
 @blueprint.post("/os-networks/<network_id>/action")
 def act(network_id: str) -> Response:
-    """Say whose a network is: associate it with a project, or disassociate it, to be claimed anew."""
+    """Associate a network with a project, or disassociate it."""
     validation.may_administer()
     body = read_object()
     own = validation.path_id(network_id, "Network")
@@ -73,7 +73,7 @@ def act(network_id: str) -> Response:
 
 @blueprint.post("/os-networks/add")
 def add() -> Response:
-    """Give a project one more network: this one, or with null the first that nobody has."""
+    """Associate one more network with a project: this one, or with null the first free one."""
     validation.may_administer()
     body = read_object()
     unknown = sorted(set(body) - {"id", "project_id"})
@@ -106,11 +106,11 @@ def _view(row: Network) -> Body:
         "dns1": _text(row.dns[0] if row.dns else None),
         "dns2": _text(row.dns[1] if len(row.dns) > 1 else None),
     }
-    return seen | (_behind(row) if caller().is_admin else {})
+    return seen | (_admin_keys(row) if caller().is_admin else {})
 
 
-def _behind(row: Network) -> Body:
-    """What administrators are shown besides."""
+def _admin_keys(row: Network) -> Body:
+    """Return the keys that only administrators see."""
     return {
         "manager": row.manager,
         "project_id": row.project_id,

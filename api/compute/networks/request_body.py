@@ -1,4 +1,4 @@
-"""What networks an administrator asks compute for (cloud.md D.4), taken apart."""
+"""Body of a request that creates networks, as Nova's os-networks has it."""
 
 from ipaddress import IPv4Address
 from typing import Any
@@ -19,13 +19,13 @@ KNOWN = frozenset(
 
 
 def read(body: Body) -> tuple[Wanted, str | None]:
-    """The networks, and the manager that they are to have; None: the deployment's."""
+    """Return the requested networks and their manager; None: the deployment's."""
     unknown = sorted(set(body) - KNOWN)
     if unknown:
         raise InvalidInput(f"network: {unknown[0][:60]!r} cannot be set; there are {', '.join(sorted(KNOWN))}")
     body = {key: value for key, value in body.items() if value is not None}
     if {"vlan", "vlan_start"} <= set(body):
-        raise InvalidInput("network: vlan and vlan_start are two names of the same: give one")
+        raise InvalidInput("network: vlan and vlan_start mean the same; give one of them")
     wanted = Wanted(
         label=validation.name(body.get("label"), "label"),
         cidr=ip_validation.cidr(body.get("cidr"), "cidr"),
@@ -50,6 +50,6 @@ def _count(body: Body, key: str, highest: int) -> int | None:
 
 
 def _dns(body: Body) -> tuple[IPv4Address, ...] | None:
-    """Those that are given; None: the deployment's."""
+    """Return the given DNS servers; None: the deployment's."""
     found = tuple(ip_validation.address(body[key], key) for key in ("dns1", "dns2") if key in body)
     return found or None

@@ -1,4 +1,4 @@
-"""Aggregates, for administrators: groups of nodes with metadata, and the pools of leases among them."""
+"""Aggregates, for administrators: groups of nodes with metadata; pools of leases are among them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,14 +21,14 @@ blueprint = compute_blueprint("aggregates")
 
 @blueprint.get("/os-aggregates")
 def listing() -> Body:
-    """All aggregates."""
+    """List all aggregates."""
     validation.may_administer()
     return {"aggregates": [_view(found) for found in aggregates.listed(compute())]}
 
 
 @blueprint.post("/os-aggregates")
 def create() -> Body:
-    """Make an aggregate, with an availability zone if one is given."""
+    """Create an aggregate, with an availability zone if one is given."""
     validation.may_administer()
     wanted = NEW.read(validation.part(read_object(), "aggregate"))
     return _answer(aggregates.create(audited(), wanted["name"], wanted["availability_zone"]))
@@ -36,14 +36,14 @@ def create() -> Body:
 
 @blueprint.get("/os-aggregates/<aggregate_id>")
 def show(aggregate_id: str) -> Body:
-    """One aggregate, by its number; a name is nobody's."""
+    """Show one aggregate by its number; names are not accepted."""
     validation.may_administer()
     return _answer(aggregates.get(compute(), _number(aggregate_id)))
 
 
 @blueprint.put("/os-aggregates/<aggregate_id>")
 def update(aggregate_id: str) -> Body:
-    """Give an aggregate another name or availability zone."""
+    """Update the name or the availability zone of an aggregate."""
     validation.may_administer()
     number = _number(aggregate_id)
     body = validation.part(read_object(), "aggregate")
@@ -55,7 +55,7 @@ def update(aggregate_id: str) -> Body:
 
 @blueprint.delete("/os-aggregates/<aggregate_id>")
 def delete(aggregate_id: str) -> tuple[str, int]:
-    """Drop an aggregate that has no hosts."""
+    """Delete an aggregate that has no hosts."""
     validation.may_administer()
     aggregates.delete(audited(), _number(aggregate_id))
     return "", 200
@@ -63,7 +63,7 @@ def delete(aggregate_id: str) -> tuple[str, int]:
 
 @blueprint.post("/os-aggregates/<aggregate_id>/action")
 def act(aggregate_id: str) -> Body:
-    """Add a host, remove one, or change the metadata."""
+    """Add a host, remove one, or update the metadata."""
     validation.may_administer()
     number, body = _number(aggregate_id), read_object()
     action = next(iter(body), "")
@@ -83,7 +83,7 @@ def _remove_host(number: int, body: Body) -> Aggregate:
 def _set_metadata(number: int, body: Body) -> Aggregate:
     changes = body.get("metadata")
     if not isinstance(changes, dict):
-        raise InvalidInput("metadata must be an object of texts; null takes a key away")
+        raise InvalidInput("metadata must be an object of texts; null deletes a key")
     kept = validation.metadata({key: "" if value is None else value for key, value in changes.items()})
     dropped = {key: None for key, value in changes.items() if value is None}
     return aggregates.set_metadata(audited(), number, {**kept, **dropped})

@@ -1,4 +1,4 @@
-"""Availability zones: labels of nodes, by the metadata of their aggregates or by what they say themselves."""
+"""Availability zones: labels of nodes, set by the metadata of their aggregates or by the nodes themselves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,21 +15,21 @@ from climate.compute.reservations import pools
 Body = dict[str, Any]
 
 SCHEDULER = "nova-scheduler"
-"""What clients call the scheduler, which is a part of the process that answers."""
+"""Name of the scheduler, which runs in the web process."""
 
 blueprint = compute_blueprint("zones")
 
 
 @blueprint.get("/os-availability-zone")
 def listing() -> Body:
-    """The zones, and whether any of their nodes takes servers."""
+    """List the zones; a zone is available if any of its nodes takes servers."""
     validation.may_read()
     return {"availabilityZoneInfo": [_zone(name, nodes) | {"hosts": None} for name, nodes in _zones().items()]}
 
 
 @blueprint.get("/os-availability-zone/detail")
 def detailed() -> Body:
-    """The zones with the services behind them, for administrators; the scheduler is in a zone that takes no servers."""
+    """List the zones with their services, for administrators; the scheduler is in the zone `internal`."""
     validation.may_administer()
     known = {service.host: service for service in services.listed(compute())}
     zones = [_zone(name, nodes) | {"hosts": _hosts(nodes, known)} for name, nodes in _zones().items()]

@@ -1,4 +1,4 @@
-"""Hosts, as clients knew them until 2.42: service hosts and their nodes, and the maintenance of them."""
+"""Hosts API of Nova, until microversion 2.42: service hosts, their nodes, and their maintenance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ blueprint = compute_blueprint("hosts")
 
 @blueprint.get("/os-hosts")
 def listing() -> Body:
-    """The service hosts, at a top cell those of all cells, and the zones they are in."""
+    """List the service hosts with their zones; a top cell lists those of all cells."""
     _may_administer()
     known = inventory.services_of(compute())
     zone, usual = request.args.get("zone"), deployment().settings.default_availability_zone
@@ -41,7 +41,7 @@ def listing() -> Body:
 
 @blueprint.get("/os-hosts/<name>")
 def show(name: str) -> Body:
-    """What a service host or a node has, and what is taken of it."""
+    """Show the capacity and the usage of a service host or a node."""
     _may_administer()
     found = [node for node in pools.nodes(compute()) if name in (node.name, node.service_host)]
     if not found and not services.listed(compute(), name):
@@ -60,9 +60,9 @@ def show(name: str) -> Body:
 
 @blueprint.put("/os-hosts/<name>")
 def update(name: str) -> Body:
-    """Take a node into maintenance or back (`maintenance_mode`), or disable a service host (`status`).
+    """Start or end the maintenance of a node (`maintenance_mode`), or disable a service host (`status`).
 
-    Beyond Nova: `reason` says why it is in maintenance.
+    Beyond Nova: `reason` is stored as the reason of the maintenance.
     """
     _may_administer()
     body = read_object()
@@ -87,7 +87,7 @@ def update(name: str) -> Body:
 def _may_administer() -> None:
     validation.may_administer()
     if since(43):
-        raise NotFound("There are no hosts since 2.43: see services and hypervisors.")
+        raise NotFound("The hosts API ends at 2.42: use os-services and os-hypervisors.")
 
 
 def _mode(body: Mapping[str, Any], key: str) -> bool | None:

@@ -22,21 +22,21 @@ blueprint = compute_blueprint("hypervisors")
 
 @blueprint.get("/os-hypervisors")
 def listing() -> Body:
-    """Nodes, by name and id only."""
+    """List nodes by name and id only."""
     found, more = _listed()
     return {"hypervisors": _with_servers(found, [_brief(node) for node in found])} | more
 
 
 @blueprint.get("/os-hypervisors/detail")
 def detailed() -> Body:
-    """Nodes with all there is to know."""
+    """List nodes with all details."""
     found, more = _listed()
     return {"hypervisors": _with_servers(found, [_full(node) for node in found])} | more
 
 
 @blueprint.get("/os-hypervisors/statistics")
 def statistics() -> Body:
-    """The sums over all nodes."""
+    """Show the sums over all nodes."""
     validation.may_administer()
     known = inventory.nodes_of(compute())
     numbers = [_numbers(node) for node in known.found]
@@ -47,34 +47,34 @@ def statistics() -> Body:
 
 @blueprint.get("/os-hypervisors/<node_id>")
 def show(node_id: str) -> Body:
-    """One node, by its id; a name is nobody's."""
+    """Show one node by its id; names are not accepted."""
     node = _find(node_id)
     return {"hypervisor": _with_servers([node], [_full(node)])[0]}
 
 
 @blueprint.get("/os-hypervisors/<node_id>/uptime")
 def uptime(node_id: str) -> Body:
-    """How long a node has been up, which its driver does not tell."""
+    """Show a node with `uptime` null, because drivers do not report it."""
     return {"hypervisor": _brief(_find(node_id)) | {"uptime": "not known"}}
 
 
 @blueprint.get("/os-hypervisors/<pattern>/search")
 def search(pattern: str) -> Body:
-    """Nodes whose name contains a text; the form of it before 2.53."""
+    """List the nodes whose name contains a text; only before 2.53."""
     return {"hypervisors": [_brief(node) for node in _matching(pattern)]}
 
 
 @blueprint.get("/os-hypervisors/<pattern>/servers")
 def servers(pattern: str) -> Body:
-    """Nodes whose name contains a text, with their servers; the form of it before 2.53."""
+    """List the nodes whose name contains a text, with their servers; only before 2.53."""
     found = _matching(pattern)
-    return {"hypervisors": _told(found, [_brief(node) for node in found])}
+    return {"hypervisors": _add_servers(found, [_brief(node) for node in found])}
 
 
 def _matching(pattern: str) -> list[Node]:
     validation.may_administer()
     if since(53):
-        raise NotFound("Since 2.53 it is GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
+        raise NotFound("Since 2.53 use GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
     found = [node for node in inventory.nodes_of(compute()).found if pattern in node.name]
     if not found:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
@@ -82,11 +82,11 @@ def _matching(pattern: str) -> list[Node]:
 
 
 def _with_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
-    """The views, with the servers of their nodes when the query asks for them; since 2.53."""
-    return _told(nodes, views) if since(53) and validation.query_flag("with_servers") else views
+    """Return the views, with the servers of their nodes if the query asks for them; since 2.53."""
+    return _add_servers(nodes, views) if since(53) and validation.query_flag("with_servers") else views
 
 
-def _told(nodes: list[Node], views: list[Body]) -> list[Body]:
+def _add_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
     there = inventory.servers_by_node(compute(), nodes)
     for node, view in zip(nodes, views, strict=True):
         view["servers"] = [{"uuid": server_id, "name": name} for server_id, name in there[node.uuid]]
@@ -151,7 +151,7 @@ def _full(node: Node) -> Body:
 
 
 def _cpu_info(node: Node) -> Body:
-    """As an object; a release before this one kept whatever text was reported."""
+    """Return the CPU info as an object; rows of an earlier release may hold any text."""
     try:
         read = json.loads(node.cpu_info or "{}")
     except ValueError:

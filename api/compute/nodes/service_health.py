@@ -1,4 +1,4 @@
-"""Health of the bundled cloud's services, judged by their last reports.  It names no host."""
+"""Health of the bundled cloud's services, judged by their last reports.  Checks name no host."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from climate.service.process_health import Check, said, since
 from climate.store import db_errors
 
 POLLS = 3
-"""Periods without a poll of any child zone after which nobody polls them."""
+"""Poll periods without a poll after which the check fails."""
 
 LEAST_SECONDS = 60.0
-"""The same in seconds, at least."""
+"""Minimum of that time in seconds."""
 
 
 def checks(compute: Compute) -> list[Check]:
@@ -32,7 +32,7 @@ def checks(compute: Compute) -> list[Check]:
 
 
 def _services(name: str, found: Liveness) -> Iterator[Check]:
-    """Yield a check that fails when all services are silent: of one that is silent, its hosts tell."""
+    """Yield a check that fails when all services are silent; `compute service list` shows a single silent one."""
     silent, command = found.known - found.up, "service list" if name == "compute" else "network hosts"
     if not found.known:
         return

@@ -20,7 +20,7 @@ from climate.domain.errors import InvalidInput, NotFound
 Body = dict[str, Any]
 
 BINARY = "nova-compute"
-"""What clients call a compute service."""
+"""Binary name of a compute service."""
 
 STATUSES = {"enabled": True, "disabled": False}
 _KEYS = frozenset({"status", "disabled_reason", "forced_down"})
@@ -30,7 +30,7 @@ blueprint = compute_blueprint("services")
 
 @blueprint.get("/os-services")
 def listing() -> Body:
-    """The compute services, at a top cell those of all cells, and whether they were heard of lately."""
+    """List the compute services with their state; a top cell lists those of all cells."""
     validation.may_administer()
     if request.args.get("binary", BINARY) != BINARY:
         return {"services": []}
@@ -40,7 +40,7 @@ def listing() -> Body:
 
 @blueprint.put("/os-services/<service_id>")
 def update(service_id: str) -> Body:
-    """Enable, disable or force down a service; before 2.53 the last part of the path says which of these."""
+    """Enable, disable or force down a service; before 2.53 the last part of the path names the action."""
     validation.may_administer()
     if not since(53):
         return {"service": _by_form(service_id, read_object())}
@@ -50,7 +50,7 @@ def update(service_id: str) -> Body:
 
 @blueprint.delete("/os-services/<service_id>")
 def delete(service_id: str) -> tuple[str, int]:
-    """Forget a service that is down and holds nothing."""
+    """Delete a service that is down and has no servers."""
     validation.may_administer()
     maintenance.remove(audited(), _find(service_id))
     return "", 204
@@ -75,9 +75,9 @@ def _wanted(body: Body) -> Body:
 
 
 def _by_form(form: str, body: Body) -> Body:
-    """The forms before 2.53; the answer tells only what was asked for."""
+    """Return the answer of the forms before 2.53, which has only the requested keys."""
     if form not in ("enable", "disable", "disable-log-reason") and not (form == "force-down" and since(11)):
-        raise NotFound(f"There is no action {form[:80]} of services.")
+        raise NotFound(f"services have no action {form[:80]}; use enable, disable, disable-log-reason or force-down")
     service = _of_host(body)
     said: Body = {"host": service.host, "binary": BINARY}
     if form == "force-down":
@@ -99,7 +99,7 @@ def _of_host(body: Body) -> Service:
 
 
 def _find(service_id: str) -> Service:
-    """By UUID; by number before 2.53."""
+    """Return a service by its UUID, or before 2.53 by its number."""
     lists.check_is_here(service_id)
     if since(53):
         service_id = _uuid(service_id)

@@ -1,4 +1,4 @@
-"""OpenAPI documents of compute, and of others like it: every route below a path with what it takes and answers."""
+"""OpenAPI documents of Compute and similar APIs: each route below a path with its body and its answers."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ PREFIX = "/compute/v2.1"
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """An API that is described."""
+    """An API that has a document."""
 
     title: str
     version: str
@@ -33,7 +33,7 @@ class Face:
 
 REFUSAL: Schema = {
     "type": "object",
-    "description": "One key, which names the kind of refusal; see `message`.",
+    "description": "One key that names the kind of error; see `message`.",
     "minProperties": 1,
     "additionalProperties": {
         "type": "object",
@@ -45,15 +45,15 @@ REFUSAL: Schema = {
 SIGNED_IN = (401, 403, 429, 503, 507)
 WITH_BODY = (413, 415)
 SAYS = {
-    400: "The request is not usable; the message names what is wrong.",
-    401: "There is no valid token.",
+    400: "The request is invalid; the message names what is wrong.",
+    401: "The token is missing or invalid.",
     403: "The caller may not do this, or the quota of the project does not allow it.",
-    404: "There is no such thing, or it is another project's.",
+    404: "The resource does not exist, or belongs to another project.",
     406: "The microversion or the type of the answer is not served.",
-    409: "The state of things does not allow this now.",
+    409: "The present state of the resource does not allow the request.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "What the body is about is not named in it.",
+    422: "The body names a resource that does not exist.",
     429: "Too many requests.",
     501: "This cloud cannot do that.",
     508: "The request came back to a zone that has forwarded it.",
@@ -63,9 +63,9 @@ SAYS = {
 
 
 def document(app: Flask, face: Face | None = None) -> dict[str, Any]:
-    """The document of all routes of `app` below a face's path; None: compute's.
+    """Return the document of all routes of `app` below the path of `face`; None: Compute.
 
-    KeyError for a route that nobody has described.
+    Raises KeyError for a route without a description.
     """
     face = face or COMPUTE
     paths: dict[str, dict[str, Any]] = {}

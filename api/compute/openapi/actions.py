@@ -1,4 +1,4 @@
-"""What can be done with a server, described: a body with one key."""
+"""OpenAPI descriptions of server actions: a body with one key."""
 
 from api.compute.openapi.networks import ADDRESSING
 from api.compute.openapi.servers import DISK_CONFIG
@@ -22,7 +22,7 @@ NOTHING: Schema = {"type": ["null", "object"], "maxProperties": 0}
 WISHES = ("os-start", "os-stop", "pause", "unpause", "suspend", "resume", "revertResize", "confirmResize", "shelve")
 
 CONSOLES = ("os-getVNCConsole", "os-getSPICEConsole", "os-getSerialConsole")
-"""Of which there are none."""
+"""Interactive consoles, none of which is supported."""
 
 REBUILD = thing(
     ("imageRef",),

@@ -1,4 +1,4 @@
-"""Bodies of aggregates: a new one, and changes of one."""
+"""Bodies of aggregates: creation and update."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class NewAggregate(Body):
 
 
 class ChangedAggregate(NewAggregate):
-    """Another name, another availability zone, or both."""
+    """A new name, a new availability zone, or both."""
 
     name = Key(validation.name, NAME, default=ABSENT)
 

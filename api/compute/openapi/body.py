@@ -1,4 +1,4 @@
-"""Schemas of request bodies: each key once, for the reader of the body and for the OpenAPI document."""
+"""Schemas of request bodies, shared by the reader of the body and the OpenAPI document."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -12,13 +12,13 @@ Shape = dict[str, Any]
 """JSON schema of a value."""
 
 ABSENT: Any = missing
-"""Default of a key that is not in the result unless the body has it."""
+"""Default of a key that is left out of the result if the body lacks it."""
 
 
 class Key(fields.Field[Any]):
-    """A key of a body: how its value is read, and what the OpenAPI document says of it.
+    """A key of a body: the function that reads its value, and its OpenAPI schema.
 
-    `read` gets the value and the name that refusals use; it raises InvalidInput or BadRequest.
+    `read` gets the value and the name used in errors; it raises InvalidInput or BadRequest.
     """
 
     def __init__(
@@ -31,9 +31,9 @@ class Key(fields.Field[Any]):
         default: Any = None,
         required: bool = False,
     ) -> None:
-        """`key`: its name in the body, if not that of the attribute.  `named`: its name in refusals, if another.
+        """Describe a key; `key` is its name in the body, and `named` its name in errors, if they differ.
 
-        `default`: what is read when the body has no such key.
+        `default` is the value if the body has no such key.
         """
         super().__init__(data_key=key, allow_none=True)
         self.read = read
@@ -41,10 +41,10 @@ class Key(fields.Field[Any]):
         self.named = named
         self.default = default
         self.is_required = required
-        """Whether the document says so; `read` refuses the default of a key that is required."""
+        """Whether the document marks the key as required; `read` refuses its default."""
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        """Read the value of the key, or the default where the body has none; ValidationError."""
+        """Return the value of the key, or the default if the body has none; ValidationError."""
         given = self.default if value is missing else value
         if given is missing:
             return missing
@@ -61,7 +61,7 @@ class Body(Schema):
         unknown = EXCLUDE
 
     UNKNOWN: ClassVar[str | None] = None
-    """Refusal of other keys, with {first}, {unknown}, {known} and {sorted}; None: such keys are passed over."""
+    """Refusal of other keys, with {first}, {unknown}, {known} and {sorted}; None: such keys are ignored."""
 
     def keys(self) -> dict[str, Key]:
         """Return the keys by their names in the body."""

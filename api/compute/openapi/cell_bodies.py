@@ -1,4 +1,4 @@
-"""Bodies of cells: a neighbour, and which servers it is to report."""
+"""Bodies of cells: a neighbour, and a request for reports of servers."""
 
 import re
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from climate.domain.errors import InvalidInput
 
 TYPES = {"parent": True, "child": False}
 BROKER = frozenset({"username", "password", "host", "port", "virtual_host", "transport_url", "secret"})
-"""Attributes that are those of the connection; the others are those of the cell."""
+"""Attributes of the connection; the others belong to the cell."""
 
 LARGEST_WEIGHT = 1e12
 WEIGHT: Shape = {"type": "number", "minimum": -LARGEST_WEIGHT, "maximum": LARGEST_WEIGHT}
@@ -27,7 +27,7 @@ _URL = re.compile(r"(redis|rediss|unix)://\S{1,1000}")
 
 
 def _text(value: Any, field: str) -> str | None:
-    """A text of the connection; None and an empty one: there is none."""
+    """Return a text of the connection; None for null and for an empty text."""
     if value in (None, ""):
         return None
     if not isinstance(value, str) or len(value) > 1024 or not value.isprintable():
@@ -85,7 +85,7 @@ def _as_given(value: Any, field: str) -> Any:
 
 
 class CellBody(Body):
-    """A neighbour; of a change, what stays as it is is absent."""
+    """A neighbour; an update has only the keys that change."""
 
     UNKNOWN = "cell: there is no key {first!r}; there are {sorted}"
 
@@ -103,7 +103,7 @@ class CellBody(Body):
 
 
 class SyncBody(Body):
-    """The servers that cells report at once; absent: all."""
+    """Filter of the servers that cells report at once; absent: all."""
 
     UNKNOWN = "there is no key {first!r}; there are {sorted}"
 

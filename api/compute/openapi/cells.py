@@ -1,4 +1,4 @@
-"""Cells, described."""
+"""OpenAPI descriptions of the routes of cells."""
 
 from api.compute.openapi.cell_bodies import CELL as NEIGHBOUR
 from api.compute.openapi.cell_bodies import SYNC, CellBody

@@ -1,4 +1,4 @@
-"""Cloudpipes and their certificates, described."""
+"""OpenAPI descriptions of cloudpipes and their certificates."""
 
 from collections.abc import Mapping
 

@@ -23,7 +23,7 @@ def _count(lowest: int, highest: int) -> Callable[[Any, str], int]:
 
 def _factor(value: Any, field: str) -> float:
     if value not in (1, 1.0, "1.0", "1"):
-        raise InvalidInput(f"{field} must be 1.0: the network of servers is not throttled")
+        raise InvalidInput(f"{field} must be 1.0, because network bandwidth is not limited")
     return 1.0
 
 
@@ -32,7 +32,7 @@ def _swap(value: Any, field: str) -> int:
 
 
 class NewFlavor(Body):
-    """A flavor to be made; sizes in MB of memory and swap, and GB of disk."""
+    """A new flavor; memory and swap in MB, disk in GB."""
 
     rxtx_factor = Key(_factor, {"enum": [1.0]}, default=1.0)
     id = Key(flavor_body.flavor_id, ID)
@@ -50,10 +50,10 @@ class NewFlavor(Body):
 
 NEW = NewFlavor()
 WITHOUT_DESCRIPTION = NewFlavor(exclude=("description",))
-"""The body below 2.55, of which a description is no key."""
+"""The body below 2.55, which has no description."""
 
 
 def flavor(body: Mapping[str, Any]) -> Flavor:
-    """A flavor to be made; InvalidInput."""
+    """Return a new flavor; InvalidInput."""
     found = (NEW if since(55) else WITHOUT_DESCRIPTION).read(body)
     return Flavor(**{name: value for name, value in found.items() if name != "rxtx_factor"})

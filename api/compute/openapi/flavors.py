@@ -1,4 +1,4 @@
-"""Flavors and keypairs, described."""
+"""OpenAPI descriptions of flavors and keypairs."""
 
 from api.compute.openapi.flavor_bodies import DESCRIPTION, NEW
 from api.compute.openapi.keypair_bodies import NEW as KEYPAIR

@@ -40,7 +40,7 @@ def _as_given(value: Any, field: str) -> Any:
 
 
 class NewKeypair(Body):
-    """A public key and its name; without a key, a pair is made."""
+    """A public key and its name; without a key, a key pair is created."""
 
     type = Key(_type, one_of("ssh"), default="ssh")
     name = Key(_name, NAME, required=True)

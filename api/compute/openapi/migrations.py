@@ -1,4 +1,4 @@
-"""Migrations of servers, described."""
+"""OpenAPI descriptions of migrations."""
 
 from api.compute.openapi.shapes import PAGE, Operation, answer, text, thing, uuid
 

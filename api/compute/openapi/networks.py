@@ -1,4 +1,4 @@
-"""Networks, addresses and volumes, described: as compute had networks before their own service, and of servers."""
+"""OpenAPI descriptions of networks, floating IPs and volume attachments."""
 
 from api.compute.openapi.shapes import (
     Operation,
@@ -118,4 +118,4 @@ ADDRESSING: tuple[Schema, ...] = (
     below("addFloatingIp", thing(("address",), address=ADDRESS, fixed_address=or_null(ADDRESS))),
     below("removeFloatingIp", below("address", ADDRESS)),
 )
-"""What can be done about the addresses of a server."""
+"""Actions on the addresses of a server."""

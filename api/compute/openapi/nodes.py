@@ -1,4 +1,4 @@
-"""What servers are put on, described: aggregates, hypervisors, services, hosts and zones."""
+"""OpenAPI descriptions of aggregates, hypervisors, services, hosts and zones."""
 
 from api.compute.openapi.aggregate_bodies import CHANGED, NEW
 from api.compute.openapi.shapes import PAGE, Operation, answer, below, flag, name, one_of, or_null, text, thing
@@ -62,7 +62,7 @@ SERVICE_CHANGE = {
         ),
     ]
 }
-"""By id since 2.53; before it by host and binary, where the path says what is to be done."""
+"""By id since 2.53; before that by host and binary, with the action in the path."""
 
 HOST_CHANGE = {
     "anyOf": [

@@ -1,4 +1,4 @@
-"""Every route below /compute/v2.1, with what it takes and answers."""
+"""OpenAPI descriptions of all routes below /compute/v2.1."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What belongs to a project, described: limits, quotas and server groups."""
+"""OpenAPI descriptions of limits, quotas and server groups."""
 
 from api.compute.openapi.shapes import (
     PAGE,

@@ -1,4 +1,4 @@
-"""Servers, described: what makes them, what lists them, what is told of them."""
+"""OpenAPI descriptions of servers."""
 
 from api.compute.openapi.shapes import (
     PAGE,
@@ -45,11 +45,11 @@ UNHEEDED: Schema = {
     "tags": listing(name(60), 0),
     "trusted_image_certificates": listing(name(), 0),
 }
-"""What clients send, and what changes nothing here."""
+"""Keys that clients send and that have no effect."""
 
 HINTS: Schema = {
     "type": "object",
-    "description": "What the scheduler and the reservations go by.",
+    "description": "Scheduler hints, also those of reservations.",
     "properties": {
         "reservation": {"anyOf": [text(), listing(text())]},
         "reserved": {"anyOf": [flag(), one_of("True", "False")]},
@@ -69,7 +69,7 @@ BUILD: Schema = thing(
     project_id=name(),
     user_id=name(),
 )
-"""The build of a parent zone, of which a server is that is asked for on an offer."""
+"""The build of a parent zone to which a server on an offer belongs."""
 
 OF_ZONES: Schema = {
     "blob": text(65536),
@@ -78,7 +78,7 @@ OF_ZONES: Schema = {
     "zone_build": BUILD,
     "num_instances": number(1, 1000),
 }
-"""What zones add: the offer that a server is built on, and how many servers a build is for."""
+"""Keys of zones: the offer on which a server is built, and the number of servers of a build."""
 
 NEW = thing(
     ("name", "flavorRef"),

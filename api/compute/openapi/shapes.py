@@ -1,4 +1,4 @@
-"""JSON schemas of what compute takes and answers, spelled in few words."""
+"""JSON schema building blocks for the Compute API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ LINE = r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*[^\s\x00-\x1f\x7f\x85\u2028\u2029][^\
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A route: what it takes, and what it answers when all is well and when it is not."""
+    """A route: its body, its good answer, and its errors."""
 
     answers: Mapping[int, Schema | None]
-    """Status -> the schema of the body; None: there is none."""
+    """Status -> the schema of the body; None: no body."""
     takes: Schema | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
     refuses: tuple[int, ...] = ()
-    """Statuses beyond those that every route may answer."""
+    """Statuses in addition to the common ones."""
     public: bool = False
-    """Answered without a token."""
+    """Whether the route needs no token."""
 
 
 def text(longest: int = 255, *, pattern: str | None = None) -> Schema:
@@ -30,7 +30,7 @@ def text(longest: int = 255, *, pattern: str | None = None) -> Schema:
 
 
 def name(longest: int = 255) -> Schema:
-    """A name: one line, not only blanks."""
+    """Return the schema of a name: one line, not only blanks."""
     return {"type": "string", "minLength": 1, "maxLength": longest, "pattern": LINE}
 
 
@@ -59,7 +59,7 @@ def listing(of: Schema, most: int | None = None) -> Schema:
 
 
 def texts(most: int = 128) -> Schema:
-    """An object of texts, as metadata and extra specs are."""
+    """Return the schema of an object of texts, such as metadata and extra specs."""
     return {
         "type": "object",
         "additionalProperties": text(),
@@ -69,19 +69,19 @@ def texts(most: int = 128) -> Schema:
 
 
 def thing(required: tuple[str, ...] = (), /, **keys: Schema) -> Schema:
-    """An object with these keys and no others."""
+    """Return the schema of an object with exactly these keys."""
     return {"type": "object", "properties": keys, "required": list(required), "additionalProperties": False}
 
 
 def below(key: str, schema: Schema) -> Schema:
-    """A body with one key, as compute's are."""
+    """Return the schema of a body whose content is below one key."""
     return {"type": "object", "properties": {key: schema}, "required": [key], "additionalProperties": False}
 
 
 def answer(key: str, kind: str = "object") -> Schema:
-    """An answer that holds at least this key."""
+    """Return the schema of an answer that has at least this key."""
     return {"type": "object", "properties": {key: {"type": kind}}, "required": [key]}
 
 
 PAGE = {"limit": number(1), "marker": text(64)}
-"""What every list takes."""
+"""Query parameters of every list."""

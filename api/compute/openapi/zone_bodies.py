@@ -19,7 +19,7 @@ PASSWORD: Shape = {"type": "string", "minLength": 1, "maxLength": LONGEST_PASSWO
 def _url(value: Any, field: str) -> str:
     url = urls.check(value)
     if urls.is_same(url, deployment().settings.base_url):
-        raise InvalidInput(f"{field} {url} is this zone itself; register the URL of another deployment")
+        raise InvalidInput(f"{field} {url} is the URL of this zone; register that of another deployment")
     return url
 
 
@@ -36,7 +36,7 @@ def _weight(value: Any, field: str) -> float:
 
 
 class ZoneBody(Body):
-    """A child zone; of a change, what stays as it is is absent."""
+    """A child zone; an update has only the keys that change."""
 
     UNKNOWN = "zone: only {known} can be given, not {unknown!r}"
 

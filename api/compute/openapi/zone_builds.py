@@ -1,4 +1,4 @@
-"""Routes of builds over zones, described."""
+"""OpenAPI descriptions of builds over zones."""
 
 from api.compute.openapi.servers import BODY
 from api.compute.openapi.shapes import Operation, Schema, answer, name, number, thing
@@ -7,7 +7,7 @@ OBJECT: Schema = {"type": "object"}
 
 SPEC: Schema = {
     "type": "object",
-    "description": "A request spec; a text that holds one is taken too.",
+    "description": "A request spec, as an object or as a text of JSON.",
     "properties": {
         "num_instances": number(1, 1000),
         "instance_type": {

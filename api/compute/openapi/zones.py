@@ -1,4 +1,4 @@
-"""Routes of child zones, described."""
+"""OpenAPI descriptions of child zones."""
 
 from api.compute.openapi.shapes import Operation, answer, below, flag, number
 from api.compute.openapi.zone_bodies import ZONE as CHILD

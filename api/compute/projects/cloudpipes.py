@@ -1,4 +1,4 @@
-"""Cloudpipes of projects, as Nova's os-cloudpipe has them, and the certificates of their users."""
+"""Cloudpipes of projects (Nova's os-cloudpipe), and the certificates of their users."""
 
 from ipaddress import IPv4Address
 from typing import Any
@@ -30,7 +30,7 @@ def listing() -> Body:
 
 @blueprint.post("/os-cloudpipe")
 def create() -> Body:
-    """Boot the cloudpipe of a project; the id of its server, which may be there already."""
+    """Boot the cloudpipe of a project unless it exists; return the id of its server."""
     validation.may_administer()
     body = validation.part(read_object(), "cloudpipe")
     _check_keys(body, {"project_id"})
@@ -39,7 +39,7 @@ def create() -> Body:
 
 @blueprint.put("/os-cloudpipe/configure-project")
 def configure() -> Response:
-    """Say where the cloudpipe of a project is reached: the caller's project, where none is named."""
+    """Set the address at which the cloudpipe of a project is reached; the default is the caller's project."""
     validation.may_administer()
     body = validation.part(read_object(), "configure_project")
     _check_keys(body, {"vpn_ip", "vpn_port", "project_id"})
@@ -51,7 +51,7 @@ def configure() -> Response:
 
 @blueprint.delete("/os-cloudpipe/<project_id>")
 def delete(project_id: str) -> Response:
-    """Delete the cloudpipe of a project; with ?authority=true its certificates are worth nothing from then on."""
+    """Delete the cloudpipe of a project; ?authority=true revokes all its certificates."""
     validation.may_administer()
     cloudpipes.delete(compute(), project_id, _by(), with_authority=validation.query_flag("authority"))
     return Response(status=202)
@@ -61,13 +61,13 @@ def delete(project_id: str) -> Response:
 def certificates(project_id: str) -> Body:
     """List the certificates of the caller in a project's VPN; for administrators, of all its users."""
     validation.may_read()
-    found = cloudpipes.certificates(compute(), _own(project_id), _whose())
+    found = cloudpipes.certificates(compute(), _own(project_id), _certificate_user())
     return {"certificates": [_certificate(row) for row in found]}
 
 
 @blueprint.post("/os-cloudpipe/<project_id>/certificates")
 def issue(project_id: str) -> tuple[Body, int]:
-    """Sign a certificate for the caller; its private key is told this once."""
+    """Sign a certificate for the caller; only this answer has the private key."""
     validation.may_write()
     body = validation.part(read_object(), "certificate")
     _check_keys(body, {"name"})
@@ -87,21 +87,21 @@ def issue(project_id: str) -> tuple[Body, int]:
 
 @blueprint.delete("/os-cloudpipe/<project_id>/certificates/<serial>")
 def revoke(project_id: str, serial: str) -> Response:
-    """Revoke a certificate; the cloudpipe is restarted, and refuses it from then on."""
+    """Revoke a certificate; the cloudpipe restarts and refuses it from then on."""
     validation.may_write()
-    cloudpipes.revoke(compute(), _own(project_id), serial, _by(), _whose())
+    cloudpipes.revoke(compute(), _own(project_id), serial, _by(), _certificate_user())
     return Response(status=202)
 
 
 def _own(project_id: str) -> str:
-    """The project in a path, if the caller may see its VPN."""
+    """Return the project in a path if the caller may see its VPN."""
     if validation.own_project() not in (None, project_id):
         raise NotFound(f"Project {project_id[:80]} has no VPN.")
     return project_id
 
 
-def _whose() -> str | None:
-    """The user whose certificates are meant; None: those of all."""
+def _certificate_user() -> str | None:
+    """Return the user whose certificates are listed; None: all users."""
     return None if caller().is_admin else caller().user_id
 
 

@@ -1,4 +1,4 @@
-"""What clients ask of flavors, taken apart."""
+"""Validation of flavors in requests."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ SORTS: Mapping[str, Callable[[Flavor], Any]] = {
 
 
 def description(text: Any, field: str = "description") -> str | None:
-    """A text of several lines, or nothing."""
+    """Return a text of several lines, or nothing."""
     if text is None:
         return None
     if not isinstance(text, str) or len(text) > LONGEST_DESCRIPTION or _CONTROL.search(text):
@@ -40,7 +40,7 @@ def description(text: Any, field: str = "description") -> str | None:
 
 
 def extra_specs(value: Any) -> dict[str, str]:
-    """Keys of letters, digits and `_ : . -`, with texts; a number is taken for its digits."""
+    """Return extra specs: keys of letters, digits and `_ : . -`, with texts; numbers are converted to texts."""
     if not isinstance(value, dict) or not value:
         raise InvalidInput("extra_specs must be an object with at least one key")
     specs = validation.metadata({key: _text(one) for key, one in value.items()}, "extra_specs")
@@ -51,7 +51,7 @@ def extra_specs(value: Any) -> dict[str, str]:
 
 
 def sorted_and_large(found: list[Flavor]) -> list[Flavor]:
-    """The flavors as large as the query string wants them, in its order."""
+    """Return the flavors that match the query string, sorted as it says."""
     least_ram, least_disk = (validation.count(request.args.get(key, "0"), key) for key in ("minRam", "minDisk"))
     key, direction = request.args.get("sort_key", "flavorid"), request.args.get("sort_dir", "asc")
     if key not in SORTS or direction not in ("asc", "desc"):
@@ -61,7 +61,7 @@ def sorted_and_large(found: list[Flavor]) -> list[Flavor]:
 
 
 def flavor_id(value: Any, field: str) -> str:
-    """The id of a new flavor; None, an empty text and `auto`: any.  InvalidInput."""
+    """Return the id of a new flavor; None, an empty text and `auto` create one.  InvalidInput."""
     if value in (None, "auto", ""):
         return str(uuid4())
     text = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""

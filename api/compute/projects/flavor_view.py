@@ -1,4 +1,4 @@
-"""Flavors as clients read them."""
+"""JSON views of flavors."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Body = dict[str, Any]
 
 
 def brief(flavor: Flavor) -> Body:
-    """A flavor in a list without details."""
+    """Return a flavor for a list without details."""
     base = deployment().settings.base_url
     links = [
         {"rel": "self", "href": f"{base}/compute/v2.1/flavors/{flavor.id}"},
@@ -21,7 +21,7 @@ def brief(flavor: Flavor) -> Body:
 
 
 def full(flavor: Flavor) -> Body:
-    """A flavor with all there is."""
+    """Return a flavor with all details."""
     seen = brief(flavor) | {
         "vcpus": flavor.vcpus,
         "ram": flavor.ram_mb,
@@ -36,7 +36,7 @@ def full(flavor: Flavor) -> Body:
 
 
 def embedded(flavor: Flavor) -> Body:
-    """The size of a server, inside it."""
+    """Return the flavor as it is embedded in a server."""
     return {
         "vcpus": flavor.vcpus,
         "ram": flavor.ram_mb,

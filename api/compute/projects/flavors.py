@@ -1,4 +1,4 @@
-"""Flavors: listed, shown, made, described and dropped, and who may use them."""
+"""Routes of flavors, their extra specs, and the projects that may use them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,21 +25,21 @@ blueprint = compute_blueprint("flavors")
 
 @blueprint.get("/flavors")
 def listing() -> Body:
-    """Flavors, by name and id only."""
+    """List flavors by name and id only."""
     found, links = _listed()
     return {"flavors": [flavor_view.brief(flavor) for flavor in found]} | links
 
 
 @blueprint.get("/flavors/detail")
 def detailed() -> Body:
-    """Flavors with all there is to know."""
+    """List flavors with all details."""
     found, links = _listed()
     return {"flavors": [flavor_view.full(flavor) for flavor in found]} | links
 
 
 @blueprint.post("/flavors")
 def create() -> Body:
-    """Make a flavor."""
+    """Create a flavor."""
     validation.may_administer()
     flavor = flavor_bodies.flavor(validation.part(read_object(), "flavor"))
     flavors.create(audited(), flavor)
@@ -48,16 +48,16 @@ def create() -> Body:
 
 @blueprint.get("/flavors/<flavor_id>")
 def show(flavor_id: str) -> Body:
-    """One flavor, by its id; a name is nobody's."""
+    """Show one flavor by its id; names are not accepted."""
     return {"flavor": flavor_view.full(_find(flavor_id))}
 
 
 @blueprint.put("/flavors/<flavor_id>")
 def describe(flavor_id: str) -> Body:
-    """Give a flavor another description; since 2.55."""
+    """Update the description of a flavor; since 2.55."""
     validation.may_administer()
     if not since(55):
-        raise NotFound("Flavors are described since microversion 2.55.")
+        raise NotFound("Descriptions of flavors need microversion 2.55 or later.")
     body = validation.part(read_object(), "flavor")
     if set(body) != {"description"}:
         raise InvalidInput("flavor must hold description, and nothing else")
@@ -67,7 +67,7 @@ def describe(flavor_id: str) -> Body:
 
 @blueprint.delete("/flavors/<flavor_id>")
 def delete(flavor_id: str) -> tuple[str, int]:
-    """Drop a flavor; servers keep the size they have."""
+    """Delete a flavor; existing servers keep their size."""
     validation.may_administer()
     flavors.delete(audited(), flavor_id)
     return "", 202
@@ -75,13 +75,13 @@ def delete(flavor_id: str) -> tuple[str, int]:
 
 @blueprint.get("/flavors/<flavor_id>/os-extra_specs")
 def extra_specs(flavor_id: str) -> Body:
-    """The extra specs of a flavor."""
+    """List the extra specs of a flavor."""
     return {"extra_specs": dict(_find(flavor_id).extra_specs)}
 
 
 @blueprint.post("/flavors/<flavor_id>/os-extra_specs")
 def add_extra_specs(flavor_id: str) -> Body:
-    """Add extra specs to a flavor, or change them."""
+    """Create or update extra specs of a flavor."""
     validation.may_administer()
     specs = flavor_body.extra_specs(read_object().get("extra_specs"))
     return {"extra_specs": flavors.add_extra_specs(audited(), flavor_id, specs)}
@@ -89,7 +89,7 @@ def add_extra_specs(flavor_id: str) -> Body:
 
 @blueprint.get("/flavors/<flavor_id>/os-extra_specs/<key>")
 def extra_spec(flavor_id: str, key: str) -> Body:
-    """One extra spec of a flavor."""
+    """Show one extra spec of a flavor."""
     found = _find(flavor_id).extra_specs
     if key not in found:
         raise flavors.no_extra_spec(flavor_id, key)
@@ -109,7 +109,7 @@ def set_extra_spec(flavor_id: str, key: str) -> Body:
 
 @blueprint.delete("/flavors/<flavor_id>/os-extra_specs/<key>")
 def drop_extra_spec(flavor_id: str, key: str) -> tuple[str, int]:
-    """Take one extra spec of a flavor away."""
+    """Delete one extra spec of a flavor."""
     validation.may_administer()
     _find(flavor_id)
     flavors.delete_extra_spec(audited(), flavor_id, key)
@@ -118,7 +118,7 @@ def drop_extra_spec(flavor_id: str, key: str) -> tuple[str, int]:
 
 @blueprint.get("/flavors/<flavor_id>/os-flavor-access")
 def access(flavor_id: str) -> Body:
-    """The projects that may use a flavor which is not public."""
+    """List the projects that may use a private flavor."""
     validation.may_administer()
     flavor = _find(flavor_id)
     if flavor.is_public:
@@ -128,7 +128,7 @@ def access(flavor_id: str) -> Body:
 
 @blueprint.post("/flavors/<flavor_id>/action")
 def change_access(flavor_id: str) -> Body:
-    """Let a project use a flavor that is not public, or no longer."""
+    """Add or remove a project that may use a private flavor."""
     validation.may_administer()
     body = read_object()
     action = next(iter(body), "")
@@ -136,7 +136,7 @@ def change_access(flavor_id: str) -> Body:
         raise InvalidInput("The body must hold addTenantAccess or removeTenantAccess")
     project = validation.name(validation.part(body, action).get("tenant"), "tenant")
     if _find(flavor_id).is_public:
-        raise Conflict(f"Flavor {flavor_id} is public: everybody may use it.")
+        raise Conflict(f"Flavor {flavor_id} is public; only private flavors have access lists.")
     change = flavors.add_project if action == "addTenantAccess" else flavors.remove_project
     return _access(flavor_id, change(audited(), flavor_id, project))
 
@@ -157,7 +157,7 @@ def _listed() -> tuple[list[Flavor], Body]:
 
 
 def _public() -> bool | None:
-    """Which flavors are wanted: public ones, others, or by the word None all that the caller may use."""
+    """Return True for public flavors, False for private ones, None for all that the caller may use."""
     text = request.args.get("is_public")
     if not caller().is_admin:
         return None

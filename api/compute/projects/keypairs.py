@@ -23,10 +23,10 @@ blueprint = compute_blueprint("keypairs")
 
 @blueprint.get("/os-keypairs")
 def listing() -> Body:
-    """The keypairs of the caller, or of the user that an administrator names."""
+    """List the keypairs of the caller, or of the user that an administrator names."""
     validation.may_read()
     wanted = page() if since(35) else Page(MOST, None, asked=False)
-    found = keypairs.listed(compute(), _whose(request.args.get("user_id")))
+    found = keypairs.listed(compute(), _owner(request.args.get("user_id")))
     shown, more = cut(found, wanted, lambda row: str(row["name"]))
     body: Body = {"keypairs": [{"keypair": _view(row)} for row in shown]}
     return body | ({"keypairs_links": next_links(here(), shown[-1]["name"], wanted)} if more and since(35) else {})
@@ -34,11 +34,11 @@ def listing() -> Body:
 
 @blueprint.post("/os-keypairs")
 def create() -> tuple[Body, int]:
-    """Keep a public key under a name; when none is sent, a pair is made, and its private key told this once."""
+    """Create a keypair; if no public key is sent, only this answer has the private key."""
     validation.may_write()
     body = validation.part(read_object(), "keypair")
     wanted = NEW.read(body)
-    name, user_id = wanted["name"], _whose(wanted["user_id"])
+    name, user_id = wanted["name"], _owner(wanted["user_id"])
     made = keypair.make(name) if wanted["public_key"] is None else None
     public = made.public if made else wanted["public_key"]
     row = keypairs.create(compute(), user_id, caller().project_id, name, public)
@@ -48,9 +48,9 @@ def create() -> tuple[Body, int]:
 
 @blueprint.get("/os-keypairs/<name>")
 def show(name: str) -> Body:
-    """One keypair."""
+    """Show one keypair."""
     validation.may_read()
-    user_id = _whose(request.args.get("user_id"))
+    user_id = _owner(request.args.get("user_id"))
     row = keypairs.get(compute(), user_id, name)
     times = {"created_at": f"{row['created_at']:%Y-%m-%dT%H:%M:%S.%f}", "updated_at": None, "deleted_at": None}
     return {"keypair": _view(row) | times | {"id": row["id"], "user_id": user_id, "deleted": False}}
@@ -58,14 +58,14 @@ def show(name: str) -> Body:
 
 @blueprint.delete("/os-keypairs/<name>")
 def delete(name: str) -> tuple[str, int]:
-    """Forget a keypair."""
+    """Delete a keypair."""
     validation.may_write()
-    keypairs.delete(compute(), _whose(request.args.get("user_id")), name)
+    keypairs.delete(compute(), _owner(request.args.get("user_id")), name)
     return "", 204 if since(2) else 202
 
 
-def _whose(user_id: Any) -> str:
-    """The user whose keys are meant: the caller, or since 2.10 the one that an administrator names."""
+def _owner(user_id: Any) -> str:
+    """Return the user of the keypairs: the caller, or since 2.10 the one that an administrator names."""
     if user_id is None or not since(10):
         return caller().user_id
     if validation.name(user_id, "user_id") != caller().user_id and not caller().is_admin:

@@ -28,11 +28,11 @@ SETTABLE = {
     "server_groups": "server_groups",
     "server_group_members": "server_group_members",
 }
-"""What clients call the limits that can be set, and what we do."""
+"""Name of each limit in the API -> its name in the engine."""
 
 SAME_FOR_ALL = {"metadata_items": validation.MOST_METADATA}
 FILES = {"injected_files": 0, "injected_file_content_bytes": 0, "injected_file_path_bytes": 0}
-"""Limits that clients wanted to see before 2.57; servers take no files."""
+"""Limits of injected files, which answers before 2.57 have; files are not injected."""
 
 OF_NETWORKS = {"fixed_ips": "fixed_ips", "floating_ips": "floating_ips"}
 """Limits that are set and shown by the network service from 2.36 on."""
@@ -47,7 +47,7 @@ _PERSONALITY = {"maxPersonality": 0, "maxPersonalitySize": 0}
 
 @blueprint.get("/limits")
 def limits() -> Body:
-    """What a project may have, and has: the caller's, or the one that an administrator names."""
+    """Show the limits and the usage of a project: the caller's, or the one that an administrator names."""
     validation.may_read()
     project_id = request.args.get("tenant_id") or caller().project_id
     if project_id != caller().project_id and not caller().is_admin:
@@ -72,21 +72,21 @@ def limits() -> Body:
 
 @blueprint.get("/os-quota-sets/<project_id>")
 def quota(project_id: str) -> Body:
-    """The quota of a project."""
+    """Show the quota of a project."""
     now = quotas.standing(compute(), _readable(project_id))
     return {"quota_set": {"id": project_id} | _shown(now.limits)}
 
 
 @blueprint.get("/os-quota-sets/<project_id>/defaults")
 def defaults(project_id: str) -> Body:
-    """The quota of a project that was given none of its own."""
+    """Show the default quota."""
     validation.may_read()
     return {"quota_set": {"id": project_id} | _shown(DEFAULT_LIMITS)}
 
 
 @blueprint.get("/os-quota-sets/<project_id>/detail")
 def detail(project_id: str) -> Body:
-    """The quota of a project, and what is used of it."""
+    """Show the quota and the usage of a project."""
     now = quotas.standing(compute(), _readable(project_id))
     used = {name: now.used.get(key, 0) for name, key in _settable().items()}
     shown = {
@@ -97,7 +97,7 @@ def detail(project_id: str) -> Body:
 
 @blueprint.put("/os-quota-sets/<project_id>")
 def change(project_id: str) -> Body:
-    """Set limits of a project."""
+    """Update the quota of a project."""
     validation.may_administer()
     _check_query()
     validation.name(project_id, "the id of the project")
@@ -114,7 +114,7 @@ def change(project_id: str) -> Body:
 
 @blueprint.delete("/os-quota-sets/<project_id>")
 def reset(project_id: str) -> tuple[str, int]:
-    """Give a project the default limits again."""
+    """Reset a project to the default quota."""
     validation.may_administer()
     _check_query()
     quotas.reset(audited(), project_id)
@@ -127,11 +127,11 @@ def _limit(value: Any, name: str) -> int:
 
 def _check_query() -> None:
     if "user_id" in request.args:
-        raise InvalidInput("Quotas are those of projects: there is no user_id")
+        raise InvalidInput("user_id is not supported: quotas belong to projects")
 
 
 def _older_limits(now: Standing) -> dict[str, int]:
-    """Limits that later microversions have dropped: of networks by 2.36, of images by 2.39, of files by 2.57."""
+    """Return the limits that later microversions removed: networks by 2.36, images by 2.39, files by 2.57."""
     most, used = now.limits["floating_ips"], now.used["floating_ips"]
     networks = _SECURITY | {"maxTotalFloatingIps": most, "totalFloatingIpsUsed": used}
     dropped = ((36, networks), (39, {"maxImageMeta": validation.MOST_METADATA}), (57, _PERSONALITY))
@@ -144,7 +144,7 @@ def _shown(most: Mapping[str, int]) -> dict[str, int]:
 
 
 def _settable() -> Mapping[str, str]:
-    """The limits that can be set at the microversion of the request."""
+    """Return the limits that can be set at the microversion of the request."""
     return SETTABLE if since(36) else SETTABLE | OF_NETWORKS
 
 

@@ -1,4 +1,4 @@
-"""Server groups: servers that are kept together, or apart."""
+"""Server groups: affinity and anti-affinity of servers."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ STRICT = (server_groups.AFFINITY, server_groups.ANTI_AFFINITY)
 
 @blueprint.get("/os-server-groups")
 def listing() -> Body:
-    """The groups of the caller's project; of all projects for an administrator who asks for them."""
+    """List the groups of the caller's project; administrators may list those of all projects."""
     validation.may_read()
     everybody = validation.query_flag("all_projects") and caller().is_admin
     offset = validation.count(request.args.get("offset", "0"), "offset")
@@ -35,7 +35,7 @@ def listing() -> Body:
 
 @blueprint.post("/os-server-groups")
 def create() -> Body:
-    """Make a group with a policy."""
+    """Create a group with a policy."""
     validation.may_write()
     body = validation.part(read_object(), "server_group")
     policy, most = _policy(body) if since(64) else (_only_policy(body), None)
@@ -48,21 +48,21 @@ def create() -> Body:
 
 @blueprint.get("/os-server-groups/<group_id>")
 def show(group_id: str) -> Body:
-    """One group, by its id; a name is nobody's."""
+    """Show one group by its id; names are not accepted."""
     validation.may_read()
     return {"server_group": _view(server_groups.get(compute(), group_id, validation.own_project()))}
 
 
 @blueprint.delete("/os-server-groups/<group_id>")
 def delete(group_id: str) -> tuple[str, int]:
-    """Drop a group; its servers stay."""
+    """Delete a group; its servers stay."""
     validation.may_write()
     server_groups.delete(compute(), group_id, validation.own_project())
     return "", 204
 
 
 def _policy(body: Body) -> tuple[str, int | None]:
-    """The policy and how many servers it allows on one host, as they are given from 2.64 on."""
+    """Return the policy and the allowed servers per host, in the form of 2.64 and later."""
     _check_keys(body, "name", "policy", "rules")
     policy, rules = body.get("policy"), body.get("rules")
     if not isinstance(policy, str):
@@ -75,7 +75,7 @@ def _policy(body: Body) -> tuple[str, int | None]:
 
 
 def _only_policy(body: Body) -> str:
-    """The policy, as it was given before 2.64: as the one of a list, and before 2.15 a strict one."""
+    """Return the policy in the form before 2.64: a list with one entry, which is strict before 2.15."""
     _check_keys(body, "name", "policies")
     known, policies = list(server_groups.KEPT_BY) if since(15) else list(STRICT), body.get("policies")
     if not isinstance(policies, list) or len(policies) != 1 or policies[0] not in known:

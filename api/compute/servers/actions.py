@@ -1,4 +1,4 @@
-"""Actions on a server: one key of the body says which."""
+"""Actions on a server: the single key of the body names the action."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -42,22 +42,22 @@ WISHES = {
     "revertResize": REVERT,
     "forceDelete": DELETE,
 }
-"""Actions that only want a server to become something."""
+"""Actions without parameters."""
 
 REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
 
-NO_CONSOLES = "There are no interactive consoles here; os-getConsoleOutput tells what a server printed."
+NO_CONSOLES = "Interactive consoles are not supported; use os-getConsoleOutput for the console log."
 
 
 @blueprint.post("/servers/<server_id>/action")
 def act(server_id: str) -> Response:
-    """Do something with a server."""
+    """Run an action on a server."""
     body = read_object()
     if len(body) != 1:
         raise InvalidInput(f"The body must name one action; known are {', '.join(sorted(ACTIONS))}")
     name, details = next(iter(body.items()))
     if name not in ACTIONS:
-        raise InvalidInput(f"There is no such action: {name[:80]}; known are {', '.join(sorted(ACTIONS))}")
+        raise InvalidInput(f"Unknown action {name[:80]!r}; known are {', '.join(sorted(ACTIONS))}")
     own = validation.path_id(server_id)
     try:
         return ACTIONS[name](own, details)
@@ -67,7 +67,7 @@ def act(server_id: str) -> Response:
 
 @blueprint.post("/servers/<server_id>/remote-consoles")
 def remote_console(server_id: str) -> Response:
-    """There are none."""
+    """Refuse a remote console: none are available."""
     find(server_id)
     raise NoSuchThing(NO_CONSOLES)
 

@@ -1,4 +1,4 @@
-"""Addresses of a server: shown, given, taken away, and floating ones that stand for them."""
+"""Addresses of a server: list, attach and detach fixed and floating IPs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,13 +27,13 @@ ATTACHMENT = "interfaceAttachment"
 
 @blueprint.get("/servers/<server_id>/ips")
 def addresses(server_id: str) -> Body:
-    """The addresses of a server, network by network."""
+    """List the addresses of a server by network."""
     return {"addresses": _addresses(server_id)}
 
 
 @blueprint.get("/servers/<server_id>/ips/<label>")
 def of_network(server_id: str, label: str) -> Body:
-    """Those that it has in one network, by the network's name."""
+    """List the addresses of a server in the network of this name."""
     found = _addresses(server_id)
     if label not in found:
         raise NotFound(f"Instance {server_id} has no network {label[:80]}.")
@@ -42,13 +42,13 @@ def of_network(server_id: str, label: str) -> Body:
 
 @blueprint.get("/servers/<server_id>/os-interface")
 def interfaces(server_id: str) -> Body:
-    """The interfaces of a server."""
+    """List the interfaces of a server."""
     return {"interfaceAttachments": [_view(port) for port in _ports(server_id)]}
 
 
 @blueprint.get("/servers/<server_id>/os-interface/<port_id>")
 def interface(server_id: str, port_id: str) -> Body:
-    """One of them."""
+    """Show an interface of a server."""
     for port in _ports(server_id):
         if port.id == port_id:
             return {ATTACHMENT: _view(port)}
@@ -57,26 +57,26 @@ def interface(server_id: str, port_id: str) -> Body:
 
 @blueprint.post("/servers/<server_id>/os-interface")
 def attach(server_id: str) -> Body:
-    """Give a server an address of a network, any or this one, with an interface if it has none there."""
+    """Attach an address of a network to a server; creates an interface if the server has none in that network."""
     validation.may_write()
     given = validation.part(read_object(), ATTACHMENT)
     unknown = sorted(set(given) - {"net_id", "fixed_ips", "tag"})
     if unknown:
-        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set: interfaces are made by net_id")
+        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set; use net_id")
     network_id = validation.uuid(given.get("net_id"), "net_id")
     return {ATTACHMENT: _view(operations.attach(compute(), who(server_id), network_id, _exact(given)))}
 
 
 @blueprint.delete("/servers/<server_id>/os-interface/<port_id>")
 def detach(server_id: str, port_id: str) -> tuple[str, int]:
-    """Take an interface from a server, with all of its addresses."""
+    """Detach an interface and all of its addresses from a server."""
     validation.may_write()
     operations.detach(compute(), who(server_id), validation.path_id(port_id, "Port"))
     return "", 202
 
 
 def add_fixed(server_id: str, details: Any) -> Response:
-    """One more address of a network."""
+    """Add one more fixed IP of a network to a server."""
     validation.may_write()
     network_id = validation.uuid(_key("addFixedIp", details, "networkId"), "networkId")
     find(server_id)
@@ -88,7 +88,7 @@ def add_fixed(server_id: str, details: Any) -> Response:
 
 
 def remove_fixed(server_id: str, details: Any) -> Response:
-    """One address less."""
+    """Remove a fixed IP from a server."""
     validation.may_write()
     address = _key("removeFixedIp", details, "address")
     find(server_id)
@@ -100,7 +100,7 @@ def remove_fixed(server_id: str, details: Any) -> Response:
 
 
 def add_floating(server_id: str, details: Any) -> Response:
-    """A floating address of the project stands for one of the server's, its first unless one is named."""
+    """Associate a floating IP of the project with a server's address; the default is its first."""
     validation.may_write()
     given = validation.details("addFloatingIp", details)
     address = str(ip_validation.address(given.get("address"), "address"))
@@ -111,7 +111,7 @@ def add_floating(server_id: str, details: Any) -> Response:
 
 
 def remove_floating(server_id: str, details: Any) -> Response:
-    """A floating address stands for the server no more."""
+    """Disassociate a floating IP from a server."""
     validation.may_write()
     address = str(ip_validation.address(validation.details("removeFloatingIp", details).get("address"), "address"))
     operations.disassociate(compute(), who(server_id), address)
@@ -124,7 +124,7 @@ ACTIONS = {
     "addFloatingIp": add_floating,
     "removeFloatingIp": remove_floating,
 }
-"""Served at every microversion: clients that no longer know them do not ask."""
+"""Actions that are served at every microversion."""
 
 
 def _ports(server_id: str) -> Sequence[Port]:
@@ -150,7 +150,7 @@ def _view(port: Port) -> Body:
 
 
 def _exact(given: Body) -> str | None:
-    """The address that an interface is to have; None: any."""
+    """Return the requested address of an interface; None: any."""
     wanted = given.get("fixed_ips")
     if wanted is None:
         return None
@@ -160,7 +160,7 @@ def _exact(given: Body) -> str | None:
 
 
 def _key(action: str, details: Any, key: str) -> Any:
-    """What stands below the key of an action, which a body without it cannot be about (cloud.md D.6)."""
+    """Return the value below the key of an action; InvalidInput if the body has no such key."""
     if not isinstance(details, dict) or key not in details:
-        raise UnprocessableEntity(f"{action}: there is no {key}")
+        raise UnprocessableEntity(f"{action}: {key} is missing")
     return details[key]

@@ -1,4 +1,4 @@
-"""What was asked of a server, when, by whom, and how it went."""
+"""Records of actions on a server: the request, its time, its user and its result."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,7 +27,7 @@ blueprint = compute_blueprint("instance-actions")
 
 @blueprint.get("/servers/<server_id>/os-instance-actions")
 def listing(server_id: str) -> Body:
-    """What was asked of a server, newest first."""
+    """List the actions on a server, newest first."""
     server = find(server_id)
     notes = details.actions(compute(), server.id)
     if not since(58):
@@ -40,7 +40,7 @@ def listing(server_id: str) -> Body:
 
 @blueprint.get("/servers/<server_id>/os-instance-actions/<request_id>")
 def show(server_id: str, request_id: str) -> Body:
-    """What one request asked of a server, and how it went."""
+    """Show one action on a server with its result."""
     server = find(server_id)
     notes = details.actions(compute(), server.id)
     note = next((note for note in notes if note["request_id"] == request_id), None)
@@ -54,7 +54,7 @@ def show(server_id: str, request_id: str) -> Body:
 
 
 def _changed_then(note: Note) -> bool:
-    """Whether something has come of it in the time that the query string asks for."""
+    """Return whether the action was updated in the period that the query string gives."""
     moment, given = note["finished_at"] or note["started_at"], request.args
     if given.get("changes-since") and moment < list_query.moment("changes-since"):
         return False

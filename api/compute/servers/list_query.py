@@ -1,4 +1,4 @@
-"""The query string of a list of servers, read into what the store is asked."""
+"""Query string of a list of servers."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -16,24 +16,24 @@ from climate.compute.store.servers.lists import ORDERS, Listing
 from climate.domain.errors import Forbidden, InvalidInput
 
 NEVER = frozenset({"DELETED", "SOFT_DELETED", "SHELVED", "PASSWORD", "RESCUE", "SUSPENDING", "UNKNOWN"})
-"""Statuses that other clouds know, and no server here ever has."""
+"""Statuses of other clouds that no server has here."""
 
 KNOWN = frozenset(STATUSES) | frozenset(STATUS_OF_TASK.values()) | NEVER
 
 LONGEST = 255
-"""Characters of a condition."""
+"""Longest condition in characters."""
 
 EQUAL = {"image": "image", "flavor": "flavor", "key_name": "key_name", "uuid": "uuid", "reservation_id": "build_id"}
 PATTERNS = {"name": "name", "ip": "ip", "description": "description"}
 BY_ADMINISTRATORS = {"host": "host", "node": "node", "user_id": "user_id", "task_state": "task_state"}
-"""Keys of the query -> conditions.  What is for administrators is not heard from others."""
+"""Keys of the query -> conditions.  Conditions for administrators are ignored for others."""
 
 TAGS = ("tags", "tags-any")
-"""No server has tags: with one of these nothing is found, and with the other keys for tags everything."""
+"""Servers have no tags: these keys match nothing, and the other keys for tags match everything."""
 
 
 def listing(wanted: Page) -> Listing:
-    """What the query string asks for; InvalidInput names what is wrong and what would be right, Forbidden who may."""
+    """Return the query for the store; InvalidInput names the wrong key, Forbidden the required role."""
     found: dict[str, Any] = _project()
     keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
     for key, condition in keys.items():
@@ -85,7 +85,7 @@ def _locked(key: str) -> dict[str, Any]:
 
 
 def moment(key: str) -> datetime:
-    """The time that the query string gives under this key."""
+    """Return the time below this key of the query string."""
     text = request.args[key]
     try:
         found = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)
@@ -111,7 +111,7 @@ _READ: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "changes-since": _moment,
     "changes-before": _before,
 }
-"""Keys of the query -> what reads them."""
+"""Keys of the query -> the function that reads the value."""
 
 
 def _order() -> list[tuple[str, bool]]:
@@ -121,7 +121,7 @@ def _order() -> list[tuple[str, bool]]:
     if wrong := [word for word in directions if word not in ("asc", "desc")]:
         raise InvalidInput(f"sort_dir must be asc or desc, not {wrong[0][:40]!r}")
     if len(keys) > len(ORDERS) or len(directions) > max(len(keys), 1):
-        raise InvalidInput("there are more sort_dir than sort_key, or a sort_key too many")
+        raise InvalidInput("sort_dir has more values than sort_key, or sort_key has too many")
     if directions and not keys:
         keys = ["created_at"]
     return [(key, (directions[place : place + 1] or ["desc"])[0] == "desc") for place, key in enumerate(keys)]

@@ -1,4 +1,4 @@
-"""Live migrations: running servers moved to other hosts, hurried and aborted.  For administrators."""
+"""Live migrations for administrators: start, force to complete, and abort."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ blueprint = compute_blueprint("live-migrations")
 
 
 def migrate(server_id: str, details: Any) -> Response:
-    """Moved to another host while it runs.
+    """Migrate a running server to another host.
 
-    `disk_over_commit` (to 2.24) changes nothing: the scheduler decides what fits.  `force` (2.30 to 2.67) does not
+    `disk_over_commit` (to 2.24) has no effect: the scheduler checks the disk.  `force` (2.30 to 2.67) does not
     switch the scheduler's filters off.
     """
     validation.may_administer()
@@ -43,7 +43,7 @@ def migrate(server_id: str, details: Any) -> Response:
 
 @blueprint.delete("/servers/<server_id>/migrations/<migration_id>")
 def abort(server_id: str, migration_id: str) -> Response:
-    """Abort a live migration that is running (2.24), or is to begin (2.65)."""
+    """Abort a live migration that is running (2.24) or queued (2.65)."""
     validation.may_administer()
     _since(24)
     server = find(server_id)
@@ -53,7 +53,7 @@ def abort(server_id: str, migration_id: str) -> Response:
 
 @blueprint.post("/servers/<server_id>/migrations/<migration_id>/action")
 def act(server_id: str, migration_id: str) -> Response:
-    """Hurry a live migration that is running (2.22): the server stands still until it is moved."""
+    """Force a running live migration to complete (2.22): the server is paused until it has moved."""
     validation.may_administer()
     _since(22)
     server = find(server_id)
@@ -71,7 +71,7 @@ def _block(value: Any) -> bool | str:
 
 def _since(minor: int) -> None:
     if not since(minor):
-        raise NotFound(f"The resource could not be found: there it is since 2.{minor}.")
+        raise NotFound(f"The resource could not be found: it needs microversion 2.{minor} or later.")
 
 
 def _number(text: str) -> int:

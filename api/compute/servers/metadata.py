@@ -1,4 +1,4 @@
-"""The metadata of servers: all of it, and single keys."""
+"""Metadata of servers, whole and by key."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,14 +25,14 @@ def show(server_id: str) -> Body:
 
 @blueprint.post("/servers/<server_id>/metadata")
 def add(server_id: str) -> Body:
-    """Add to the metadata of a server, or change it."""
+    """Create or update keys of the metadata of a server."""
     given = _given()
     return _changed(server_id, lambda there: {**there, **given})
 
 
 @blueprint.put("/servers/<server_id>/metadata")
 def replace(server_id: str) -> Body:
-    """Give a server this metadata, and no other."""
+    """Replace the whole metadata of a server."""
     given = _given()
     return _changed(server_id, lambda there: given)
 
@@ -51,14 +51,14 @@ def set_key(server_id: str, key: str) -> Body:
     validation.may_write()
     given = validation.metadata(validation.part(read_object(), "meta"), "meta")
     if list(given) != [key]:
-        raise InvalidInput(f"meta must have one key, and that is the one in the path, {key[:80]!r}")
+        raise InvalidInput(f"meta must have exactly the key in the path, {key[:80]!r}")
     _changed(server_id, lambda there: {**there, **given})
     return {"meta": given}
 
 
 @blueprint.delete("/servers/<server_id>/metadata/<key>")
 def drop_key(server_id: str, key: str) -> tuple[str, int]:
-    """Take one key out of the metadata of a server."""
+    """Delete one key of the metadata of a server."""
     validation.may_write()
 
     def without(there: Mapping[str, str]) -> dict[str, str]:

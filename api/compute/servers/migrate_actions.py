@@ -1,4 +1,4 @@
-"""Actions that take a server to another host, for administrators."""
+"""Actions that move a server to another host, for administrators."""
 
 import secrets
 from typing import Any
@@ -14,10 +14,10 @@ from climate.domain.errors import InvalidInput
 
 
 def migrate(server_id: str, details: Any) -> Response:
-    """Shut down, moved to another host, started there, and to be confirmed; since 2.56 to a host that is named."""
+    """Migrate a server cold; the move must be confirmed.  Since 2.56 the request may name the host."""
     validation.may_administer()
     if details is not None and not since(56):
-        raise InvalidInput("migrate must be null: since 2.56 it may be an object that names a host")
+        raise InvalidInput("migrate must be null; an object that names a host needs 2.56 or later")
     given = {} if details is None else validation.details("migrate", details)
     if set(given) - {"host"}:
         raise InvalidInput('migrate must be null or like {"host": "node-2"}')
@@ -26,10 +26,10 @@ def migrate(server_id: str, details: Any) -> Response:
 
 
 def evacuate(server_id: str, details: Any) -> Response:
-    """Made anew on another host, because its own is down.
+    """Rebuild a server on another host, because its own host is down.
 
-    `onSharedStorage` and `adminPass` change nothing: the service looks whether it has the disk, and no
-    password is put into guests.  `force` (2.29 to 2.67) does not switch the scheduler's filters off.
+    `onSharedStorage` and `adminPass` have no effect: the service checks whether it has the disk, and no
+    password is injected.  `force` (2.29 to 2.67) does not switch the scheduler's filters off.
     """
     validation.may_administer()
     given = validation.details("evacuate", details)

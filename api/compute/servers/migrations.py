@@ -1,4 +1,4 @@
-"""Migrations: which servers were moved, from where to where, and how that went.  For administrators."""
+"""Migrations of servers with their source, destination and result, for administrators."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -34,12 +34,12 @@ FILTERS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
     "status": ("status", validation.name),
     "migration_type": ("type", validation.name),
 }
-"""Key of the query -> what the rows call it, and what reads it."""
+"""Key of the query -> its column, and the function that reads the value."""
 
 
 @blueprint.get("/os-migrations")
 def listing() -> Body:
-    """Migrations of all servers, the newest first, in pages since 2.59."""
+    """List the migrations of all servers, newest first, in pages since 2.59."""
     validation.may_administer()
     wanted = {name: read(request.args[key], key) for key, (name, read) in FILTERS.items() if request.args.get(key)}
     wanted_page = page() if since(59) else Page(MOST, None, asked=False)
@@ -57,7 +57,7 @@ def listing() -> Body:
 
 @blueprint.get("/servers/<server_id>/migrations")
 def of_server(server_id: str) -> Body:
-    """The live migrations of a server that are under way (2.23)."""
+    """List the running live migrations of a server (2.23)."""
     server = _server(server_id)
     wanted = {"server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
     return {"migrations": [_live(one) for one in migrations.listed(compute(), wanted, MOST)]}
@@ -65,7 +65,7 @@ def of_server(server_id: str) -> Body:
 
 @blueprint.get("/servers/<server_id>/migrations/<migration_id>")
 def show(server_id: str, migration_id: str) -> Body:
-    """One live migration of a server that is under way (2.23)."""
+    """Show a running live migration of a server (2.23)."""
     server = _server(server_id)
     if not migration_id.isascii() or not migration_id.isdigit() or len(migration_id) > 18:
         raise _unknown(server, migration_id)
@@ -78,7 +78,7 @@ def show(server_id: str, migration_id: str) -> Body:
 
 @blueprint.get("/os-hosts/<name>/moves")
 def moves(name: str) -> Body:
-    """Beyond Nova: where the servers of a host would go if it were emptied now, and which cannot and why."""
+    """Preview an evacuation of a host (beyond Nova): the target of each server, or the reason why it cannot move."""
     validation.may_administer()
     lists.check_is_here(name)
     return {

@@ -1,4 +1,4 @@
-"""The body of a request for servers, read into what the bundled cloud boots."""
+"""Body of a request for servers, read into a boot request of the bundled cloud."""
 
 import base64
 import binascii
@@ -36,14 +36,14 @@ KNOWN = (
         *("accessIPv4", "accessIPv6", "personality", "trusted_image_certificates"),
     }
 )
-"""What may stand below `server`; some of it changes nothing here, but clients send it."""
+"""Keys below `server`; some have no effect, but clients send them."""
 
 KEPT_NOWHERE = ("personality", "tags", "trusted_image_certificates")
-"""What clients may send empty: anything in it would be lost, and its owner would count on it."""
+"""Keys that must be empty, because their content would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ServerRequest:
     """A checked request, and what it wants beyond servers."""
 
     request: BootRequest
@@ -51,26 +51,26 @@ class Wanted:
     lease_params: object
     reservations: tuple[str, ...]
     build_id_only: bool
-    """Answer with the id of the request instead of a server."""
+    """Return the id of the request instead of a server."""
     order: Order | None
-    """The order of a parent zone, to be built on an offer of this zone; None: the scheduler chooses."""
+    """Build request of a parent zone on an offer of this zone; None: the scheduler chooses."""
     reservation_id: str | None
-    """The id that the client chose for the build."""
+    """Reservation id that the client chose for the build."""
     password: str
-    """What the client wants to be told as the administrator's password, empty for any; no guest is given one."""
+    """Password that the answer returns, empty for a random one; guests get none."""
 
 
-def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
-    """The request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
+def read(body: dict[str, Any], *, of_build: bool = False) -> ServerRequest:
+    """Return the request in a body; InvalidInput, NotFound or Forbidden name what is wrong with it.
 
-    `of_build`: it is one for a build over zones, which may have a reservation id of its own.
+    `of_build`: the request is for a build over zones, which may choose its reservation id.
     """
     server = validation.part(body, "server")
     unknown = sorted(set(server) - KNOWN)
     if unknown:
         raise InvalidInput(f"server: {', '.join(unknown)[:200]} cannot be set")
     if lost := [key for key in KEPT_NOWHERE if server.get(key)]:
-        raise InvalidInput(f"server: {', '.join(lost)} must be empty: this cloud does not keep it")
+        raise InvalidInput(f"server: {', '.join(lost)} must be empty, because this cloud does not store it")
     hints = _hints(body, server)
     reserved = validation.flag(hints["reserved"], "reserved") if "reserved" in hints else False
     on_offer = build_orders.is_on_offer(server)
@@ -83,16 +83,18 @@ def read(body: dict[str, Any], *, of_build: bool = False) -> Wanted:
     if not isinstance(password, str) or len(password) > LONGEST_PASSWORD:
         raise InvalidInput(f"adminPass must be a text of at most {LONGEST_PASSWORD} characters")
     chosen = build_orders.reservation_id(server)
-    return Wanted(request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password)
+    return ServerRequest(
+        request, reserved, hints.get("lease_params"), pools_of(hints), build_id_only, order, chosen, password
+    )
 
 
-def admit(wanted: Wanted) -> dict[str, Lease]:
-    """Return the leases of the reservations that a request names, by reservation, when the caller may boot on them."""
+def admit(wanted: ServerRequest) -> dict[str, Lease]:
+    """Return the leases by the reservations that a request names; errors if the caller may not boot on them."""
     return admit_on(wanted.reservations)
 
 
 def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
-    """Return the leases of reservations, by reservation, when the caller may boot on them."""
+    """Return the leases by reservation; errors if the caller may not boot on them."""
     ours = [
         reservation
         for reservation in reservations
@@ -102,7 +104,7 @@ def admit_on(reservations: Iterable[str]) -> dict[str, Lease]:
 
 
 def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = False) -> BootRequest:
-    """The request; `on_offer`: a parent zone names flavor and image, and the key is one of its user's."""
+    """Return the request; `on_offer`: a parent zone has chosen flavor and image, and the key belongs to its user."""
     least = validation.count(server.get("min_count", 1), "min_count", 1)
     count = validation.count(server.get("max_count", least), "max_count", 1)
     if least > count:
@@ -146,11 +148,11 @@ def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) ->
     if "group" in hints:
         validation.name(hints["group"], "group")
     if "lease_params" in hints and not reserved:
-        raise InvalidInput("lease_params are for a server with the hint reserved=True")
+        raise InvalidInput("lease_params needs the hint reserved=True")
     if reserved and request.count > 1:
-        raise InvalidInput("One server at a time can be reserved")
+        raise InvalidInput("reserved=True allows only one server per request")
     if reserved and pools_of(hints):
-        raise InvalidInput("A server is either booted with reservation=ID or made to wait with reserved=True")
+        raise InvalidInput("give only one of the hints reservation=ID and reserved=True")
 
 
 def _named_flavor(name: Any) -> Flavor:
@@ -165,14 +167,14 @@ def _named_image(name: Any) -> str | None:
 
 
 def flavor(ref: Any) -> Flavor:
-    """The flavor that a client means, by its id or the link to it."""
+    """Return the flavor with the id, or with the id in the link."""
     if isinstance(ref, bool) or not isinstance(ref, (str, int)) or ref == "":
         raise InvalidInput("flavorRef must be the id of a flavor")
     return flavors.requested(compute(), str(ref).rpartition("/")[2], validation.own_project())
 
 
 def image(ref: Any) -> str:
-    """The id of the image that a client means, by its id or the link to it; it must be ready."""
+    """Return the id of the image, given by its id or its link; the image must be active."""
     image_id = validation.uuid(ref.rpartition("/")[2] if isinstance(ref, str) else ref, "imageRef")
     registry.check_bootable(compute(), image_id, validation.own_project())
     return image_id
@@ -184,7 +186,7 @@ def _image(server: dict[str, Any]) -> str:
 
 
 def _booted_from(devices: Any) -> Any:
-    """The image among the block devices, of which there may be no other: clients send it beside imageRef."""
+    """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
     if devices is None:
         return None
     if not isinstance(devices, list) or not all(isinstance(device, dict) for device in devices):
@@ -193,11 +195,11 @@ def _booted_from(devices: Any) -> Any:
     for device in devices:
         if device.get("source_type") != "image" or device.get("destination_type", "local") != "local":
             raise InvalidInput(
-                'block_device_mapping_v2: there are no volumes here; each must be like {"uuid": "…", "source_type": '
-                '"image", "destination_type": "local"}'
+                "block_device_mapping_v2: boot from volume is not supported; each must be like "
+                '{"uuid": "…", "source_type": "image", "destination_type": "local"}'
             )
         if found is not None:
-            raise InvalidInput("block_device_mapping_v2: a server is made from one image")
+            raise InvalidInput("block_device_mapping_v2: a server has exactly one image")
         found = device.get("uuid")
     return found
 
@@ -215,18 +217,20 @@ def _networks(server: dict[str, Any]) -> tuple[str, ...] | None:
     named = tuple(_network(entry) for entry in given)
     twice = next((network for network in named if named.count(network) > 1), None)
     if twice is not None:
-        raise InvalidInput(f"networks: network {twice} is there twice, and a server has one interface in each")
+        raise InvalidInput(f"networks: network {twice} is given twice; a server has one interface per network")
     return named
 
 
 def _network(entry: Any) -> str:
     if not isinstance(entry, dict) or entry.get("port"):
-        raise InvalidInput('networks: each must be like {"uuid": "…"}, perhaps with "fixed_ip"; there are no ports')
+        raise InvalidInput(
+            'networks: each must be like {"uuid": "…"}, optionally with "fixed_ip"; ports are not supported'
+        )
     return validation.uuid(entry.get("uuid"), "networks.uuid")
 
 
 def _addresses(server: dict[str, Any]) -> dict[str, str]:
-    """Network -> the address that is asked for there, of those networks that `_networks` has looked at."""
+    """Return the requested addresses by network, of the networks that `_networks` has checked."""
     given = server.get("networks")
     named = [(_network(entry), entry.get("fixed_ip")) for entry in given] if isinstance(given, list) else []
     return {
@@ -237,7 +241,7 @@ def _addresses(server: dict[str, Any]) -> dict[str, str]:
 
 
 def _zone(server: dict[str, Any]) -> str | None:
-    """`zone[:host[:node]]`; a host or node in it is forced."""
+    """Return the parts of `zone[:host[:node]]`; a host or node in it is forced."""
     zone = server.get("availability_zone")
     if zone is None:
         return None
@@ -248,7 +252,7 @@ def _zone(server: dict[str, Any]) -> str | None:
 
 
 def _destination(server: dict[str, Any]) -> str | None:
-    """`host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which force nothing."""
+    """Return `host[:node]` or `:node` of the keys `host` and `hypervisor_hostname`, which do not skip the filters."""
     host, node = (_host(server, key) for key in ("host", "hypervisor_hostname"))
     if host is None and node is None:
         return None
@@ -262,7 +266,7 @@ def _host(server: dict[str, Any], key: str) -> str | None:
     if given is None:
         return None
     if not since(74) or ":" in str(server.get("availability_zone")):
-        raise InvalidInput(f"{key} is for 2.74 and later, where availability_zone names no host")
+        raise InvalidInput(f"{key} needs 2.74 or later, and an availability_zone without a host")
     if ":" in validation.name(given, key):
         raise InvalidInput(f"{key} must be the name of a host")
     return str(given)
@@ -279,7 +283,7 @@ def _key(server: dict[str, Any], *, known: bool = True) -> str | None:
 
 
 def _config_drive(value: Any) -> bool:
-    """Whether a config drive is asked for: clients send an empty text where it is not."""
+    """Return whether a config drive is requested; clients send an empty text if not."""
     return False if value in (None, "") else validation.flag(value, "config_drive")
 
 

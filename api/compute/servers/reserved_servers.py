@@ -1,4 +1,4 @@
-"""Servers that sleep until their lease begins: what they refuse, and what their deletion does to the lease."""
+"""Reserved servers, which wait until their lease starts: refused actions, and the end of the lease on deletion."""
 
 from api.compute import validation
 from api.request_context import caller, climate, deployment
@@ -11,21 +11,22 @@ from climate.service.leases import leases, server_boot
 
 
 def explained(server_id: str, refusal: Conflict) -> Conflict:
-    """The refusal, with the lease that will wake the server if it is one that sleeps."""
+    """Return the refusal; for a reserved server it names the lease that will start the server."""
     server = operations.get(deployment().compute, server_id, validation.own_project())
     lease = leases.of_resource(climate(), server.id) if server.status == RESERVED else None
     if lease is None:
         return refusal
     start = lease.event(EventKind.START).due_at
-    return Conflict(f"{refusal}: lease {lease.id} wakes it at {start:%Y-%m-%d %H:%M:%S} UTC")
+    return Conflict(f"{refusal}: lease {lease.id} starts it at {start:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def give_up(server_id: str) -> None:
-    """End the lease of a server that sleeps, before the server is deleted.
+    """End the lease of a reserved server before the server is deleted.
 
-    Raises Conflict where the server is locked against the caller, and Busy while it is being woken.
+    Raises Conflict if the server is locked against the caller, and Busy while the lease starts it.
     """
     server = operations.get(deployment().compute, validation.path_id(server_id), validation.own_project())
     if server.status == RESERVED:
-        actions.check_lock(server, validation.own_project())  # before the lease ends: that is committed by itself
+        # Check before the lease ends, because its end is committed separately.
+        actions.check_lock(server, validation.own_project())
         server_boot.give_up(climate(), caller(), server.id)

@@ -1,4 +1,4 @@
-"""Actions that make another server of one: resized, rebuilt, shelved, locked, imaged."""
+"""Server actions: resize, rebuild, shelve, lock, reset state, and create an image."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ from climate.domain.errors import InvalidInput
 REBUILD_KEYS = frozenset(
     {"imageRef", "name", "metadata", "description", "adminPass", "preserve_ephemeral", "OS-DCF:diskConfig"}
 )
-"""What may stand below `rebuild`; the last three change nothing here, but clients send them."""
+"""Keys below `rebuild`; the last three have no effect, but clients send them."""
 
 STATES = {"active": ACTIVE, "error": ERROR}
 
 
 def create_image(server_id: str, details: Any) -> Response:
-    """An image of the server as it is."""
+    """Create an image of the server."""
     validation.may_write()
     given = validation.details("createImage", details)
     name = validation.name(given.get("name"), "createImage.name")
@@ -37,7 +37,7 @@ def create_image(server_id: str, details: Any) -> Response:
 
 
 def resize(server_id: str, details: Any) -> Response:
-    """Another flavor, to be confirmed."""
+    """Resize the server to another flavor; the resize must be confirmed."""
     validation.may_write()
     flavor = request_body.flavor(validation.details("resize", details).get("flavorRef"))
     operations.resize(compute(), who(server_id), flavor)
@@ -45,14 +45,14 @@ def resize(server_id: str, details: Any) -> Response:
 
 
 def confirm(server_id: str, details: Any) -> Response:
-    """The new flavor stays."""
+    """Confirm a resize."""
     validation.may_write()
     operations.confirm_resize(compute(), who(server_id))
     return Response(status=204)
 
 
 def rebuild(server_id: str, details: Any) -> Response:
-    """The server anew, from an image."""
+    """Rebuild the server from an image."""
     validation.may_write()
     given = validation.details("rebuild", details)
     unknown = sorted(set(given) - REBUILD_KEYS)
@@ -72,14 +72,14 @@ def rebuild(server_id: str, details: Any) -> Response:
 
 
 def shelve(server_id: str, details: Any) -> Response:
-    """Into an image, and off its host."""
+    """Shelve the server into an image and remove it from its host."""
     validation.may_write()
     operations.shelve(compute(), who(server_id))
     return Response(status=202)
 
 
 def offload(server_id: str, details: Any) -> Response:
-    """A shelved server is on no host here: nothing is left to do."""
+    """Accept the offload of a shelved server, which is on no host already."""
     validation.may_administer()
     server = find(server_id)
     if server.status != SHELVED_OFFLOADED:
@@ -89,7 +89,7 @@ def offload(server_id: str, details: Any) -> Response:
 
 
 def unshelve(server_id: str, details: Any) -> Response:
-    """Back onto a host."""
+    """Unshelve the server onto a host."""
     validation.may_write()
     given = {} if details is None else validation.details("unshelve", details)
     if set(given) - {"availability_zone"}:
@@ -101,7 +101,7 @@ def unshelve(server_id: str, details: Any) -> Response:
 
 
 def lock(server_id: str, details: Any) -> Response:
-    """Nobody but administrators changes it any more."""
+    """Lock the server, so that only administrators can change it."""
     validation.may_write()
     given = {} if details is None else validation.details("lock", details)
     reason = given.get("locked_reason")
@@ -113,14 +113,14 @@ def lock(server_id: str, details: Any) -> Response:
 
 
 def unlock(server_id: str, details: Any) -> Response:
-    """Everybody changes it again who otherwise may."""
+    """Unlock the server."""
     validation.may_write()
     operations.unlock(compute(), who(server_id))
     return Response(status=202)
 
 
 def reset(server_id: str, details: Any) -> Response:
-    """A state by decree (administrator)."""
+    """Reset the state of the server (administrator)."""
     validation.may_administer()
     state = validation.details("os-resetState", details).get("state")
     if state not in STATES:

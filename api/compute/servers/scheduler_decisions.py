@@ -1,4 +1,4 @@
-"""Why a server is where it is, or nowhere: the scheduler's decisions about it, and the member of a cluster it is on."""
+"""Scheduler decisions about a server, and the cluster member that runs it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,27 +21,27 @@ blueprint = compute_blueprint("scheduling")
 
 @blueprint.get("/servers/<server_id>/scheduling")
 def scheduling(server_id: str) -> Body:
-    """How the scheduler came to a server's node (administrator): each decision, oldest first.
+    """List the scheduler's decisions about a server, oldest first (administrator).
 
-    `trail` is as climate.compute.scheduler.decisions.record has it, but for `picks`: of a
-    build it tells `chosen`, the node of this server, and `later`, which nodes
-    filters took out for the servers before it.  Of a build over zones `zones` has
-    the answer of each zone; of a server in a child, `zone` tells which one has it.
+    `trail` has the form of climate.compute.scheduler.decisions.record, except for `picks`: of a
+    build it has `chosen`, the node of this server, and `later`, the nodes that
+    filters removed for the servers before it.  Of a build over zones `zones` has
+    the answer of each zone; of a server in a child, `zone` names its zone.
     """
     validation.may_administer()
     placed = builds.in_child(compute(), validation.path_id(server_id))
     if placed is not None:
         return {"scheduling": _of_child(validation.path_id(server_id), placed)}
     server = find(server_id)
-    told = [_told(server, decision) for decision in decisions.of(compute(), server.id)]
+    told = [_decision_view(server, decision) for decision in decisions.of(compute(), server.id)]
     return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
 
 
 @blueprint.get("/servers/<server_id>/diagnostics")
 def server_diagnostics(server_id: str) -> Body:
-    """Where a server runs (administrator): its node, and the member when the node is a cluster.
+    """Show the node of a server, and the member if the node is a cluster (administrator).
 
-    Nova leaves the keys to the driver before 2.48; these are told in every version.
+    Before 2.48 Nova leaves the keys to the driver; climate returns these keys in every version.
     """
     validation.may_administer()
     server = find(server_id)
@@ -50,7 +50,7 @@ def server_diagnostics(server_id: str) -> Body:
 
 
 def _of_child(server_id: str, placed: InChild) -> Body:
-    """The decisions of this zone about a server in a child: what zones answered, and nothing of their hosts."""
+    """Return the decisions of this zone about a server in a child: answers of zones, without host names."""
     zone = {"zone_id": placed.zone_id, "launch_index": placed.launch_index}
     told = [
         _plain(decision) | {"trail": {**decision.trail, "zone": zone, "chosen": None, "later": []}}
@@ -59,7 +59,7 @@ def _of_child(server_id: str, placed: InChild) -> Body:
     return {"server_id": server_id, "reservation_id": placed.reservation_id, "decisions": told}
 
 
-def _told(server: Server, decision: Decision) -> Body:
+def _decision_view(server: Server, decision: Decision) -> Body:
     number = server.launch_index if decision.server_id is None else 0
     return _plain(decision) | {"trail": _of_one(decision.trail, number)}
 
@@ -75,7 +75,7 @@ def _plain(decision: Decision) -> Body:
 
 
 def _after(decision: Decision) -> Body | None:
-    """Where making the server had failed before, and why."""
+    """Return the earlier failures of the build, with their reasons."""
     after = decision.after
     if after is None:
         return None
@@ -83,7 +83,7 @@ def _after(decision: Decision) -> Body | None:
 
 
 def _of_one(trail: Mapping[str, Any], number: int) -> Body:
-    """The trail of a build as far as it is about server `number` of it."""
+    """Return the part of a build's trail that concerns server `number` of it."""
     picks = trail.get("picks", [])
     own = picks[number] if number < len(picks) else None
     later = [

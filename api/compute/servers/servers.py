@@ -1,4 +1,4 @@
-"""Servers: asked for, listed, shown, renamed and deleted."""
+"""Servers: create, list, show, update and delete."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lease_boot as cell_lease_boot
 from api.compute.microversion import since
 from api.compute.servers import list_query, request_body, reserved_servers, view
-from api.compute.servers.request_body import Wanted
+from api.compute.servers.request_body import ServerRequest
 from api.compute.servers.view import Behind
 from api.compute.zones import lease_boot as zone_lease_boot
 from api.compute.zones import routing, server_lists, zone_chain
@@ -40,16 +40,16 @@ blueprint = compute_blueprint("servers")
 
 CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
 IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
-"""What clients send and what changes nothing here."""
+"""Keys that clients send and that have no effect."""
 
 
 def who(server_id: str) -> Who:
-    """Who changes the server in a path."""
+    """Return the user who acts on the server in a path."""
     return Who(validation.path_id(server_id), validation.own_project(), by())
 
 
 def by() -> dict[str, str]:
-    """Who asks, for the list of what was asked of a server."""
+    """Return the requester for the record of actions."""
     return {"project_id": caller().project_id, "user_id": caller().user_id, "request_id": request_id()}
 
 
@@ -71,8 +71,8 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def _made(wanted: Wanted) -> Made:
-    """The first server of a request, in this zone or in a child."""
+def _made(wanted: ServerRequest) -> Made:
+    """Return the first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
         return _in_a_cell(wanted)
     parts = zone_lease_boot.parts(request_body.admit(wanted))
@@ -86,13 +86,13 @@ def _made(wanted: Wanted) -> Made:
     return single_shot.boot(compute(), wanted.request, zone_chain.chain(), parts)
 
 
-def _in_a_cell(wanted: Wanted) -> Made:
-    """The first server of a request, in the cells of its lease, or else where the scheduler of cells puts it.
+def _in_a_cell(wanted: ServerRequest) -> Made:
+    """Return the first server of a request, in the cells of its lease or in those that the cell scheduler chooses.
 
-    A server that sleeps does so in the cell that was chosen, and its lease is one of that cell.
+    A reserved server and its lease are in the cell that was chosen.
     """
     sleep = Sleep(wanted.lease_params) if wanted.reserved else None
-    aimed = cell_lease_boot.aimed(wanted)
+    aimed = cell_lease_boot.cell_request(wanted)
     if aimed.shares:
         started = start.split(compute(), aimed.request, aimed.shares)
     else:
@@ -100,15 +100,15 @@ def _in_a_cell(wanted: Wanted) -> Made:
     return Made(started.server_ids[0], started.build_id)
 
 
-def _booted_at(wanted: Wanted) -> Make:
+def _booted_at(wanted: ServerRequest) -> Make:
     return lambda offered: compute_boot.place(compute(), wanted.request, offered)[0]
 
 
-def _reserved_at(wanted: Wanted) -> Make:
+def _reserved_at(wanted: ServerRequest) -> Make:
     return lambda offered: _reserve(wanted, offered)
 
 
-def _reserve(wanted: Wanted, offered: Offered | None = None) -> Server:
+def _reserve(wanted: ServerRequest, offered: Offered | None = None) -> Server:
     made: list[Server] = []
 
     def make(server_id: str) -> None:
@@ -120,14 +120,14 @@ def _reserve(wanted: Wanted, offered: Offered | None = None) -> Server:
 
 @blueprint.get("/servers")
 def listing() -> Body:
-    """Servers, by name and id only."""
+    """List servers by name and id only."""
     found, page_of = _listed()
     return page_of([view.brief(server) for server in found])
 
 
 @blueprint.get("/servers/detail")
 def detailed() -> Body:
-    """Servers with all there is to know."""
+    """List servers with all details."""
     found, page_of = _listed()
     behind = _behind(found)
     return page_of([view.full(server, behind) for server in found])
@@ -142,7 +142,7 @@ def show(server_id: str) -> Body:
 
 @blueprint.put("/servers/<server_id>")
 def describe(server_id: str) -> Body:
-    """Give a server another name or description, or say at which addresses it is reached."""
+    """Update the name, the description or the access addresses of a server."""
     validation.may_write()
     body = validation.part(read_object(), "server")
     unknown = sorted(set(body) - CHANGED - IGNORED)
@@ -164,7 +164,7 @@ def describe(server_id: str) -> Body:
 
 @blueprint.delete("/servers/<server_id>")
 def delete(server_id: str) -> tuple[str, int]:
-    """Delete a server; it is seen until that is done.  The lease that would wake it ends with it."""
+    """Delete a server, which is listed until that is done.  The lease of a reserved server ends with it."""
     validation.may_write()
     reserved_servers.give_up(server_id)
     operations.ask(compute(), who(server_id), DELETE)
@@ -172,7 +172,7 @@ def delete(server_id: str) -> tuple[str, int]:
 
 
 def find(server_id: str) -> Server:
-    """The server in a path, which must be the caller's or the caller an administrator."""
+    """Return the server in a path; it must belong to the caller's project unless the caller is an administrator."""
     validation.may_read()
     found_id = validation.path_id(server_id)
     routing.answer_known(found_id)
@@ -180,7 +180,7 @@ def find(server_id: str) -> Server:
 
 
 def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
-    """The servers of this zone on the page that is asked for, and the body made of their views."""
+    """Return the servers of this zone on the requested page, and the body with their views."""
     validation.may_read()
     wanted = page()
     query = list_query.listing(wanted)
@@ -199,7 +199,7 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
 
 
 def _behind(found: Sequence[Server]) -> Behind:
-    """What the caller is shown of these servers besides."""
+    """Return what the caller's role and microversion add to these servers."""
     attached = volume_attachments.of_servers(compute(), [server.id for server in found])
     if not (caller().is_admin and since(3)):
         return Behind(volumes=attached)

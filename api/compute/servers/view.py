@@ -1,4 +1,4 @@
-"""Servers as clients read them, in the shape of the microversion they want."""
+"""JSON views of servers by microversion."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ from climate.compute.models.server import (
 Body = dict[str, Any]
 
 POWER_STATES = {ACTIVE: 1, PAUSED: 3, SHUTOFF: 4, SUSPENDED: 4, SHELVED_OFFLOADED: 4, VERIFY_RESIZE: 1}
-"""1: running, 3: paused, 4: shut down; 0 of every other status: nothing is known."""
+"""Power state: 1 running, 3 paused, 4 shut down; 0 for every other status."""
 
 STATUS_OF_TASK = {
     REBOOT: "REBOOT",
@@ -49,14 +49,14 @@ STATUS_OF_TASK = {
 
 
 class Behind(NamedTuple):
-    """What is shown besides the server's row: `hosts` and `user_data` to administrators, empty for others."""
+    """Data outside the server's row: `hosts` and `user_data` for administrators, empty for others."""
 
     hosts: Mapping[str, str] = MappingProxyType({})
-    """How the compute services are."""
+    """States of the compute services."""
     user_data: Mapping[str, str] = MappingProxyType({})
-    """Id of a server -> what it was given to begin with, in Base64; those that have any."""
+    """Id of a server -> its user data in Base64, if it has any."""
     volumes: Mapping[str, Sequence[str]] = MappingProxyType({})
-    """Id of a server -> the ids of its volumes; those that have any."""
+    """Id of a server -> the ids of its volumes, if it has any."""
 
 
 NOTHING = Behind()
@@ -65,7 +65,7 @@ DEFAULT_GROUP = {"name": "default"}
 
 
 def links(path: str) -> list[Body]:
-    """`links` of one thing of compute."""
+    """Return the `links` of a Compute resource."""
     base = deployment().settings.base_url
     return [
         {"rel": "self", "href": f"{base}/compute/v2.1/{path}"},
@@ -74,12 +74,12 @@ def links(path: str) -> list[Body]:
 
 
 def brief(server: Server) -> Body:
-    """A server in a list without details."""
+    """Return a server for a list without details."""
     return {"id": server.id, "name": server.name, "links": links(f"servers/{server.id}")}
 
 
 def full(server: Server, behind: Behind = NOTHING) -> Body:
-    """A server with all that the caller may know of it."""
+    """Return a server with all details that the caller may see."""
     body = brief(server) | {
         "status": STATUS_OF_TASK.get(server.task or "", server.status),
         "tenant_id": server.project_id,
@@ -116,7 +116,7 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
 
 
 def _later(server: Server) -> Body:
-    """What later microversions have added."""
+    """Return the keys that later microversions added."""
     added: tuple[tuple[int, Body], ...] = (
         (9, {"locked": server.locked_by is not None}),
         (19, {"description": server.description}),
@@ -148,7 +148,7 @@ def _for_administrators(server: Server, behind: Behind) -> Body:
 
 
 def host_id(server: Server) -> str:
-    """The same for two servers of a project on one node, and telling nothing else."""
+    """Return a hash that is the same for two servers of a project on one node, and hides the node's name."""
     return sha224(f"{server.project_id}{server.node}".encode()).hexdigest() if server.node else ""
 
 
@@ -163,7 +163,7 @@ def _flavor_link(server: Server) -> Body:
 
 
 def addresses(server: Server) -> Body:
-    """A server's addresses, fixed and floating, network by network."""
+    """Return a server's fixed and floating addresses by network."""
     found: dict[str, list[Body]] = {}
     for address in server.addresses:
         entry = {

@@ -1,4 +1,4 @@
-"""Volumes of a server: shown, given, taken away."""
+"""Volume attachments of a server."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ KEYS = frozenset({"volumeId", "device", "tag", "delete_on_termination"})
 
 @blueprint.get("/servers/<server_id>/os-volume_attachments")
 def listing(server_id: str) -> Body:
-    """The volumes of a server."""
+    """List the volumes of a server."""
     return {"volumeAttachments": [view(volume) for volume in _of(server_id)]}
 
 
 @blueprint.get("/servers/<server_id>/os-volume_attachments/<volume_id>")
 def show(server_id: str, volume_id: str) -> Body:
-    """One of them."""
+    """Show a volume of a server."""
     for volume in _of(server_id):
         if volume.id == volume_id.lower():
             return {ATTACHMENT: view(volume)}
@@ -37,7 +37,7 @@ def show(server_id: str, volume_id: str) -> Body:
 
 @blueprint.post("/servers/<server_id>/os-volume_attachments")
 def attach(server_id: str) -> Body:
-    """Give a server a volume of its project.  The name of its disk is chosen here, whatever `device` says."""
+    """Attach a volume of the project to a server.  The service chooses the disk name and ignores `device`."""
     validation.may_write()
     given = validation.part(read_object(), ATTACHMENT)
     unknown = sorted(set(given) - KEYS)
@@ -54,7 +54,7 @@ def attach(server_id: str) -> Body:
 
 @blueprint.delete("/servers/<server_id>/os-volume_attachments/<volume_id>")
 def detach(server_id: str, volume_id: str) -> tuple[str, int]:
-    """Take a volume from a server."""
+    """Detach a volume from a server."""
     validation.may_write()
     volume_attachments.detach(compute(), who(server_id), validation.path_id(volume_id, "Volume"))
     return "", 202
@@ -66,7 +66,7 @@ def _of(server_id: str) -> list[Volume]:
 
 
 def view(volume: Volume) -> Body:
-    """An attachment as Nova shows it: its id is the volume's."""
+    """Return an attachment as Nova shows it: its id is the volume's."""
     return {
         "id": volume.id,
         "volumeId": volume.id,

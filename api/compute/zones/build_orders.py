@@ -1,4 +1,4 @@
-"""Orders of a parent zone: the offer that a server is built on, and the build that it is part of."""
+"""Build requests of a parent zone: the accepted offer, and the build that the server belongs to."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def is_on_offer(server: Mapping[str, Any]) -> bool:
-    """Return whether a server is asked for on an offer of this zone; Forbidden for all but administrators."""
+    """Return whether a server is requested on an offer of this zone; Forbidden for all but administrators."""
     if all(server.get(key) is None for key in BLOBS):
         return False
     if not caller().is_admin:
@@ -28,19 +28,19 @@ def is_on_offer(server: Mapping[str, Any]) -> bool:
 
 
 def check(server: Mapping[str, Any], count: int, *, on_offer: bool, of_build: bool) -> None:
-    """Return when no word of zones stands where it means nothing; else InvalidInput."""
+    """Raise InvalidInput for keys of zones in a request where they have no meaning."""
     if "num_instances" in server:
-        raise InvalidInput("num_instances is for POST /zones/boot; give min_count and max_count")
+        raise InvalidInput("num_instances is only for POST /zones/boot; give min_count and max_count")
     if on_offer and count > 1:
-        raise InvalidInput("blob is an offer for one server: max_count must be 1")
+        raise InvalidInput("max_count must be 1 with blob, which is an offer for one server")
     if "zone_build" in server and not on_offer:
-        raise InvalidInput("zone_build is for servers on an offer: give the blob")
+        raise InvalidInput("zone_build needs the blob of an offer")
     if "reservation_id" in server and not (on_offer or of_build):
-        raise InvalidInput("reservation_id is for POST /zones/boot and for servers on an offer; leave it out")
+        raise InvalidInput("reservation_id is only for POST /zones/boot and for servers on an offer")
 
 
 def read(server: Mapping[str, Any], name: str) -> Order:
-    """The order of a parent zone; InvalidInput names what is wrong with it."""
+    """Return the build request of a parent zone; InvalidInput names what is wrong with it."""
     blob = next(server[key] for key in BLOBS if server.get(key) is not None)
     given = server.get("zone_build")
     build = {} if given is None else validation.details("zone_build", given)
@@ -58,7 +58,7 @@ def read(server: Mapping[str, Any], name: str) -> Order:
 
 
 def reservation_id(server: Mapping[str, Any]) -> str | None:
-    """The reservation id that a client chose for a build; None: it chose none."""
+    """Return the reservation id that a client chose for a build; None if it chose none."""
     return _id(server.get("reservation_id"), "reservation_id")
 
 

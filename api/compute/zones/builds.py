@@ -1,4 +1,4 @@
-"""Builds over zones: estimates for a parent zone, requests for many servers at once, and what became of them."""
+"""Builds over zones: estimates for a parent zone, requests for many servers, and their results."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ owners = compute_blueprint("zone-build-states")
 
 @blueprint.post("/zones/select")
 def select() -> Body:
-    """Estimate where servers could be built in this zone and below it; nothing is kept of it."""
+    """Estimate where this zone and the zones below it could build servers; nothing is stored."""
     validation.may_administer()
     who = caller()
     given = {"project_id": who.project_id, "user_id": who.user_id, "admin": True, "request_id": request_id()}
@@ -36,12 +36,12 @@ def select() -> Body:
 
 @blueprint.post("/zones/boot")
 def boot() -> Body:
-    """Boot servers in this zone and its children, wherever it is best; answers at once with their reservation id."""
+    """Boot servers in this zone and its children, where they fit best; the answer has their reservation id at once."""
     validation.may_administer()
     given = body.read_object()
     server = validation.part(given, "server")
     if build_orders.is_on_offer(server):
-        raise InvalidInput("blob is for POST /servers: a build has its own plan")
+        raise InvalidInput("blob is only for POST /servers, because a build has its own plan")
     counted = {**server, **_counts(server)}
     wanted = request_body.read(
         {**given, "server": {key: counted[key] for key in counted if key != "num_instances"}}, of_build=True
@@ -59,7 +59,7 @@ def boot() -> Body:
 
 @blueprint.get("/zones/builds/<build_id>")
 def for_parent(build_id: str) -> Body:
-    """List the servers that were made here of a build of a parent zone, and whose they are there."""
+    """List the servers of a parent zone's build in this zone, with their projects there."""
     validation.may_administer()
     made = builds.made_for_parent(compute(), build_id, caller().project_id)
     return {
@@ -84,14 +84,14 @@ def listing() -> Body:
 
 @owners.get("/os-zone-builds/<reservation_id>")
 def show(reservation_id: str) -> Body:
-    """Show how many servers of a build were asked for and placed, and why not all of them."""
+    """Show how many servers of a build were requested and placed, and the reason if some were not."""
     validation.may_read()
     state = builds.get(compute(), reservation_id, validation.own_project())
     return {"build": _full(state)}
 
 
 def _spec() -> Body:
-    """The request spec in the body: an object, or a text that holds one."""
+    """Return the request spec in the body: an object, or a text that holds one."""
     value = body.read_json()
     if isinstance(value, str):
         value = body.parse(value.encode())
@@ -101,7 +101,7 @@ def _spec() -> Body:
 
 
 def _counts(server: Body) -> Body:
-    """The least and the greatest number of servers, of `num_instances` or as they are given."""
+    """Return the minimum and maximum number of servers, from `num_instances` or the two counts."""
     if "num_instances" not in server:
         least = validation.count(server.get("min_count", 1), "min_count", 1, MOST_AT_ONCE)
         return {
@@ -109,7 +109,7 @@ def _counts(server: Body) -> Body:
             "max_count": validation.count(server.get("max_count", least), "max_count", 1, MOST_AT_ONCE),
         }
     if "min_count" in server or "max_count" in server:
-        raise InvalidInput("num_instances is given, or min_count and max_count, and not both")
+        raise InvalidInput("give either num_instances, or min_count and max_count")
     count = validation.count(server["num_instances"], "num_instances", 1, MOST_AT_ONCE)
     return {"min_count": count, "max_count": count}
 

@@ -1,4 +1,4 @@
-"""Child zones, for administrators: registered, listed and removed; and this zone as its parents see it."""
+"""Child zones, for administrators: create, list, update and delete them; and this zone as its parents see it."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ Body = dict[str, Any]
 
 blueprint = compute_blueprint("child-zones")
 
-LOOP = "Requests to this zone come back to its parent: it is above its parent in the tree"
+LOOP = "Requests to this zone come back to its parent, because it is above its parent in the tree"
 LARGEST_ID = 2**31 - 1
 
 
@@ -36,7 +36,7 @@ def listing() -> Body:
 
 @blueprint.get("/zones/detail")
 def detailed() -> Body:
-    """List the child zones, with the outcome of the last polls."""
+    """List the child zones with the results of the last polls."""
     return {"zones": [_view(zone) | _polls(zone) for zone in _page()]}
 
 
@@ -51,14 +51,14 @@ def info() -> Response:
 
 @blueprint.get("/zones/<zone_id>")
 def show(zone_id: str) -> Body:
-    """Show how a child zone is registered."""
+    """Show the registration of a child zone."""
     _may_manage()
     return {"zone": _registered(registry.get(compute(), _id(zone_id)))}
 
 
 @blueprint.post("/zones")
 def add() -> Body:
-    """Register a child zone; it is not contacted."""
+    """Create a child zone; it is not contacted."""
     _may_manage()
     values = ZONE.read(validation.part(read_object(), "zone"))
     missing = sorted({"api_url", "username", "password"} - set(values))
@@ -69,7 +69,7 @@ def add() -> Body:
 
 @blueprint.put("/zones/<zone_id>")
 def change(zone_id: str) -> Body:
-    """Change how a child zone is registered."""
+    """Update the registration of a child zone."""
     _may_manage()
     values = ZONE.read(validation.part(read_object(), "zone"))
     return {"zone": _registered(registry.change(audited(), _id(zone_id), values))}
@@ -77,7 +77,7 @@ def change(zone_id: str) -> Body:
 
 @blueprint.delete("/zones/<zone_id>")
 def remove(zone_id: str) -> Body:
-    """Forget a child zone, which itself stays as it is; refused while leases or builds need it, without `force`."""
+    """Delete a child zone from this one; refused while leases or builds need it, unless `force` is given."""
     _may_manage()
     number, force = _id(zone_id), validation.query_flag("force")
     registry.get(compute(), number)

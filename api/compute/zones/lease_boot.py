@@ -9,7 +9,7 @@ from climate.domain.status import PartState
 
 
 def parts(leases: Mapping[str, Lease]) -> Parts:
-    """Child zone -> the reservations there on which servers can be booted; `leases` by the reservation of this zone."""
+    """Return child zone -> its reservations that can boot servers; `leases` by the reservation of this zone."""
     found: dict[int, tuple[str, ...]] = {}
     for reservation, lease in leases.items():
         for part in lease.reservation(UUID(reservation)).parts:

@@ -1,4 +1,4 @@
-"""Requests about servers that are not here: forwarded to child zones, and answered with what the child answered."""
+"""Requests about servers of child zones: forwarded to the child, whose answer is returned."""
 
 from urllib.parse import quote
 from uuid import UUID
@@ -17,11 +17,11 @@ from climate.compute.zones.client import ROLE_HEADER, ChildAnswer, ChildRequest
 SERVERS = "/compute/v2.1/servers/"
 NOT_FOUND = 404
 HERE_ALONE = ("/scheduling", "/diagnostics")
-"""Ends of paths that are answered here or not at all: they tell of hosts."""
+"""Ends of paths that are never forwarded, because the answers name hosts."""
 
 
 class Answered(Exception):
-    """A child zone has answered the request at hand."""
+    """Raised with the answer of a child zone, which becomes the answer to this request."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status_code)
@@ -29,9 +29,9 @@ class Answered(Exception):
 
 
 def answer_known(server_id: str) -> None:
-    """Return when the server is to be looked for here; Answered when a child had it lately, and has answered now.
+    """Return if the server may be in this zone; raise Answered with the answer of the child that had it lately.
 
-    A view calls it when it has found that the caller may do what it does.
+    A view calls it after it has checked the caller's rights.
     """
     if _server_id() != server_id:
         return
@@ -46,9 +46,10 @@ def answer_passed_on(answered: Answered) -> Response:
 
 
 def answer(error: Exception) -> Response:
-    """The answer of the child zone that has the server in the path; without one, that of the error."""
+    """Return the answer of the child zone that has the server in the path, or else that of the error."""
     server_id = _server_id()
-    if server_id is None or errors.problem_of(error).status != NOT_FOUND:  # cells have kinds of NotFound of their own
+    # Cells raise their own subclasses of NotFound.
+    if server_id is None or errors.problem_of(error).status != NOT_FOUND:
         return errors.answer(error)
     try:
         found = routing.forward(compute(), server_id, request_for(server_id), validation.own_project())
@@ -58,7 +59,7 @@ def answer(error: Exception) -> Response:
 
 
 def request_for(server_id: str) -> ChildRequest:
-    """The request at hand, for a child zone."""
+    """Return this request for a child zone."""
     rest = request.path.removeprefix(SERVERS)[len(server_id) :]
     has_body = request.method in ("POST", "PUT")
     return ChildRequest(
@@ -72,12 +73,12 @@ def request_for(server_id: str) -> ChildRequest:
 
 
 def headers() -> dict[str, str]:
-    """Headers of every forwarded request: the microversion and the role of the user."""
+    """Return the headers of every forwarded request: the microversion and the role of the user."""
     return {HEADERS[0]: f"compute {written(g.microversion)}", ROLE_HEADER: zone_chain.role()}
 
 
 def passed_on(found: ChildAnswer) -> Response:
-    """The answer of a child with its status, and with links to this zone."""
+    """Return a child's answer with its status, and with links to this zone."""
     response = Response() if found.body is None else jsonify(urls.own(found.body))
     response.status_code = found.status
     if location := urls.url(found.headers.get("location", "")):
@@ -86,7 +87,7 @@ def passed_on(found: ChildAnswer) -> Response:
 
 
 def _server_id() -> str | None:
-    """The server that the path is about, when a child zone may have it."""
+    """Return the id of the server in the path if a child zone may have it."""
     text = (request.view_args or {}).get("server_id", "")
     if not request.path.startswith(f"{SERVERS}{text}") or request.path.endswith(HERE_ALONE):
         return None

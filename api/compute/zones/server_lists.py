@@ -1,4 +1,4 @@
-"""Lists of servers over the zones below: by reservation_id, or with recurse_zones."""
+"""Lists of servers over the zones below, by reservation_id or with recurse_zones."""
 
 from typing import Any
 
@@ -15,18 +15,18 @@ from climate.compute.zones.listing import Gathered, Wanted
 Body = dict[str, Any]
 
 NOT_PASSED_ON = frozenset({"limit", "marker", "all_tenants", "project_id", "tenant_id", "user_id", "host", "node"})
-"""Conditions that mean something else in another zone."""
+"""Conditions with another meaning in other zones."""
 
 
 def is_recursive() -> bool:
-    """Return whether servers of child zones are asked for."""
+    """Return whether the list includes servers of child zones."""
     return bool(request.args.get("reservation_id")) or validation.query_flag("recurse_zones")
 
 
 def joined(local: list[Body], links: Body, wanted: Page, *, is_local_marker: bool) -> Body:
-    """The page of local servers, followed by servers of child zones when there is room for them.
+    """Return the page of local servers, followed by servers of child zones if there is room for them.
 
-    Administrators of this zone are told which child zones did not answer.
+    Administrators of this zone also see which child zones did not answer.
     """
     if links or not is_recursive():
         return {"servers": local} | links

@@ -1,4 +1,4 @@
-"""URLs in the answers of child zones, which lead users of this zone to this zone."""
+"""Links in the answers of child zones, rewritten to this zone."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from api.compute.servers import view
 from api.request_context import deployment
 
 ROOTS = ("/compute/", "/image/")
-"""Paths below which things of a deployment are; what stands before them is the public URL of the child."""
+"""Path prefixes of resources; the part before them is the public URL of the child."""
 
 Body = dict[str, Any]
 
 
 def own(body: Any) -> Any:
-    """The body of a child's answer with the public URL of this zone in its links; others are left out."""
+    """Return a child's answer with the public URL of this zone in its links; links without equivalent are left out."""
     if isinstance(body, list):
         return [own(entry) for entry in body]
     if isinstance(body, dict):
@@ -28,13 +28,13 @@ def _led(key: str, value: Any) -> Any:
 
 
 def listed(server: Body) -> Body:
-    """A server of a child in a list; one whose zone is silent has links, too."""
+    """Return a child's server for a list, with links even if its zone does not answer."""
     links = view.links(f"servers/{server['id']}")
     return {"links": links, **own(server)}
 
 
 def url(there: str) -> str:
-    """The URL of the same thing in this zone; empty where there is none."""
+    """Return the URL of the same resource in this zone; empty if there is none."""
     for root in ROOTS:
         _, found, path = there.partition(root)
         if found:

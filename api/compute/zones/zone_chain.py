@@ -1,4 +1,4 @@
-"""The chain of zones that a request came through: read from its headers, checked for loops."""
+"""Chain of zones that forwarded a request: read from its headers, and checked for loops."""
 
 import math
 from dataclasses import replace
@@ -14,14 +14,14 @@ from climate.domain.errors import InvalidInput
 from climate.domain.policy import ADMIN, MEMBER, READER
 
 LONGEST = 64
-"""Characters of an id in a chain."""
+"""Longest id in a chain in characters."""
 
 
 def check() -> None:
-    """Read the chain of the request at hand, and let it act with the role of the user in the parent zone.
+    """Read the chain of the request, and apply the role that the user has in the parent zone.
 
-    Raises ZoneLoop when this zone is in the chain, or when it is too long.  Only
-    administrators forward requests: from others, the headers mean nothing.
+    Raises ZoneLoop if this zone is in the chain, or if the chain is too long.  Only
+    administrators may forward requests; headers of others are ignored.
     """
     if CHAIN_HEADER not in request.headers or "caller" not in g or not caller().is_admin:
         return
@@ -38,29 +38,29 @@ def check() -> None:
 
 
 def chain() -> ZoneChain:
-    """The chain of the request at hand; that of a request that no zone has forwarded is empty."""
+    """Return the chain of the request; empty if no zone has forwarded it."""
     found: ZoneChain = g.get("zone_chain", FROM_USER)
     return found
 
 
 def is_forwarded() -> bool:
-    """Return whether a parent zone has sent the request at hand."""
+    """Return whether a parent zone has sent the request."""
     return chain() != FROM_USER
 
 
 def refuse_forwarded() -> None:
-    """Refuse requests of parent zones: the structure below this zone is its own business."""
+    """Refuse requests of parent zones, which must not see the zones below this one."""
     if is_forwarded():
-        raise Forbidden("The children of a zone are not told to its parents")
+        raise Forbidden("Child zones of a zone are not visible to its parents")
 
 
 def sees_hosts() -> bool:
-    """Return whether the caller may be told names of hosts, which never leave the zone."""
+    """Return whether the caller may see names of hosts, which no parent zone sees."""
     return caller().is_admin and not is_forwarded()
 
 
 def role() -> str:
-    """The highest role of the caller, for a child zone to grant no more."""
+    """Return the highest role of the caller, which limits the role in a child zone."""
     return next((role for role in (ADMIN, MEMBER) if caller().has(role)), READER)
 
 

@@ -1,4 +1,4 @@
-"""The calendar of hosts: who holds which of them, now and later."""
+"""Allocations of hosts: the reservations of each host, now and later."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from climate.store.allocation.hosts import Allocated
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Who holds which host, and when.")
+blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Allocations of hosts.")
 
 
 @serve(
@@ -26,8 +26,8 @@ blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="W
     Operation("oshosts:get_allocations", {200: AllocationsAnswer}, query=AllocationQuery),
 )
 def list_allocations(query: Read) -> ResponseReturnValue:
-    """Every host with the reservations that hold it, now and later."""
-    part = pages.wanted()
+    """List hosts with their current and future reservations."""
+    part = pages.requested()
     found = inventory.allocations(climate(), caller(), part.marker, part.fetch)
     return pages.listing("allocations", found, part, lambda row: _body(row[0], row[1], query))
 
@@ -39,7 +39,7 @@ def list_allocations(query: Read) -> ResponseReturnValue:
     Operation("oshosts:get_allocations", {200: AllocationAnswer}, query=OneAllocationQuery, refuses=(404,)),
 )
 def show_allocation(host_id: str, query: Read) -> ResponseReturnValue:
-    """One host with the reservations that hold it, now and later."""
+    """Show one host with its current and future reservations."""
     host, held = inventory.allocation(climate(), caller(), host_id)
     return {"allocation": _body(host, held, query)}
 

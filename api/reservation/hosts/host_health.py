@@ -1,4 +1,4 @@
-"""How hosts are, what an admin declares them to be, and by hand another host for a lease."""
+"""Health of hosts: failures declared by administrators, recovery, and reallocation by hand."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from climate.service.leases.host_replacement import Order
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Which hosts have failed, and which are well.")
+blueprint = Blueprint("health", __name__, url_prefix=PREFIX, description="Health of hosts.")
 
 
 class StateOut(Schema):
@@ -49,18 +49,20 @@ class HostServerOut(Schema):
 
 
 class HealthOut(StateOut):
-    on = fields.Boolean(required=True, metadata={"description": "Whether it was switched on or off last."})
+    on = fields.Boolean(required=True, metadata={"description": "Last power action, on or off."})
     trouble = fields.String(
-        required=True, allow_none=True, metadata={"description": "What is wrong with it; null: nothing."}
+        required=True, allow_none=True, metadata={"description": "Reason why it is unhealthy; null: it is healthy."}
     )
     doubted_since = fields.String(
         required=True,
         allow_none=True,
         validate=validate.Regexp(DATE),
-        metadata={"description": "Since when it has seemed unwell, or well again where it has failed."},
+        metadata={"description": "Time since which it is unhealthy, or healthy again after a failure."},
     )
     servers = fields.List(fields.Nested(HostServerOut), required=True)
-    leases = fields.List(fields.UUID(), required=True, metadata={"description": "Leases that hold it, now or later."})
+    leases = fields.List(
+        fields.UUID(), required=True, metadata={"description": "Leases with current or future allocations of it."}
+    )
 
 
 class HealthAnswer(Schema):
@@ -68,18 +70,18 @@ class HealthAnswer(Schema):
 
 
 class HostFailure(Strict):
-    """Why a host cannot be used."""
+    """The reason why a host cannot be used."""
 
     reason = fields.String(required=True, validate=[validate.Length(1, LONGEST_REASON), validate.Regexp(r"\s*\S")])
 
 
 class Reallocation(Strict):
-    """Which lease, or which reservation of one, is to have another host; `to` null, or missing: any that matches."""
+    """The lease or the reservation that gets another host; `to` null or absent: any host that matches."""
 
     lease_id = fields.UUID()
     reservation_id = fields.UUID()
     to = fields.String(allow_none=True, load_default=None, validate=validate.Regexp(r"^[0-9]{1,18}$"))
-    force = Truth(load_default=False, metadata={"description": "A host that does not match will do."})
+    force = Truth(load_default=False, metadata={"description": "Accept a host that does not match."})
 
 
 class ReallocatedOut(Schema):
@@ -100,7 +102,7 @@ class ReallocationAnswer(Schema):
     blueprint, "GET", "/os-hosts/<host_id>/health", Operation("oshosts:health", {200: HealthAnswer}, refuses=(404, 409))
 )
 def show_health(host_id: str, query: Read) -> ResponseReturnValue:
-    """How a host is: what the cloud says, what runs on it, who counts on it."""
+    """Show the health of a host: its state in the cloud, its servers, and the leases that need it."""
     return {"health": _health(failures.report(climate(), caller(), host_id))}
 
 
@@ -118,7 +120,7 @@ def show_health(host_id: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def fail_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Declare a host failed: its leases get other hosts, and it waits until it is declared well."""
+    """Declare a host failed: its leases get other hosts, and it stays out of use until it is declared healthy."""
     return {"place": _place(failures.fail(climate(), caller(), host_id, body["reason"], dry_run=query["dry_run"]))}
 
 
@@ -129,7 +131,7 @@ def fail_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("oshosts:heal", {200: StateAnswer}, query=DryRun, refuses=(404, 409)),
 )
 def heal_host(host_id: str, query: Read) -> ResponseReturnValue:
-    """Declare a failed host well, if the cloud does not say otherwise."""
+    """Declare a failed host healthy, unless the cloud reports otherwise."""
     return {"place": _place(failures.heal(climate(), caller(), host_id, dry_run=query["dry_run"]))}
 
 

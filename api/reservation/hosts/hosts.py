@@ -1,4 +1,4 @@
-"""Hosts that can be reserved: register them, describe them, take them out again."""
+"""Hosts that can be reserved: register, list, show, update and delete."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Host
 @serve(blueprint, "GET", "/os-hosts", Operation("oshosts:get", {200: HostsAnswer}, query=pages.Paged))
 def list_hosts(query: Read) -> ResponseReturnValue:
     """List hosts."""
-    part = pages.wanted()
+    part = pages.requested()
     found = inventory.listed(climate(), caller(), part.marker, part.fetch)
     return pages.listing("hosts", found, part, host_body)
 
@@ -44,9 +44,9 @@ def list_hosts(query: Read) -> ResponseReturnValue:
     ),
 )
 def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Take a host of the cloud into the reservation pool; with `drain`, as soon as its last server is gone.
+    """Register a host of the cloud in the reservation pool; with `drain`, as soon as its last server is gone.
 
-    200 instead of 201 is the answer to a dry run.
+    A dry run answers 200 instead of 201.
     """
     extra = {name: str(value) for name, value in capabilities(body["extra"], removable=False).items()}
     made = inventory.register(climate(), caller(), body["name"], extra, How(key_of(headers), **query))
@@ -57,7 +57,7 @@ def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     blueprint, "GET", "/os-hosts/<host_id>", Operation("oshosts:get", {200: HostAnswer}, query=LeaseAt, refuses=(404,))
 )
 def show_host(host_id: str, query: Read) -> ResponseReturnValue:
-    """Show a host; with `at` its extra capabilities are those of that moment."""
+    """Show a host; with `at`, its extra capabilities at that time."""
     return {"host": host_body(inventory.get(climate(), caller(), host_id, query.get("at")))}
 
 
@@ -75,7 +75,7 @@ def show_host(host_id: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def change_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Set extra capabilities of a host; null removes one."""
+    """Update extra capabilities of a host; null removes one."""
     extra = capabilities(body, removable=True)
     return {"host": host_body(inventory.update(climate(), caller(), host_id, extra, dry_run=query["dry_run"]))}
 
@@ -87,13 +87,13 @@ def change_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("oshosts:delete", {204: None}, query=DryRun, refuses=(404, 409)),
 )
 def remove_host(host_id: str, query: Read) -> ResponseReturnValue:
-    """Give a host back to the ordinary scheduler."""
+    """Delete a host from the reservation pool; the cloud schedules ordinary servers on it again."""
     inventory.remove(climate(), caller(), host_id, dry_run=query["dry_run"])
     return nothing()
 
 
 def host_body(host: Host) -> dict[str, Any]:
-    """A host as the peer shows it: its extra capabilities are keys like the others."""
+    """Return a host as Blazar shows it: its extra capabilities are keys like the others."""
     return {
         **host.extra,
         **host.own,

@@ -1,4 +1,4 @@
-"""Maintenance windows: times in which a host is worked on and promised to nobody."""
+"""Maintenance windows: periods in which a host is allocated to nobody."""
 
 from typing import Any
 from uuid import UUID
@@ -24,11 +24,11 @@ from climate.store.hosts.maintenance import ACTIVE, PLANNED, Wanted, Window, Win
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Times in which hosts are worked on.")
+blueprint = Blueprint("maintenances", __name__, url_prefix=PREFIX, description="Maintenance windows of hosts.")
 
 HOST_ID = r"^[0-9]{1,18}$"
-MOVE = "Servers that are on the host while it is worked on are moved to other hosts, where any takes them."
-FORCE = "Leases that hold the host then get other hosts, or do without; else they are in the way."
+MOVE = "Move servers on the host to other hosts during the window, if any accepts them."
+FORCE = "Reallocate leases of the host to other hosts, or leave them degraded; otherwise they cause a conflict."
 
 
 def _reason(**more: Any) -> fields.String:
@@ -36,7 +36,7 @@ def _reason(**more: Any) -> fields.String:
 
 
 class MaintenanceOrder(Strict):
-    """A window; without `start_date` it begins now, without `end_date` it lasts until it is ended."""
+    """A window; without `start_date` it starts now, without `end_date` it lasts until it is ended."""
 
     host_id = fields.String(required=True, validate=validate.Regexp(HOST_ID))
     start_date = Moment(now=True)
@@ -47,7 +47,7 @@ class MaintenanceOrder(Strict):
 
 
 class MaintenanceChanges(Strict):
-    """What is to be different; an `end_date` of null means that it is not known any more."""
+    """Changes of a window; an `end_date` of null makes it open-ended."""
 
     start_date = Moment(now=True)
     end_date = Moment(allow_none=True)
@@ -60,7 +60,7 @@ class MaintenanceQuery(pages.Paged):
     host_id = fields.String(validate=validate.Regexp(HOST_ID))
     state = fields.String(
         validate=validate.OneOf([*WindowState, "all"]),
-        metadata={"description": "Windows in this state; when missing, those that are planned or active."},
+        metadata={"description": "Windows in this state; by default planned and active ones."},
     )
 
 
@@ -90,8 +90,8 @@ class InTheWayOut(Schema):
     project_id = fields.String(required=True)
     start_date = out_date()
     end_date = out_date()
-    replaced = fields.Boolean(required=True, metadata={"description": "It has got another host."})
-    missing = fields.Integer(required=True, metadata={"description": "How much it lacks now."})
+    replaced = fields.Boolean(required=True, metadata={"description": "Whether it got another host."})
+    missing = fields.Integer(required=True, metadata={"description": "Number of missing hosts."})
 
 
 class MaintenanceAnswer(Schema):
@@ -100,7 +100,7 @@ class MaintenanceAnswer(Schema):
 
 class PlannedAnswer(MaintenanceAnswer):
     leases = fields.List(
-        fields.Nested(InTheWayOut), required=True, metadata={"description": "Leases that were moved out of the way."}
+        fields.Nested(InTheWayOut), required=True, metadata={"description": "Leases that were reallocated."}
     )
 
 
@@ -116,8 +116,8 @@ class MaintenancesAnswer(Schema):
     Operation("maintenances:get", {200: MaintenancesAnswer}, query=MaintenanceQuery),
 )
 def list_maintenances(query: Read) -> ResponseReturnValue:
-    """List maintenance windows, in the order in which they were planned."""
-    part = pages.wanted()
+    """List maintenance windows in the order of their creation."""
+    part = pages.requested()
     asked = query.get("state")
     states = tuple(WindowState) if asked == "all" else (WindowState(asked),) if asked else (PLANNED, ACTIVE)
     host = int(query["host_id"]) if "host_id" in query else None
@@ -145,9 +145,9 @@ def list_maintenances(query: Read) -> ResponseReturnValue:
     ),
 )
 def plan_maintenance(query: Read, body: Read) -> ResponseReturnValue:
-    """Keep a host free to be worked on.
+    """Create a maintenance window of a host.
 
-    200 instead of 201 is the answer to a dry run.
+    A dry run answers 200 instead of 201.
     """
     start = None if body.get("start_date") == NOW else body.get("start_date")
     order = Order(
@@ -175,7 +175,7 @@ def show_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
     Operation("maintenances:get", {200: HistoryAnswer}, refuses=(404,)),
 )
 def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue:
-    """Tell everything that happened to a maintenance window, with who did it."""
+    """List the changes of a maintenance window with their authors."""
     found = maintenance.history(climate(), caller(), _id(maintenance_id))
     return {"history": [entry_body(entry) for entry in found]}
 
@@ -194,7 +194,7 @@ def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue
     ),
 )
 def change_maintenance(maintenance_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Move a maintenance window that is not over, or say something else of it."""
+    """Update a maintenance window that is not over: its dates or its reason."""
     if not set(body) - {"force"}:
         raise InvalidInput("No data to update")
     open_end = "end_date" in body and body["end_date"] is None
@@ -217,7 +217,7 @@ def change_maintenance(maintenance_id: str, query: Read, body: Read) -> Response
     Operation("maintenances:delete", {200: MaintenanceAnswer}, query=DryRun, refuses=(404,)),
 )
 def end_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
-    """Say that the work is done, or not to be begun: the host is free again."""
+    """End a maintenance window, or cancel one that has not started; the host is free again."""
     ended = maintenance.end(climate(), caller(), _id(maintenance_id), dry_run=query["dry_run"])
     return {"maintenance": _body(ended)}
 

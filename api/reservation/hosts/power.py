@@ -1,4 +1,4 @@
-"""The power of hosts: how each is switched and how that stands, by hand, and what was saved."""
+"""Power of hosts: settings and state, power on and off by hand, and a report of savings."""
 
 from typing import Any
 
@@ -25,25 +25,25 @@ from climate.service.power.power import ByHand, Powered, Saved, Wiring
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts that can be switched on and off.")
+blueprint = Blueprint("power", __name__, url_prefix=PREFIX, description="Hosts with power settings.")
 
 
 @serve(blueprint, "GET", "/power", Operation("power:get", {200: PowersAnswer}, query=pages.Paged))
 def list_power(query: Read) -> ResponseReturnValue:
-    """List the hosts that can be switched."""
-    part = pages.wanted()
+    """List the hosts with power settings."""
+    part = pages.requested()
     return pages.listing("power", power.listed(climate(), caller(), part.marker, part.fetch), part, _body)
 
 
 @serve(blueprint, "GET", "/power/report", Operation("power:get", {200: ReportAnswer}, query=ReportQuery))
 def report_power(query: Read) -> ResponseReturnValue:
-    """Say for how long hosts were off; the last 30 days, where nobody says."""
+    """Report for how long hosts were off; the default period is the last 30 days."""
     return {"report": _report(power.report(climate(), caller(), query.get("start"), query.get("end")))}
 
 
 @serve(blueprint, "GET", "/os-hosts/<host_id>/power", Operation("power:get", {200: PowerAnswer}, refuses=(404,)))
 def show_power(host_id: str, query: Read) -> ResponseReturnValue:
-    """Show how a host is switched, and how that stands."""
+    """Show the power settings and state of a host."""
     return {"power": _body(power.get(climate(), caller(), host_id))}
 
 
@@ -61,7 +61,7 @@ def show_power(host_id: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def set_power(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Say how a host is switched, passwords included: each time the whole of it."""
+    """Replace the power settings of a host, passwords included."""
     wiring = Wiring(body["driver"], body["settings"], body["watts"])
     return {"power": _body(power.put(climate(), caller(), host_id, wiring, dry_run=query["dry_run"]))}
 
@@ -73,7 +73,7 @@ def set_power(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("power:delete", {204: None}, query=Clearing, refuses=(404, 409)),
 )
 def clear_power(host_id: str, query: Read) -> ResponseReturnValue:
-    """Switch a host no more."""
+    """Delete the power settings of a host."""
     power.clear(climate(), caller(), host_id, force=query["force"], dry_run=query["dry_run"])
     return nothing()
 
@@ -85,7 +85,7 @@ def clear_power(host_id: str, query: Read) -> ResponseReturnValue:
     Operation("power:switch", {200: PowerAnswer}, query=SwitchingOn, refuses=(404, 409)),
 )
 def switch_on(host_id: str, query: Read) -> ResponseReturnValue:
-    """Ask for a host to be switched on; it is some time later."""
+    """Request power on of a host; the host is on some time later."""
     return _switched(host_id, ByHand(True, force=query["force"]), query)
 
 
@@ -96,7 +96,7 @@ def switch_on(host_id: str, query: Read) -> ResponseReturnValue:
     Operation("power:switch", {200: PowerAnswer}, query=SwitchingOff, refuses=(404, 409)),
 )
 def switch_off(host_id: str, query: Read) -> ResponseReturnValue:
-    """Ask for a host to be switched off; it is some time later."""
+    """Request power off of a host; the host is off some time later."""
     return _switched(host_id, ByHand(False, query["hard"], query["force"]), query)
 
 

@@ -1,4 +1,4 @@
-"""The power of hosts, as it is asked for and as it is shown."""
+"""Schemas of power settings and power state of hosts."""
 
 from marshmallow import RAISE, Schema, fields, validate
 
@@ -13,26 +13,26 @@ MOST_WATTS = 100_000
 
 
 class DriverName(fields.String):
-    """One of the drivers that are installed; the document lists them."""
+    """One of the installed drivers; the document lists them."""
 
 
 class DriverSettings(fields.Dict):
-    """What the driver's own schema accepts; the document lists those."""
+    """Settings that the driver's own schema accepts; the document lists those."""
 
 
 class PowerOrder(Strict):
-    """How a host is switched, as a whole: what is not given is not kept."""
+    """All power settings of a host; absent ones are deleted."""
 
     driver = DriverName(required=True)
     settings = DriverSettings(
-        keys=fields.String(), load_default=dict, metadata={"description": "Passwords among them are never shown."}
+        keys=fields.String(), load_default=dict, metadata={"description": "Passwords are never shown."}
     )
     watts = fields.Integer(
         strict=True,
         load_default=None,
         allow_none=True,
         validate=validate.Range(0, MOST_WATTS),
-        metadata={"description": "What the host draws when it is on and idle, for the report."},
+        metadata={"description": "Idle power of the host in watts, for the report."},
     )
 
 
@@ -41,12 +41,12 @@ class Clearing(DryRun):
 
 
 class SwitchingOn(DryRun):
-    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is on its way off."})
+    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is being powered off."})
 
 
 class SwitchingOff(DryRun):
-    hard = fields.Boolean(load_default=False, metadata={"description": "Cut its power, instead of asking it kindly."})
-    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is in use, or needed soon."})
+    hard = fields.Boolean(load_default=False, metadata={"description": "Cut the power instead of a soft power off."})
+    force = fields.Boolean(load_default=False, metadata={"description": "Also while it is in use or needed soon."})
 
 
 class ReportQuery(Strict):
@@ -64,10 +64,10 @@ class PowerOut(Schema):
     driver = fields.String(required=True)
     settings = fields.Dict(required=True)
     secrets = fields.List(
-        fields.String(), required=True, metadata={"description": "Settings that are set, and not shown."}
+        fields.String(), required=True, metadata={"description": "Names of settings with hidden values."}
     )
     watts = fields.Integer(required=True, allow_none=True)
-    on = Truth(required=True, metadata={"description": "Up, in the cloud's eyes too, when it was last looked at."})
+    on = Truth(required=True, metadata={"description": "Whether it was up at the last check, also in the cloud."})
     wanted = fields.String(required=True, allow_none=True, validate=validate.OneOf(["on", "off"]))
     wanted_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
     state = fields.String(required=True, validate=validate.OneOf(["on", "off", "unknown"]))
@@ -105,7 +105,7 @@ class ReportOut(Schema):
     end = out_date(data_key="to")
     hours_off = fields.Float(required=True)
     kwh = fields.Float(
-        required=True, allow_none=True, metadata={"description": "Of the hosts whose watts are known; null: of none."}
+        required=True, allow_none=True, metadata={"description": "Of hosts with known watts; null: no host has any."}
     )
     hosts = fields.List(fields.Nested(HoursOut), required=True)
 

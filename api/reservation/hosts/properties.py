@@ -1,4 +1,4 @@
-"""Names and values of hosts' capabilities: what requirements may ask for."""
+"""Names and values of host capabilities, which requirements can name."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from climate.store.hosts.hosts import HOST_TYPE, Property
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="What hosts can be chosen by.")
+blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="Capabilities that requirements can name.")
 
 
 @serve(
@@ -42,7 +42,7 @@ def list_properties(query: Read) -> ResponseReturnValue:
     ),
 )
 def change_property(name: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Hide a capability from everybody but admins, or show it again."""
+    """Make a capability private, so that only administrators see it, or public."""
     one = inventory.set_private(climate(), caller(), name, body["private"])
     shown = {
         "id": str(one.id),

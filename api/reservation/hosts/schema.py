@@ -1,4 +1,4 @@
-"""Hosts, their capabilities and their allocations, as they are asked for and as they are shown."""
+"""Schemas of hosts, their capabilities and their allocations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +19,9 @@ Extra = dict[str, str | None]
 
 
 def capabilities(given: Mapping[str, Any], *, removable: bool) -> Extra:
-    """Extra capabilities as texts; numbers and truth values are written out.  None removes one, where it may."""
+    """Return extra capabilities as texts; numbers and booleans become texts.  None removes one, if allowed."""
     if len(given) > MOST_CAPABILITIES:
-        raise InvalidInput(f"A host has {MOST_CAPABILITIES} extra capabilities at most")
+        raise InvalidInput(f"A host has at most {MOST_CAPABILITIES} extra capabilities")
     return {name: None if value is None and removable else _text(name, value) for name, value in given.items()}
 
 
@@ -35,13 +35,13 @@ def _text(name: str, value: Any) -> str:
 
 
 class HostOrder(Schema):
-    """A host to register: its `name` or `id` in the cloud, and any extra capability as a key of its own."""
+    """A host to register: its `name` or `id` in the cloud, and any extra capability as a key."""
 
     class Meta:
         unknown = INCLUDE
 
     name = fields.String(validate=validate.Length(1, 255))
-    id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; goes before `name`."})
+    id = fields.Raw(metadata={"description": "Its hypervisor id or UUID, or its name; takes precedence over `name`."})
 
     @post_load
     def _named(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -60,7 +60,9 @@ class Registering(DryRun):
 
     drain = fields.Boolean(
         load_default=False,
-        metadata={"description": "Also a host with servers: nobody boots there until they are gone, and it is taken."},
+        metadata={
+            "description": "Accept a host with servers: it gets no new ones, and joins the pool when they are gone."
+        },
     )
 
 
@@ -104,12 +106,12 @@ class HostsAnswer(Schema):
 
 
 class PropertyQuery(Strict):
-    detail = fields.Boolean(load_default=False, metadata={"description": "With values and privacy."})
-    all = fields.Boolean(load_default=False, metadata={"description": "Private ones too: for admins."})
+    detail = fields.Boolean(load_default=False, metadata={"description": "Include values and visibility."})
+    all = fields.Boolean(load_default=False, metadata={"description": "Include private ones (administrator)."})
 
 
 class Truth(fields.Boolean):
-    """True or false; neither 1 nor "yes"."""
+    """A boolean; neither 1 nor "yes"."""
 
     def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
         if not isinstance(value, bool):

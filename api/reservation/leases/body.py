@@ -1,4 +1,4 @@
-"""Leases on the wire: the peer's keys, no more and no less."""
+"""JSON views of leases, with exactly Blazar's keys."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ UNWELL = frozenset({LeaseStatus.ERROR, LeaseStatus.DELETING})
 
 
 def lease_body(lease: Lease) -> Body:
-    """A lease as the peer shows it.
+    """Return a lease as Blazar shows it.
 
-    With `status_reason` where it is not simply as its dates say, and with `hold_until` while it is held.
+    It has `status_reason` if its state differs from what its dates imply, and `hold_until` while it is held.
     """
     body: Body = {
         "id": str(lease.id),
@@ -43,13 +43,13 @@ def lease_body(lease: Lease) -> Body:
 
 
 INVENTORY = frozenset({"host", "number", "zone_id"})
-"""Keys of facts that number hosts, addresses and child zones of the deployment."""
+"""Keys of facts with ids of hosts, addresses and child zones of the deployment."""
 
 
 def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
-    """Return one line of the history of a lease or host.
+    """Return one entry of the history of a lease or host.
 
-    Without `inventory`, as owners of leases read it, the numbers of hosts, addresses and child zones are left out.
+    Without `inventory`, for owners of leases, the ids of hosts, addresses and child zones are left out.
     """
     body = fact_codec.encode(entry.fact)
     return {
@@ -64,7 +64,7 @@ def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
 
 def _without_inventory(body: Any) -> Any:
     if isinstance(body, dict):
-        # What the owner asked for is his own, whatever its keys are called.
+        # The owner's own request is shown whole, whatever its keys are.
         return {
             key: value if key == "spec" else _without_inventory(value)
             for key, value in body.items()
@@ -79,7 +79,7 @@ def _reason(lease: Lease) -> str | None:
 
 
 def _reservation(lease: Lease, one: Reservation) -> Body:
-    """The plugin's keys stand beside ours and never hide one of them."""
+    """Return a reservation; keys of its plugin never replace the common keys."""
     allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
     held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
     parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}

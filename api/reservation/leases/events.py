@@ -1,4 +1,4 @@
-"""Scheduled actions of all leases, for operators: which failed, and another round for them."""
+"""Events of all leases, for operators: list them, and retry those that failed."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from climate.service.leases import events
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Scheduled actions of leases.")
+blueprint = Blueprint("events", __name__, url_prefix=PREFIX, description="Events of leases.")
 
 
 class EventQuery(pages.Paged):
@@ -53,8 +53,8 @@ class EventAnswer(Schema):
 
 @serve(blueprint, "GET", "/events", Operation("events:get", {200: EventsAnswer}, query=EventQuery))
 def list_events(query: Read) -> ResponseReturnValue:
-    """List the events of all leases, those due first before others; `?status=ERROR` shows those that failed."""
-    part = pages.wanted()
+    """List the events of all leases by due time; `?status=ERROR` lists those that failed."""
+    part = pages.requested()
     after = marker_id(part.marker)
     found = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
     return pages.listing("events", found, part, lambda row: _body(*row))
@@ -67,7 +67,7 @@ def list_events(query: Read) -> ResponseReturnValue:
     Operation("events:requeue", {200: EventAnswer}, refuses=(404, 409)),
 )
 def requeue_event(event_id: str, query: Read) -> ResponseReturnValue:
-    """Let a failed event be tried again."""
+    """Retry a failed event."""
     known = path_id(event_id, f"no event {event_id[:80]}")
     lease = events.requeue(climate(), caller(), known)
     return {"event": _body(lease, lease.event(known))}

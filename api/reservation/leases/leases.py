@@ -1,4 +1,4 @@
-"""Leases: ask for one, look at it, change it, give it up."""
+"""Leases: create, list, show, update and delete."""
 
 from datetime import timedelta
 from typing import Any
@@ -38,16 +38,16 @@ from climate.store.leases.leases import Listing
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Agreements over a period.")
+blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Leases of resources for a period.")
 
 
 @serve(blueprint, "GET", "/leases", Operation("leases:get", {200: LeasesAnswer}, query=LeaseQuery))
 def list_leases(query: Read) -> ResponseReturnValue:
     """List leases, oldest first.
 
-    Those of one's project; for admins of all projects.
+    Administrators see those of all projects, others those of their own project.
     """
-    part = pages.wanted()
+    part = pages.requested()
     conditions = {name: value for name, value in query.items() if name not in ("limit", "marker")}
     own = caller()
     if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
@@ -71,10 +71,10 @@ def list_leases(query: Read) -> ResponseReturnValue:
     ),
 )
 def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Ask for a lease.
+    """Create a lease.
 
-    All its reservations are granted, or nothing is.  With `hold_seconds` the lease is HELD until it is
-    confirmed.  200 instead of 201 is the answer to a dry run.
+    All its reservations are allocated, or none.  With `hold_seconds` the lease is HELD until it is
+    confirmed.  A dry run answers 200 instead of 201.
     """
     order = Order(
         name=body["name"],
@@ -116,9 +116,9 @@ def show_lease(lease_id: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Change a lease: its name, its dates, what it asks for.
+    """Update a lease: its name, its dates, its reservations.
 
-    All of it, or nothing.
+    All changes are applied, or none.
     """
     known = _id(lease_id)
     wish = Changes(
@@ -141,9 +141,9 @@ def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> Respo
     Operation("leases:delete", {204: None}, query=DryRun, headers=IfMatch, refuses=(404, 409, 412)),
 )
 def delete_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
-    """Give a lease up.
+    """Delete a lease.
 
-    One that is HELD is gone at once.  One that has started is DELETING until its end has run, and then gone.
+    A HELD lease is deleted at once.  A lease that has started is DELETING until its end has run.
     """
     leases.delete(climate(), caller(), _id(lease_id), headers.get("version"), dry_run=query["dry_run"])
     return nothing()
@@ -158,7 +158,7 @@ def delete_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnVal
 def confirm_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnValue:
     """Confirm a lease that is HELD.
 
-    It is an ordinary lease from then on, and starts at once where its start has come.  A second
+    It becomes an ordinary lease, and starts at once if its start is past.  A second
     confirmation under the same key has the answer of the first; 409 once the hold has expired.
     """
     return _shown(tree_leases.confirm(over_the_tree(), caller(), _id(lease_id), headers["key"]))
@@ -166,7 +166,7 @@ def confirm_lease(lease_id: str, query: Read, headers: Read) -> ResponseReturnVa
 
 @serve(blueprint, "GET", "/leases/<lease_id>/history", Operation("leases:get", {200: HistoryAnswer}, refuses=(404,)))
 def lease_history(lease_id: str, query: Read) -> ResponseReturnValue:
-    """Tell everything that ever happened to a lease, also to one that is gone."""
+    """List the history of a lease, also of a deleted one."""
     entries = leases.history(climate(), caller(), _id(lease_id))
     return {"history": [entry_body(entry, inventory=caller().is_admin) for entry in entries]}
 
@@ -176,7 +176,7 @@ def _shown(lease: Lease) -> ResponseReturnValue:
 
 
 def _id(text: str) -> UUID:
-    """The id of a lease in a path, which from here on stands in the log."""
+    """Return the id of a lease in a path, and add it to the log lines of this request."""
     lease_id = path_id(text, f"Object with {{'lease_id': '{text[:80]}'}} not found")
     bind_contextvars(lease_id=str(lease_id))
     return lease_id
@@ -187,7 +187,7 @@ def _date(body: Read, name: str) -> Any:
 
 
 def _changed_reservations(lease_id: UUID, given: Any) -> list[reservation_specs.Spec]:
-    """Which plugin reads a change is known only from the lease."""
+    """Return the changed reservations; the stored lease says which plugin reads each change."""
     if not given:
         return []
     return reservation_specs.read_changes(climate().plugins, leases.get(climate(), caller(), lease_id), given)

@@ -1,4 +1,4 @@
-"""What a request says about itself beside its body: dry runs, versions that it counts on, keys against repetition."""
+"""Options of requests beside the body: dry run, If-Match and Idempotency-Key."""
 
 import hashlib
 import json
@@ -14,19 +14,17 @@ from climate.store.idempotency import Key
 
 TAG = re.compile(r'(?:W/)?"([\x21\x23-\x7e]*)"')
 NEVER = 0
-"""A version that no lease is ever at."""
+"""A version that no lease has."""
 
 
 class DryRun(Strict):
-    """Query of operations that can be tried out."""
+    """Query of operations that support a dry run."""
 
-    dry_run = fields.Boolean(
-        load_default=False, metadata={"description": "Say what would come of it, and change nothing."}
-    )
+    dry_run = fields.Boolean(load_default=False, metadata={"description": "Return the result without any change."})
 
 
 class Version(fields.String):
-    """An If-Match header.  Becomes the version of the lease that is counted on; None for `*`, which is any."""
+    """An If-Match header.  Becomes the expected version of the lease; None for `*`, which is any version."""
 
     def _deserialize(self, value: Any, *args: Any, **more: Any) -> Any:
         text = str(value).strip()
@@ -34,7 +32,7 @@ class Version(fields.String):
             return None
         tag = TAG.fullmatch(text)
         if tag is None:
-            raise ValidationError('wanted is the ETag of the lease, such as "3" with its quotes, or *')
+            raise ValidationError('must be the ETag of the lease, such as "3" with its quotes, or *')
         exact = not text.startswith("W/") and re.fullmatch(r"[1-9][0-9]{0,8}", tag[1])
         return int(tag[1]) if exact else NEVER
 
@@ -45,14 +43,14 @@ class IfMatch(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    version = Version(data_key="If-Match", metadata={"description": "Only if the lease is still at this ETag."})
+    version = Version(data_key="If-Match", metadata={"description": "Run only if the lease still has this ETag."})
 
 
 IS_A_KEY = validate.Regexp(r"^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$", error="1 to 255 printable characters")
 
 
 class Repeatable(Schema):
-    """Headers of operations that make something."""
+    """Headers of operations that create something."""
 
     class Meta:
         unknown = EXCLUDE
@@ -60,7 +58,7 @@ class Repeatable(Schema):
     key = fields.String(
         data_key="Idempotency-Key",
         validate=IS_A_KEY,
-        metadata={"description": "Repeated with the same body, the request is carried out only once."},
+        metadata={"description": "A repetition with the same key and body runs only once."},
     )
 
 
@@ -74,12 +72,12 @@ class Confirmation(Schema):
         data_key="Idempotency-Key",
         load_default="",
         validate=IS_A_KEY,
-        metadata={"description": "Repeated with the same key, the confirmation has the same answer, without end."},
+        metadata={"description": "A repetition with the same key always has the same answer."},
     )
 
 
 def key_of(headers: dict[str, Any]) -> Key | None:
-    """The key of the request at hand with the fingerprint of what it asks for."""
+    """Return the idempotency key of this request with the fingerprint of its content."""
     if "key" not in headers:
         return None
     body = json.dumps(parse(request.get_data()), sort_keys=True, separators=(",", ":"))
@@ -88,5 +86,5 @@ def key_of(headers: dict[str, Any]) -> Key | None:
 
 
 def tag(version: int) -> dict[str, str]:
-    """The headers of an answer that shows a lease at a version."""
+    """Return the headers of an answer that shows a version of a lease."""
     return {"ETag": f'"{version}"'}

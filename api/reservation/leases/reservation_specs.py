@@ -1,4 +1,4 @@
-"""The part of a reservation that belongs to its plugin: read by the plugin's schema, shown in the document."""
+"""Fields of a reservation that belong to its plugin, read by the plugin's schema and shown in the document."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,14 +16,14 @@ Spec = dict[str, Any]
 
 
 def read_new(plugins: Plugins, given: Mapping[str, Any]) -> Spec:
-    """A reservation of a new lease, in the types of its plugin."""
+    """Return a reservation of a new lease, in the types of its plugin."""
     if given.get("resource_type") is None:
         raise InvalidInput("Missing parameter resource_type")
     return _load(request_schema(plugin_of(plugins, given["resource_type"])), given)
 
 
 def read_changes(plugins: Plugins, lease: Lease, given: Sequence[Mapping[str, Any]]) -> list[Spec]:
-    """What is to change in a lease's reservations; those of no lease of ours are left for the verb to refuse."""
+    """Return the changes of a lease's reservations; the engine refuses those of other leases."""
     own = {str(r.id): r for r in lease.reservations}
     read = []
     for one in given:
@@ -40,7 +40,7 @@ def read_changes(plugins: Plugins, lease: Lease, given: Sequence[Mapping[str, An
 
 
 def plugin_of(plugins: Plugins, resource_type: object) -> ResourcePlugin:
-    """The plugin of a resource type."""
+    """Return the plugin of a resource type."""
     plugin = plugins.get(resource_type) if isinstance(resource_type, str) else None
     if plugin is None:
         shown, known = str(resource_type)[:80], ", ".join(sorted(plugins))
@@ -49,18 +49,18 @@ def plugin_of(plugins: Plugins, resource_type: object) -> ResourcePlugin:
 
 
 def request_schema(plugin: ResourcePlugin) -> Schema:
-    """What a client may ask of a plugin."""
+    """Return the schema of a plugin's requests."""
     return _schema(plugin.resource_type, plugin.spec_schema, "Request")
 
 
 def change_schema(plugin: ResourcePlugin) -> Schema:
-    """What a client may change of it later."""
+    """Return the schema of a plugin's updates."""
     return _schema(plugin.resource_type, plugin.spec_schema, "Change")
 
 
 @cache
 def _schema(resource_type: str, spec_schema: type[Schema], kind: str) -> Schema:
-    """The plugin's schema and the keys by which a reservation is known; called `PhysicalHostRequest` and the like."""
+    """Return the plugin's schema with the keys of a reservation; its name is like `PhysicalHostRequest`."""
     new = kind == "Request"
     keys: dict[str, Any] = {
         "resource_type": fields.String(required=new, validate=validate.OneOf([resource_type])),

@@ -1,4 +1,4 @@
-"""Leases as they are asked for and as they are shown."""
+"""Schemas of leases in requests and answers."""
 
 from typing import Any
 
@@ -27,15 +27,15 @@ def _name(**more: Any) -> fields.String:
 
 
 class AskedReservation(fields.Dict):
-    """A reservation of a new lease; which keys it has is its plugin's business."""
+    """A reservation of a new lease; its plugin defines further keys."""
 
 
 class AskedChange(fields.Dict):
-    """What is to change in a reservation, by its `id`."""
+    """A change of a reservation, which is named by its `id`."""
 
 
 class AskedEvent(Strict):
-    """An event that a client names beside the start and the end: at its time owner and plugins are told."""
+    """A user-defined event: at its time the owner and the plugins are notified."""
 
     event_type = fields.String(
         required=True,
@@ -45,7 +45,7 @@ class AskedEvent(Strict):
 
 
 class LeaseOrder(Strict):
-    """A lease that is asked for."""
+    """A new lease."""
 
     name = _name(required=True)
     start_date = Moment(required=True, now=True)
@@ -59,14 +59,14 @@ class LeaseOrder(Strict):
         load_default=None,
         validate=validate.Range(1, 86400),
         metadata={
-            "description": "Hold the lease only for so many seconds: it is gone then unless it was confirmed,"
-            " and nothing of it starts before. CLIMATE_HOLD_SECONDS is the longest time."
+            "description": "Hold the lease for so many seconds; it is deleted then unless it was confirmed,"
+            " and it does not start before. The maximum is CLIMATE_HOLD_SECONDS."
         },
     )
 
 
 class LeaseChanges(Strict):
-    """What is to be different; what is not given stays."""
+    """Changes of a lease; absent keys keep their values."""
 
     name = _name()
     start_date = Moment(now=True)
@@ -80,7 +80,7 @@ class LeaseQuery(Paged):
 
     status = fields.String(validate=validate.OneOf([str(status) for status in LeaseStatus]))
     name = fields.String()
-    project_id = fields.String(metadata={"description": "Another project than one's own: for admins."})
+    project_id = fields.String(metadata={"description": "Project other than the caller's (administrator)."})
     starts_before = Moment()
     ends_after = Moment()
 
@@ -97,8 +97,8 @@ class PartOut(Schema):
     class Meta:
         unknown = RAISE
 
-    zone = fields.String(metadata={"description": "The name of the child zone; not there for a cell."})
-    cell = fields.String(metadata={"description": "The path of the cell; not there for a zone."})
+    zone = fields.String(metadata={"description": "Name of the child zone; absent for a cell."})
+    cell = fields.String(metadata={"description": "Path of the cell; absent for a zone."})
     state = fields.String(required=True, validate=validate.OneOf([str(state) for state in PartState]))
     hosts = fields.Integer(required=True)
     lease_id = fields.UUID(required=True, allow_none=True, metadata={"description": "Of the child's lease."})
@@ -106,7 +106,7 @@ class PartOut(Schema):
 
 
 class ReservationOut(Schema):
-    """A reservation, with its plugin's keys beside these."""
+    """A reservation; its plugin defines further keys."""
 
     class Meta:
         unknown = "include"
@@ -118,10 +118,10 @@ class ReservationOut(Schema):
     status = fields.String(required=True, validate=validate.OneOf([str(status) for status in ReservationStatus]))
     missing_resources = fields.Boolean(required=True)
     resources_changed = fields.Boolean(required=True)
-    held_hosts = fields.Integer(metadata={"description": "Hosts that are kept; only there while the lease is HELD."})
+    held_hosts = fields.Integer(metadata={"description": "Held hosts; only while the lease is HELD."})
     parts = fields.List(
         fields.Nested(PartOut),
-        metadata={"description": "Its shares in child zones and cells; only there where it has any."},
+        metadata={"description": "Shares in child zones and cells; absent without any."},
     )
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
@@ -141,7 +141,7 @@ class EventOut(Schema):
 
 
 class LeaseOut(Schema):
-    """A lease with all its parts."""
+    """A lease with its reservations and events."""
 
     class Meta:
         unknown = RAISE
@@ -154,10 +154,10 @@ class LeaseOut(Schema):
     end_date = out_date()
     trust_id = fields.String(required=True, allow_none=True)
     status = fields.String(required=True, validate=validate.OneOf([str(status) for status in LeaseStatus]))
-    status_reason = fields.String(metadata={"description": "Why a lease is not as its dates say; else not there."})
-    hold_until = out_date(
-        required=False, metadata={"description": "When the hold expires; only there while the lease is HELD."}
+    status_reason = fields.String(
+        metadata={"description": "Reason why the state differs from what the dates imply; otherwise absent."}
     )
+    hold_until = out_date(required=False, metadata={"description": "Expiry of the hold; only while the lease is HELD."})
     degraded = fields.Boolean(required=True)
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
@@ -176,11 +176,13 @@ class LeaseAnswer(Schema):
 
 class LeasesAnswer(Schema):
     leases = fields.List(fields.Nested(LeaseOut), required=True)
-    leases_links = fields.List(fields.Nested(LinkOut), metadata={"description": "The next page, where there is one."})
+    leases_links = fields.List(
+        fields.Nested(LinkOut), metadata={"description": "Link to the next page, if there is one."}
+    )
 
 
 class EntryOut(Schema):
-    """One thing that happened to a lease."""
+    """An entry of the history of a lease."""
 
     class Meta:
         unknown = RAISE
@@ -211,4 +213,4 @@ EXAMPLE = {
         }
     ],
 }
-"""A request that shows all the forms."""
+"""Example request with all forms."""

@@ -1,4 +1,4 @@
-"""Pools: where every host is, what it is promised for, and how admins move it."""
+"""Host pools: hosts by pool, allocations, pool settings, and moves by administrators."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -45,24 +45,24 @@ from climate.store.hosts.pools import Promise
 
 Read = dict[str, Any]
 
-blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Where every host is.")
+blueprint = Blueprint("pools", __name__, url_prefix=PREFIX, description="Host pools.")
 
 
 @serve(blueprint, "GET", "/pools", Operation("pools:get", {200: PoolsAnswer}))
 def list_pools(query: Read) -> ResponseReturnValue:
-    """List the pools, with how many hosts are in each, and how many of them are promised."""
+    """List the pools with the number of their hosts, and of those that are allocated."""
     return {"pools": [_pool_body(one) for one in pools.listed(climate(), caller())]}
 
 
 @serve(blueprint, "GET", "/pools/<pool_name>", Operation("pools:get", {200: PoolAnswer}, query=LeaseAt, refuses=(404,)))
 def show_pool(pool_name: str, query: Read) -> ResponseReturnValue:
-    """Show a pool; with `at` its terms are those of that moment, its figures those of now."""
+    """Show a pool; with `at`, its settings at that time and its present figures."""
     return {"pool": _pool_body(pools.get(climate(), caller(), pools.named(pool_name), query.get("at")))}
 
 
 @serve(blueprint, "GET", "/pools/<pool_name>/history", Operation("pools:get", {200: HostHistoryAnswer}, refuses=(404,)))
 def pool_history(pool_name: str, query: Read) -> ResponseReturnValue:
-    """Tell who has set which terms of a pool, and when."""
+    """List the changes of a pool's settings with their authors."""
     return {"history": [entry_body(entry) for entry in pools.history(climate(), caller(), pools.named(pool_name))]}
 
 
@@ -80,9 +80,9 @@ def pool_history(pool_name: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def change_pool(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Set the target of the reservation pool, and what is agreed about the ends of leases that do not say.
+    """Set the target of the reservation pool, and the default end actions of leases.
 
-    null: as the settings say.  Leases that there are keep what was agreed.
+    null restores the value of the settings.  Existing leases keep theirs.
     """
     changed = pools.change(climate(), caller(), pools.named(pool_name), body, dry_run=query["dry_run"])
     return {"pool": _pool_body(changed)}
@@ -95,11 +95,11 @@ def change_pool(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("pools:get", {200: ResidentsAnswer}, query=ResidentQuery, refuses=(404,)),
 )
 def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
-    """List the hosts of a pool: since when and why, for whom, and what they are promised to next.
+    """List the hosts of a pool with the time and reason of their move, and their next allocation.
 
-    The first page of the multi-tenant pool has all hosts besides that nobody registered.
+    The first page of the multi-tenant pool also has the hosts that are not registered.
     """
-    part, pool = pages.wanted(), pools.named(pool_name)
+    part, pool = pages.requested(), pools.named(pool_name)
     found = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
     answer = pages.listing("hosts", found, part, _resident_body)
     if pool is Pool.MULTI_TENANT and part.marker is None:
@@ -115,8 +115,8 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
     Operation("pools:get", {200: BacklogAnswer}, query=BacklogQuery, refuses=(404,)),
 )
 def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
-    """Tell which hosts of a pool are promised when: from now on for a week, unless it says otherwise."""
-    part, pool = pages.wanted(), pools.named(pool_name)
+    """List the allocations of a pool's hosts over time; the default period is one week from now."""
+    part, pool = pages.requested(), pools.named(pool_name)
     between = (query.get("start"), query.get("end"))
     period, plans = pools.backlog(climate(), caller(), pool, between, _part(part))
     listing = pages.listing("backlog", plans, part, _plan_body)
@@ -125,7 +125,7 @@ def pool_backlog(pool_name: str, query: Read) -> ResponseReturnValue:
 
 @serve(blueprint, "GET", "/pools/<pool_name>/plan", Operation("pools:get", {200: PlanAnswer}, refuses=(404,)))
 def pool_plan(pool_name: str, query: Read) -> ResponseReturnValue:
-    """Explain how many hosts the reservation pool is to have, and which of them the next round takes and releases."""
+    """Explain the target size of the reservation pool, and the hosts that the next round adds and releases."""
     return {"plan": _filling_body(pool_filling.explain(climate(), caller(), pools.named(pool_name)))}
 
 
@@ -167,7 +167,7 @@ def move_hosts(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:
     ),
 )
 def open_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Say whether a host may be chosen for new promises; those that were made are kept."""
+    """Allow or refuse new allocations of a host; existing ones stay."""
     said = (body["reservable"], body["reason"])
     return {
         "host": _place_body(reservable.open_to_promises(climate(), caller(), host_id, *said, dry_run=query["dry_run"]))
@@ -181,7 +181,7 @@ def open_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:
     Operation("oshosts:get", {200: HostHistoryAnswer}, refuses=(404,)),
 )
 def host_history(host_id: str, query: Read) -> ResponseReturnValue:
-    """Tell everything that ever happened to a host, also to one that is no longer registered."""
+    """List the history of a host, also of one that is no longer registered."""
     return {"history": [entry_body(entry) for entry in reservable.history(climate(), caller(), host_id)]}
 
 
@@ -192,7 +192,7 @@ def _target(name: str) -> Pool:
         raise InvalidInput(str(error)) from None
 
 
-def _part(part: pages.Wanted) -> Part:
+def _part(part: pages.RequestedPage) -> Part:
     return Part(None if part.marker is None else marker_number(part.marker), part.fetch)
 
 

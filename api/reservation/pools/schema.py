@@ -1,4 +1,4 @@
-"""Pools of hosts, as they are asked for and as they are shown."""
+"""Schemas of host pools."""
 
 from typing import Any
 
@@ -36,31 +36,29 @@ def _number(name: str, says: str) -> fields.Integer:
 
 
 class PoolTerms(Strict):
-    """What is to be different; null: as the settings say."""
+    """Changes of a pool's settings; null restores the value of the settings."""
 
     target = fields.Integer(
         strict=True,
         allow_none=True,
         validate=validate.Range(0, pools.MOST_HOSTS),
-        metadata={"description": "Hosts that the pool is topped up to from empty multi-tenant ones; 0: it is not."},
+        metadata={"description": "Hosts to which the pool is filled up with empty multi-tenant ones; 0: it is not."},
     )
     on_end = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in OnEnd]))
     grace_period = fields.Integer(
         strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
     )
     recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
-    horizon = _number("horizon", "Seconds ahead for which the pool follows what is promised of it; 0: it does not.")
-    spare = _number("spare", "Least hosts beyond what is promised.")
-    margin = _number("margin", "The same in percent of what is promised; the greater of the two holds.")
-    slack = _number("slack", "Hosts that the pool may have beyond that before any is given back.")
-    dwell = _number("dwell", "Seconds that a host is idle in the pool before it is given back.")
+    horizon = _number("horizon", "Seconds ahead whose allocations set the size of the pool; 0: they do not.")
+    spare = _number("spare", "Minimum of hosts beyond the allocated ones.")
+    margin = _number("margin", "The same in percent of the allocated hosts; the greater of the two applies.")
+    slack = _number("slack", "Hosts beyond the wanted size before any is released.")
+    dwell = _number("dwell", "Seconds that a host is idle in the pool before it is released.")
     drain = Truth(
         allow_none=True,
-        metadata={"description": "Whether hosts with servers are drained where too few are empty."},
+        metadata={"description": "Whether hosts with servers are drained if too few are empty."},
     )
-    move_servers = Truth(
-        allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away, not waited for."}
-    )
+    move_servers = Truth(allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away."})
 
 
 class TermsOut(_Exact):
@@ -75,7 +73,7 @@ class TermsOut(_Exact):
     dwell = fields.Integer(required=True)
     drain = fields.Boolean(required=True)
     move_servers = fields.Boolean(required=True)
-    own = fields.List(fields.String(), required=True, metadata={"description": "Those that are set for the pool."})
+    own = fields.List(fields.String(), required=True, metadata={"description": "Settings of the pool itself."})
 
 
 class PoolOut(_Exact):
@@ -84,14 +82,17 @@ class PoolOut(_Exact):
     unregistered = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": "Of these, hosts that nobody registered; null where the cloud does not answer."},
+        metadata={"description": "Number of unregistered hosts among them; null if the cloud does not answer."},
     )
     reservable = fields.Integer(required=True)
     promised_now = fields.Integer(required=True)
-    promised_next_day = fields.Integer(required=True, metadata={"description": "Now or within 24 hours."})
-    drifted = fields.Integer(required=True, metadata={"description": "Hosts that the cloud cannot have there."})
+    promised_next_day = fields.Integer(required=True, metadata={"description": "Allocated now or within 24 hours."})
+    drifted = fields.Integer(required=True, metadata={"description": "Hosts that the cloud has in another pool."})
     terms = fields.Nested(
-        TermsOut, required=True, allow_none=True, metadata={"description": "Of the reservation pool; else null."}
+        TermsOut,
+        required=True,
+        allow_none=True,
+        metadata={"description": "Only of the reservation pool; otherwise null."},
     )
 
 
@@ -105,12 +106,12 @@ class PoolsAnswer(Schema):
 
 class ResidentQuery(Paged):
     servers = fields.Boolean(
-        metadata={"description": "With the servers on each host; those of recycling and draining hosts always."}
+        metadata={"description": "Include the servers of each host; recycling and draining hosts always have theirs."}
     )
 
 
 class PromiseOut(_Exact):
-    """Time of a host that is taken."""
+    """A period in which a host is allocated."""
 
     kind = fields.String(required=True, validate=validate.OneOf(["lease", "maintenance", "cleaning", "hold"]))
     state = fields.String(required=True)
@@ -119,9 +120,9 @@ class PromiseOut(_Exact):
         required=True,
         allow_none=True,
         validate=validate.Regexp(DATE),
-        metadata={"description": "With grace and cleaning time; null where it is not known."},
+        metadata={"description": "Includes grace and cleaning time; null if it is unknown."},
     )
-    slots = fields.Integer(required=True, metadata={"description": "Servers it has room for; 0: the whole host."})
+    slots = fields.Integer(required=True, metadata={"description": "Number of servers; 0: the whole host."})
     lease_id = fields.UUID(required=True, allow_none=True)
     lease_name = fields.String(required=True, allow_none=True)
     project_id = fields.String(required=True, allow_none=True)
@@ -141,7 +142,7 @@ class ServerThere(_Exact):
 
 def _server_count() -> fields.Integer:
     return fields.Integer(
-        required=True, allow_none=True, metadata={"description": "Servers on it; null where that is not known."}
+        required=True, allow_none=True, metadata={"description": "Servers on it; null if they are unknown."}
     )
 
 
@@ -150,12 +151,12 @@ def _servers() -> Any:
         fields.Nested(ServerThere),
         required=True,
         allow_none=True,
-        metadata={"description": "null: not asked for, or the cloud does not answer."},
+        metadata={"description": "null: not requested, or the cloud does not answer."},
     )
 
 
 class PlaceOut(_Exact):
-    """Where a host is."""
+    """The pool membership of a host."""
 
     id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
     name = fields.String(required=True)
@@ -171,12 +172,12 @@ class PlaceOut(_Exact):
 
 
 class ResidentOut(PlaceOut):
-    """A host in its pool."""
+    """A host with its pool membership."""
 
     lease_id = fields.UUID(required=True, allow_none=True)
     project_id = fields.String(required=True, allow_none=True)
     next = fields.Nested(PromiseOut, required=True, allow_none=True)
-    drift = fields.String(required=True, metadata={"description": "What keeps the cloud from having it there."})
+    drift = fields.String(required=True, metadata={"description": "Reason why the cloud has it in another pool."})
     server_count = _server_count()
     servers = _servers()
     deadline = _maybe_date()
@@ -184,12 +185,12 @@ class ResidentOut(PlaceOut):
         required=True,
         allow_none=True,
         validate=validate.OneOf([str(word) for word in Deadline]),
-        metadata={"description": "Of a recycling host: what is done about its servers then; null: they may stay."},
+        metadata={"description": "Action for the servers of a recycling host; null: they may stay."},
     )
 
 
 class StrangerOut(_Exact):
-    """A host that ordinary boots use, and that nobody registered."""
+    """A host of the cloud that is not registered."""
 
     name = fields.String(required=True)
     service_name = fields.String(required=True)
@@ -206,7 +207,7 @@ class ResidentsAnswer(Schema):
     unregistered = fields.List(
         fields.Nested(StrangerOut),
         allow_none=True,
-        metadata={"description": "Of the multi-tenant pool, on its first page; null where the cloud does not answer."},
+        metadata={"description": "Only on the first page of the multi-tenant pool; null if the cloud does not answer."},
     )
     hosts_links = fields.List(fields.Nested(LinkOut))
 
@@ -230,7 +231,7 @@ class BacklogAnswer(Schema):
 
 
 class StepOut(_Exact):
-    """A host, and what the next round does with it, or what keeps it where it is."""
+    """A host with the action of the next round, or the reason why the round leaves it."""
 
     id = fields.String(required=True, validate=validate.Regexp("^[0-9]+$"))
     name = fields.String(required=True)
@@ -240,34 +241,35 @@ class StepOut(_Exact):
 
 
 class LevelOut(_Exact):
-    """So many hosts are promised at once from that moment on."""
+    """The number of hosts that are allocated at once from this time on."""
 
     at = out_date()
     hosts = fields.Integer(required=True)
 
 
 class FillingOut(_Exact):
-    """How many hosts the reservation pool is to have, and why."""
+    """The target size of the reservation pool with its explanation."""
 
     at = out_date()
     until = out_date()
     managed = fields.Boolean(
-        required=True, metadata={"description": "Whether the pool follows its backlog; else it is kept at its target."}
+        required=True,
+        metadata={"description": "Whether allocations set the size of the pool; otherwise its target does."},
     )
-    hosts = fields.Integer(required=True, metadata={"description": "That belong to it now, failed ones left out."})
-    draining = fields.Integer(required=True, metadata={"description": "That are on their way to it."})
-    promised = fields.Integer(required=True, metadata={"description": "At the busiest moment until then."})
+    hosts = fields.Integer(required=True, metadata={"description": "Hosts of the pool without failed ones."})
+    draining = fields.Integer(required=True, metadata={"description": "Hosts that join the pool when they are empty."})
+    promised = fields.Integer(required=True, metadata={"description": "Maximum of hosts allocated at once until then."})
     promised_at = _maybe_date()
-    spare = fields.Integer(required=True, metadata={"description": "Wanted beyond what is promised."})
-    target = fields.Integer(required=True, metadata={"description": "Wanted in any case."})
+    spare = fields.Integer(required=True, metadata={"description": "Wanted hosts beyond the allocated ones."})
+    target = fields.Integer(required=True, metadata={"description": "Minimum of wanted hosts."})
     wanted = fields.Integer(required=True)
-    most = fields.Integer(required=True, metadata={"description": "Beyond that hosts are released."})
-    lacking = fields.Integer(required=True, metadata={"description": "Wanted hosts that nobody is left for."})
+    most = fields.Integer(required=True, metadata={"description": "Hosts beyond this number are released."})
+    lacking = fields.Integer(required=True, metadata={"description": "Wanted hosts for which no candidate is left."})
     moves = fields.List(fields.Nested(StepOut), required=True)
     kept = fields.List(
         fields.Nested(StepOut),
         required=True,
-        metadata={"description": "Where too few can be released: the others, and what keeps each of them."},
+        metadata={"description": "If too few hosts can be released: the others with the reason of each."},
     )
     backlog = fields.List(fields.Nested(LevelOut), required=True)
 
@@ -281,7 +283,7 @@ def _reason(longest: int) -> fields.String:
 
 
 class MoveOrder(Strict):
-    """Hosts that are to go to the pool, all of them or none."""
+    """Hosts to move to the pool, all of them or none."""
 
     hosts = fields.List(
         fields.String(validate=validate.Length(1, 255)),
@@ -292,25 +294,25 @@ class MoveOrder(Strict):
     reason = _reason(pool_moves.LONGEST_REASON)
     force = Truth(
         load_default=False,
-        metadata={"description": "Also from under leases, which get other hosts where there are any."},
+        metadata={"description": "Also hosts of leases, which get other hosts if any are free."},
     )
     source = fields.String(
         data_key="from",
         load_default=None,
         allow_none=True,
         validate=validate.OneOf(POOLS),
-        metadata={"description": "Only if all of them are in this pool."},
+        metadata={"description": "Move only if all of them are in this pool."},
     )
 
 
 class MoveOut(_Exact):
-    host = fields.Nested(PlaceOut, required=True, metadata={"description": "As it is now."})
-    moved = fields.Boolean(required=True, metadata={"description": "False: it was there already."})
+    host = fields.Nested(PlaceOut, required=True, metadata={"description": "The host after the move."})
+    moved = fields.Boolean(required=True, metadata={"description": "False: it was in the pool already."})
     source = _pool(data_key="from")
     leases = fields.List(
         fields.Nested(PromiseOut),
         required=True,
-        metadata={"description": "What leases held of it that they have lost."},
+        metadata={"description": "Allocations of leases that were lost."},
     )
 
 
@@ -319,7 +321,7 @@ class MovesAnswer(Schema):
 
 
 class Opening(Strict):
-    """Whether a host may be chosen for new promises."""
+    """Whether a host may get new allocations."""
 
     reservable = Truth(required=True)
     reason = _reason(opening.LONGEST_REASON)

@@ -1,4 +1,4 @@
-"""Floating addresses that can be reserved, as they are registered and as they are shown."""
+"""Schemas of floating IPs that can be reserved."""
 
 from ipaddress import AddressValueError, IPv4Address
 
@@ -20,12 +20,12 @@ def _is_ipv4(text: str) -> None:
 
 
 class FloatingIpOrder(Strict):
-    """An address to register: one of the network that the cloud does not give out itself."""
+    """A floating IP to register: an address of the network that the cloud does not allocate itself."""
 
     floating_network_id = fields.String(
         required=True,
         validate=[validate.Length(1, LONGEST_ID), validate.Regexp(r"\S")],
-        metadata={"description": "Id or name of a network outside."},
+        metadata={"description": "Id or name of an external network."},
     )
     floating_ip_address = fields.String(required=True, validate=_is_ipv4, metadata={"format": "ipv4"})
 

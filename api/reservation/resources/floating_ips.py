@@ -1,4 +1,4 @@
-"""Floating addresses that can be reserved: register them, show them, take them out again, say who holds them."""
+"""Floating IPs that can be reserved: register, list, show and delete them, and list their allocations."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -27,14 +27,14 @@ from climate.store.floating_ips import Allocated, FloatingIp
 Read = dict[str, Any]
 
 blueprint = Blueprint(
-    "floatingips", __name__, url_prefix=PREFIX, description="Floating IPs that can be reserved, and who holds them."
+    "floatingips", __name__, url_prefix=PREFIX, description="Floating IPs that can be reserved, and their allocations."
 )
 
 
 @serve(blueprint, "GET", "/floatingips", Operation("floatingips:get", {200: FloatingIpsAnswer}, query=pages.Paged))
 def list_floating_ips(query: Read) -> ResponseReturnValue:
     """List floating IPs that can be reserved."""
-    part = pages.wanted()
+    part = pages.requested()
     found = floating_ips.listed(climate(), caller(), part.marker, part.fetch)
     return pages.listing("floatingips", found, part, floating_ip_body)
 
@@ -54,9 +54,9 @@ def list_floating_ips(query: Read) -> ResponseReturnValue:
     ),
 )
 def register_floating_ip(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Take an address of a network outside into those that can be reserved.
+    """Register an address of an external network as a floating IP that can be reserved.
 
-    200 instead of 201 is the answer to a dry run.
+    A dry run answers 200 instead of 201.
     """
     network, address = body["floating_network_id"], body["floating_ip_address"]
     made = floating_ips.register(climate(), caller(), network, address, key_of(headers), dry_run=query["dry_run"])
@@ -70,7 +70,7 @@ def register_floating_ip(query: Read, headers: Read, body: Read) -> ResponseRetu
     Operation("floatingips:allocations", {200: AddressAllocationsAnswer}, query=AllocationQuery),
 )
 def list_address_allocations(query: Read) -> ResponseReturnValue:
-    """Every floating IP that can be reserved, with the reservations that hold it, now and later."""
+    """List floating IPs that can be reserved, with their current and future reservations."""
     find = partial(floating_ips.allocations, climate(), caller())
     return resource_allocations.listing(find, lambda known, taken: _allocation(known, taken, query))
 
@@ -93,7 +93,7 @@ def show_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
     Operation("floatingips:delete", {204: None}, query=DryRun, refuses=(404, 409)),
 )
 def remove_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
-    """Take a floating IP out of those that can be reserved."""
+    """Delete a floating IP from those that can be reserved."""
     floating_ips.remove(climate(), caller(), floatingip_id, dry_run=query["dry_run"])
     return nothing()
 
@@ -105,13 +105,13 @@ def remove_floating_ip(floatingip_id: str, query: Read) -> ResponseReturnValue:
     Operation("floatingips:allocations", {200: AddressAllocationAnswer}, query=OneAllocationQuery, refuses=(404,)),
 )
 def show_address_allocation(floatingip_id: str, query: Read) -> ResponseReturnValue:
-    """One floating IP with the reservations that hold it, now and later."""
+    """Show one floating IP with its current and future reservations."""
     known, taken = floating_ips.allocation(climate(), caller(), floatingip_id)
     return {"allocation": _allocation(known, taken, query)}
 
 
 def floating_ip_body(known: FloatingIp) -> dict[str, Any]:
-    """An address as the peer shows it."""
+    """Return a floating IP as Blazar shows it."""
     return {
         "id": str(known.id),
         "floating_network_id": known.network_id,

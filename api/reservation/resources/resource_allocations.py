@@ -1,4 +1,4 @@
-"""Who holds what: allocations of things that are registered, as they are shown and listed."""
+"""Allocations of registered resources: lists and views."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,14 +12,14 @@ from api.reservation.dates import date
 
 
 class Registered(Protocol):
-    """A thing that can be held."""
+    """A resource that can be reserved."""
 
     @property
     def id(self) -> UUID: ...
 
 
 class Held(Protocol):
-    """A reservation that holds it; the dates are its lease's."""
+    """A reservation of the resource; the dates are its lease's."""
 
     @property
     def reservation_id(self) -> UUID: ...
@@ -39,13 +39,13 @@ def listing(
     find: Callable[[str | None, int], Sequence[tuple[Thing, Sequence[Holding]]]],
     body: Callable[[Thing, Sequence[Holding]], dict[str, Any]],
 ) -> ResponseReturnValue:
-    """The page that is asked for of what `find` gives after a marker, each thing with who holds it."""
-    part = pages.wanted()
+    """Return the requested page of resources, which `find` reads after a marker, with their reservations."""
+    part = pages.requested()
     return pages.listing("allocations", find(part.marker, part.fetch), part, lambda row: body(row[0], row[1]))
 
 
 def chosen(held: Iterable[Holding], query: Mapping[str, Any]) -> list[tuple[Holding, dict[str, Any]]]:
-    """The reservations that the query asks for, by lease or by their own id, each with the body that all have."""
+    """Return the reservations that the query selects by lease or by reservation id, each with the common keys."""
     wanted = (query.get("lease_id"), query.get("reservation_id"))
     return [
         (

@@ -1,4 +1,4 @@
-"""Pools of storage that can be reserved: register, show, change and delete them; say who holds how much."""
+"""Storage pools that can be reserved: register, show, update and delete them, and list their allocations."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -30,7 +30,7 @@ from climate.store.inventory_pools import Allocated, Inventory
 Read = dict[str, Any]
 
 blueprint = Blueprint(
-    "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and who holds it."
+    "storage_pools", __name__, url_prefix=PREFIX, description="Storage that can be reserved, and its allocations."
 )
 
 
@@ -41,8 +41,8 @@ blueprint = Blueprint(
     Operation("storage_pools:get", {200: StoragePoolsAnswer}, query=pages.Paged),
 )
 def list_storage_pools(query: Read) -> ResponseReturnValue:
-    """List pools of storage that can be reserved."""
-    part, asker = pages.wanted(), caller()
+    """List storage pools that can be reserved."""
+    part, asker = pages.requested(), caller()
     found = storage_pools.listed(climate(), asker, part.marker, part.fetch)
     return pages.listing("storage_pools", found, part, lambda pool: pool_body(pool, asker))
 
@@ -62,9 +62,9 @@ def list_storage_pools(query: Read) -> ResponseReturnValue:
     ),
 )
 def register_storage_pool(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Take a backend of the cloud into the storage that can be reserved.
+    """Register a backend of the cloud as a storage pool.
 
-    200 instead of 201 is the answer to a dry run.
+    A dry run answers 200 instead of 201.
     """
     made = storage_pools.register(climate(), caller(), PoolOrder(**body), key_of(headers), dry_run=query["dry_run"])
     return {"storage_pool": pool_body(made, caller())}, 200 if query["dry_run"] else 201
@@ -77,7 +77,7 @@ def register_storage_pool(query: Read, headers: Read, body: Read) -> ResponseRet
     Operation("storage_pools:allocations", {200: StorageAllocationsAnswer}, query=AllocationQuery),
 )
 def list_storage_allocations(query: Read) -> ResponseReturnValue:
-    """Every pool of storage, with the reservations that hold some of it, now and later."""
+    """List storage pools with their current and future reservations."""
     find = partial(storage_pools.allocations, climate(), caller())
     return resource_allocations.listing(find, lambda known, taken: _allocation(known, taken, query))
 
@@ -89,7 +89,7 @@ def list_storage_allocations(query: Read) -> ResponseReturnValue:
     Operation("storage_pools:get", {200: StoragePoolAnswer}, refuses=(404,)),
 )
 def show_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
-    """Show a pool of storage."""
+    """Show a storage pool."""
     asker = caller()
     return {"storage_pool": pool_body(storage_pools.get(climate(), asker, storage_pool_id), asker)}
 
@@ -108,7 +108,7 @@ def show_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
     ),
 )
 def change_storage_pool(storage_pool_id: str, query: Read, body: Read) -> ResponseReturnValue:
-    """Change a pool of storage: its name, its size, or whether anything new is promised of it."""
+    """Update a storage pool: its name, its size, or whether it takes new allocations."""
     asker = caller()
     known = storage_pools.change(climate(), asker, storage_pool_id, body, dry_run=query["dry_run"])
     return {"storage_pool": pool_body(known, asker)}
@@ -121,7 +121,7 @@ def change_storage_pool(storage_pool_id: str, query: Read, body: Read) -> Respon
     Operation("storage_pools:delete", {204: None}, query=DryRun, refuses=(404, 409)),
 )
 def remove_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
-    """Take a pool out of the storage that can be reserved."""
+    """Delete a storage pool from those that can be reserved."""
     storage_pools.remove(climate(), caller(), storage_pool_id, dry_run=query["dry_run"])
     return nothing()
 
@@ -133,13 +133,13 @@ def remove_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValu
     Operation("storage_pools:allocations", {200: StorageAllocationAnswer}, query=OneAllocationQuery, refuses=(404,)),
 )
 def show_storage_allocation(storage_pool_id: str, query: Read) -> ResponseReturnValue:
-    """One pool of storage with the reservations that hold some of it, now and later."""
+    """Show one storage pool with its current and future reservations."""
     known, taken = storage_pools.allocation(climate(), caller(), storage_pool_id)
     return {"allocation": _allocation(known, taken, query)}
 
 
 def pool_body(known: Inventory, asker: Caller) -> dict[str, Any]:
-    """A pool; where the cloud has it is told to administrators."""
+    """Return a storage pool; only administrators see its backend."""
     return {
         "id": str(known.id),
         "name": known.name,

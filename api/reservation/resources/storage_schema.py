@@ -1,4 +1,4 @@
-"""Pools of storage that can be reserved, as they are registered and as they are shown."""
+"""Schemas of storage pools that can be reserved."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,29 +19,29 @@ def _capacity(**more: Any) -> fields.Integer:
 
 
 class StoragePoolOrder(Strict):
-    """A pool to register."""
+    """A storage pool to register."""
 
     name = fields.String(required=True, validate=NAME)
     storage_class = fields.String(
         required=True, validate=NAME, metadata={"description": "Class that leases ask for, such as ssd."}
     )
     backend = fields.String(
-        required=True, validate=NAME, metadata={"description": "What the cloud calls the place of the volumes."}
+        required=True, validate=NAME, metadata={"description": "Name of the volumes' backend in the cloud."}
     )
-    capacity_gb = _capacity(required=True, metadata={"description": "GB that can be promised at one instant."})
+    capacity_gb = _capacity(required=True, metadata={"description": "GB that can be allocated at one instant."})
 
 
 class StoragePoolChanges(Strict):
-    """What is to change of a pool; what is not given stays."""
+    """Changes of a storage pool; absent keys keep their values."""
 
     name = fields.String(validate=NAME)
-    capacity_gb = _capacity(metadata={"description": "At least what is promised at one instant."})
-    closed = fields.Boolean(metadata={"description": "Whether nothing new is promised of it."})
+    capacity_gb = _capacity(metadata={"description": "At least the GB allocated at one instant."})
+    closed = fields.Boolean(metadata={"description": "Refuse new allocations of it."})
 
     @validates_schema(pass_original=True)
     def _something(self, data: Mapping[str, Any], original: Mapping[str, Any], **_: Any) -> None:
         if not original:
-            raise ValidationError("Nothing is to be changed; known are capacity_gb, closed, name")
+            raise ValidationError("No change is given; known are capacity_gb, closed, name")
 
 
 class StoragePoolOut(Schema):
@@ -69,7 +69,7 @@ class StoragePoolsAnswer(Schema):
 
 class StorageHeldOut(HeldOut):
     size_gb = fields.Integer(required=True)
-    kept = fields.Boolean(required=True, metadata={"description": "Whether its lease is over and its volumes stay."})
+    kept = fields.Boolean(required=True, metadata={"description": "Whether its lease has ended and its volumes stay."})
 
 
 class StorageAllocationOut(AllocationOut):

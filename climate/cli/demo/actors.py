@@ -1,4 +1,4 @@
-"""What the steps of the demo share: three people, and ways to look until something is seen."""
+"""State of the demo, its users, and functions that wait for an expected state."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,19 +17,19 @@ from climate.cli.demo.stack import Stack
 from climate.cli.errors import NOT_FOUND, Failure
 
 MARK = "climate-demo-"
-"""What the name of everything begins with that the demo makes."""
+"""Prefix of the names of everything that the demo creates."""
 LOOK_SECONDS = 0.05
 REFUSALS = (403, 404, 409)
-"""What refuses a boot; 400 would mean that the request itself was wrong."""
+"""Statuses that refuse a boot; 400 would mean an invalid request."""
 
 
 class Unseen(Exception):
-    """What had to be seen was not."""
+    """Raised if an expected state did not appear."""
 
 
 @dataclass
 class Play:
-    """The state of the demo."""
+    """State of the demo."""
 
     stack: Stack
     screen: Screen
@@ -37,9 +37,9 @@ class Play:
     member: Client
     visitor: Client | None = None
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The hosts kept for leases, by name."""
+    """Hosts of the reservation pool by name."""
     flavor: str = ""
-    """A size that only those hosts can carry."""
+    """Flavor that fits only on those hosts."""
     small: str = ""
     image: str = ""
     lease: dict[str, Any] = field(default_factory=dict)
@@ -51,16 +51,16 @@ class Play:
     storage: dict[str, Any] = field(default_factory=dict)
     """The lease of storage."""
     night: dict[str, Any] = field(default_factory=dict)
-    """The lease of the host that is switched off at first."""
+    """Lease of the host that is off at first."""
     guest: str = ""
-    """The server that outlives it."""
+    """Server that outlives that lease."""
 
     @property
     def reservation(self) -> str:
         return str(self.lease["reservations"][0]["id"])
 
     def until(self, what: str, look: Callable[[], Any], reached: Callable[[Any], bool], seconds: float = 30.0) -> Any:
-        """What `look` answers once that is what was waited for; Unseen when it takes longer than `seconds`."""
+        """Return the answer of `look` once `reached` holds; Unseen after `seconds`."""
         began = time.monotonic()
         while not reached(now := look()):
             if time.monotonic() - began > seconds:
@@ -70,15 +70,15 @@ class Play:
         return now
 
     def lease_now(self, lease_id: str) -> dict[str, Any]:
-        """A lease as its owner sees it."""
+        """Return a lease as its owner sees it."""
         return lookup.lease_by_id(self.member, lease_id)
 
     def server_now(self, server_id: str, client: Client | None = None) -> dict[str, Any] | None:
-        """A server, None when there is none."""
+        """Return a server, None if it does not exist."""
         return existing(lambda: lookup.server_by_id(client or self.member, server_id))
 
     def boot(self, client: Client, name: str, flavor: str, hints: Mapping[str, str]) -> str:
-        """Ask for a server; its id."""
+        """Boot a server and return its id."""
         server = {"name": MARK + name, "flavorRef": flavor, "imageRef": self.image, "networks": "auto"}
         body: dict[str, Any] = {"server": {**server, "min_count": 1, "max_count": 1}}
         if hints:
@@ -86,7 +86,7 @@ class Play:
         return str(client.json("compute", "POST", "/servers", json=body)["server"]["id"])
 
     def active(self, server_id: str) -> dict[str, Any]:
-        """A server of the member once it runs; Unseen when it is in ERROR."""
+        """Return a server of the member once it is ACTIVE; Unseen if it is in ERROR."""
         settled = ("ACTIVE", "ERROR")
         server = self.until("the server", lambda: self.server_now(server_id), lambda now: status(now) in settled)
         fault = (server.get("fault") or {}).get("message")
@@ -94,7 +94,7 @@ class Play:
         return dict(server)
 
     def refusal(self, client: Client, name: str, hints: Mapping[str, str]) -> str:
-        """How a boot of the large size is refused: at once, or as a server in ERROR; Unseen when it is not."""
+        """Return the refusal of a boot of the large flavor, or the fault of the server; Unseen if there is neither."""
         try:
             server_id = self.boot(client, name, self.flavor, hints)
         except Failure as failure:
@@ -110,24 +110,24 @@ class Play:
         return f"ERROR, {(server.get('fault') or {}).get('message', 'no reason given')}"
 
     def aggregates(self) -> dict[str, frozenset[str]]:
-        """The pools as the cloud shows them to its administrator."""
+        """Return the aggregates of the cloud."""
         listed = self.admin.json("compute", "GET", "/os-aggregates")["aggregates"]
         return {str(one["name"]): frozenset(one["hosts"]) for one in listed}
 
     def held(self, lease_id: str) -> Sequence[Mapping[str, Any]]:
-        """The hosts that are held for a lease."""
+        """Return the hosts of a lease."""
         query = {"lease_id": lease_id}
         listed = self.admin.json("reservation", "GET", "/os-hosts/allocations", params=query)["allocations"]
         return [one for one in listed if any(held["lease_id"] == lease_id for held in one["reservations"])]
 
 
 def status(thing: Mapping[str, Any] | None) -> str:
-    """How a thing is, in a word."""
+    """Return the status of a resource."""
     return "gone" if thing is None else str(thing["status"])
 
 
 def existing(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """What `look` answers, None when the server says that there is none."""
+    """Return the answer of `look`, None if the server answers 404."""
     try:
         return look()
     except Failure as failure:
@@ -137,19 +137,19 @@ def existing(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def after(moment: str, now: datetime) -> float:
-    """Seconds since a moment as the server writes it."""
+    """Return the seconds since a time in an answer of the server."""
     return (now - read(moment)).total_seconds()
 
 
 def require(seen: bool, otherwise: str) -> None:
-    """Unseen unless it is so."""
+    """Raise Unseen unless the condition holds."""
     if not seen:
         raise Unseen(otherwise)
 
 
 @contextmanager
 def play_on(stack: Stack, screen: Screen) -> Iterator[Play]:
-    """The administrator and a member of project demo, signed in to a stack."""
+    """Return the state of a demo with the administrator and a member of project demo."""
     home = Path(stack.environ["CLIMATE_HOME"])
     admin, member = (Client(find(name, stack.environ, home)) for name in ("climate", "climate-demo"))
     play = Play(stack, screen, admin, member)
@@ -162,7 +162,7 @@ def play_on(stack: Stack, screen: Screen) -> Iterator[Play]:
 
 
 def person(play: Play, name: str, password: str, project: str) -> Client:
-    """Somebody else, signed in."""
+    """Return a client for another user."""
     auth = {"auth_url": play.admin.cloud.auth_url, "username": name, "password": password, "project_name": project}
     return Client(entry({"auth": auth}, name))
 

@@ -1,4 +1,4 @@
-"""`climate up --demo cells`: an API cell with two children and a grandchild, to try cells on."""
+"""Demo tree of `climate up --demo cells`: an API cell with two children and a grandchild."""
 
 import secrets
 import threading
@@ -21,13 +21,13 @@ PARENTS: Mapping[str, str | None] = {
 
 API_CELL = {"CLIMATE_COMPUTE_API_CLASS": "nova.compute.cells_api.ComputeCellsAPI"}
 COMPUTE_CELL = {"CLIMATE_COMPUTE_API_CLASS": "nova.compute.API"}
-"""Settings in which the API cell and a child differ."""
+"""Settings of the API cell and of a child cell."""
 
 CHILD_PROCESSES = ("poller", "worker", "cells")
 """A child cell has everything but the public API."""
 
 SETTLE_SECONDS = 180.0
-"""Longest time until all cells have reported to the top, on a slow machine."""
+"""Timeout for the reports of all cells to the top cell, on a slow machine."""
 
 
 def surroundings(cell: Deployment) -> dict[str, str]:
@@ -37,7 +37,7 @@ def surroundings(cell: Deployment) -> dict[str, str]:
 
 
 def link(environ: Mapping[str, str], parent: Deployment, child: Deployment) -> None:
-    """Make two cells neighbours, with a new secret that both know."""
+    """Create the link between two cells, with a new shared secret."""
     secret = secrets.token_hex(32)
     for here, other, is_parent in ((parent, child, False), (child, parent, True)):
         broker = {"transport_url": _settings(environ, other).redis_url, "secret": secret}
@@ -45,7 +45,7 @@ def link(environ: Mapping[str, str], parent: Deployment, child: Deployment) -> N
 
 
 def settle(top: Deployment) -> None:
-    """Return when the top knows the room of all cells; Failure names those that have not reported."""
+    """Wait until the top cell knows the capacities of all cells; Failure names those that have not reported."""
     pause, wanted = threading.Event(), set(PARENTS) - {top.name}
     missing = wanted
     for _ in range(int(SETTLE_SECONDS / 0.5)):
@@ -57,12 +57,12 @@ def settle(top: Deployment) -> None:
     raise Failure(
         f"{', '.join(sorted(missing))} did not report within {SETTLE_SECONDS:g} s",
         TIMEOUT,
-        f"look into {top.home.parent}/*/logs/demo.log",
+        f"see {top.home.parent}/*/logs/demo.log",
     )
 
 
 def _heard(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The cells that have reported, with those below them."""
+    """Return the cells that have reported, with those below them."""
     for cell in cells:
         if cell.get("state") == "up":
             yield str(cell["name"])

@@ -1,4 +1,4 @@
-"""What the demo leaves behind: nothing, and what an interrupted one has left goes first."""
+"""Cleanup of the demo, also of what an interrupted one left behind."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from climate.cli.demo.actors import MARK, Play
 
 
 def clear(play: Play) -> None:
-    """Forget all that a demo has left that was interrupted."""
+    """Delete everything that an interrupted demo left behind."""
     admin, member = play.admin, play.member
     servers = admin.pages("compute", "/servers/detail", "servers", {"all_tenants": "True"})
     for server_id in _ours(servers):
@@ -33,7 +33,7 @@ def _clear_sizes_and_people(play: Play) -> None:
 
 
 def visitor_goes(play: Play) -> None:
-    """The last act: no users and no sizes of the demo are left."""
+    """The users and flavors of the demo are deleted"""
     _clear_sizes_and_people(play)
 
 

@@ -1,4 +1,4 @@
-"""The demo of a cluster: one node for everybody, whose members fail, return and join while their servers go on."""
+"""Steps of the cluster demo: members of one node fail, return and join while their servers keep running."""
 
 import os
 from collections.abc import Iterator
@@ -20,29 +20,29 @@ FLAVOR = {"ram": 1024, "vcpus": 1, "disk": 1}
 """Size of the servers: MB of memory, GB of disk."""
 SERVERS = 4
 LENGTH = timedelta(minutes=20)
-"""How long the lease lasts unless it is ended."""
+"""Length of the lease unless it is ended."""
 SERVER_MARK = b"CLIMATE_SERVER="
-"""How the process of a server names it in its environment."""
+"""Environment variable with the id of a server in its process."""
 WORD = "written before its member failed"
 PATIENCE = 180.0
-"""Longest time, in seconds, for what needs a service to be missed and a report to follow."""
+"""Timeout in seconds for the detection of a lost service and the next report."""
 
 
 @dataclass
 class ClusterPlay(Play):
-    """The state of the demo of a cluster."""
+    """State of the cluster demo."""
 
     rack: Rack = field(default_factory=lambda: Rack({}))
     ground: Ground = field(default_factory=lambda: Ground(Path()))
     servers: list[str] = field(default_factory=list)
 
     def members(self) -> dict[str, str]:
-        """Return the member that each server is on."""
+        """Return the member of each server."""
         found = {one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics") for one in self.servers}
         return {one: str(told["member"]) for one, told in found.items()}
 
     def processes(self) -> dict[str, list[int]]:
-        """Return the numbers of the processes that each server is."""
+        """Return the process ids of each server."""
         found: dict[str, list[int]] = {one: [] for one in self.servers}
         for number, server_id in _processes():
             if server_id in found:
@@ -50,22 +50,22 @@ class ClusterPlay(Play):
         return {one: sorted(numbers) for one, numbers in found.items()}
 
     def seen(self) -> set[tuple[str, str]]:
-        """Return the statuses of the servers, and the nodes that the scheduler has them on."""
+        """Return the statuses of the servers, and their nodes."""
         shown = [self.server_now(one, self.admin) for one in self.servers]
         return {(status(one), str((one or {}).get("OS-EXT-SRV-ATTR:hypervisor_hostname"))) for one in shown}
 
     def has_memory(self) -> int:
-        """Wait until the node has the memory of all members that are there, in MB."""
+        """Wait until the node has the memory of all present members."""
         return self.awaits(self.ground.memory_mb)
 
     def awaits(self, memory_mb: int) -> int:
-        """Wait until the node has so much memory, in MB."""
+        """Wait until the node has this memory in MB."""
         what = f"node {NODE} to have {memory_mb} MB"
         found = self.until(what, lambda: clusters.memory_mb(self.admin), lambda now: now == memory_mb, PATIENCE)
         return int(found)
 
     def disk(self, server_id: str) -> Path:
-        """Return a file on the disk of a server."""
+        """Return the path of a file on the disk of a server."""
         return self.ground.home / "servers" / server_id / "disk" / "word"
 
 
@@ -84,7 +84,7 @@ def cluster_is_kept(play: ClusterPlay) -> str:
     flavor = {"name": f"{MARK}member", **FLAVOR}
     play.flavor = str(play.admin.json("compute", "POST", "/flavors", json={"flavor": flavor})["flavor"]["id"])
     images = [one for one in play.member.pages("image", "/v2/images", "images") if one["status"] == "active"]
-    require(bool(images), "there is no image")
+    require(bool(images), "no image exists")
     play.image = str(images[0]["id"])
     known = [host["hypervisor_hostname"] for host in play.admin.pages("reservation", "/os-hosts", "hosts")]
     if NODE not in known:
@@ -200,14 +200,14 @@ def lease_ends(play: ClusterPlay) -> str:
 
 
 def _processes() -> Iterator[tuple[int, str]]:
-    """Yield the processes of this machine that are servers: number, id of the server."""
+    """Yield the process id and the server id of each server process on this machine."""
     for folder in Path("/proc").glob("[0-9]*"):
         marks = [one for one in _environment(folder) if one.startswith(SERVER_MARK)]
         yield from ((int(folder.name), mark.removeprefix(SERVER_MARK).decode("ascii", "replace")) for mark in marks)
 
 
 def _environment(folder: Path) -> list[bytes]:
-    """Return the environment of a process; nothing when it is gone or another user's."""
+    """Return the environment of a process; empty if it has ended or belongs to another user."""
     with suppress(OSError):
         return (folder / "environ").read_bytes().split(b"\0")
     return []
@@ -237,4 +237,4 @@ STEPS = (
     journal_agrees,
     history_is_told,
 )
-"""In this order; the first line of each docstring is its title."""
+"""Steps in their order; the first line of each docstring is the title."""

@@ -1,6 +1,6 @@
-"""`climate up --demo clusters`: a cluster of members on this machine, one of them behind a compute service of its own.
+"""Demo stack of `climate up --demo clusters`: one cluster; one of its members has a compute service of its own.
 
-The folders of images, volumes and guests are shared, as on storage that several machines reach.
+The members share the folders of images, volumes and guests, as on storage that several machines reach.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ NODE, NEAR, FAR, SPARE = "sum", "near", "far", "spare"
 """The cluster, and its members: NEAR and SPARE are at its own service, FAR is behind the service RACK."""
 RACK = "rack-1"
 SIZES = {"vcpus": 4, "memory_mb": 4096, "local_gb": 40}
-"""Of each member: MB of memory, GB of disk."""
+"""Size of each member: MB of memory, GB of disk."""
 BALANCE_PERCENT = 10
 NODES_FILE = "nodes.yaml"
 SHARED = ("images", "volumes", "keys", "servers", "containers", "machines", "services")
@@ -45,16 +45,16 @@ SETTINGS = {
     "CLIMATE_COMPUTE_HOST": "head",
     "CLIMATE_NODES_FILE": NODES_FILE,
 }
-"""A member behind another service needs addresses on paper."""
+"""Addresses of a member behind another service, which are recorded only."""
 
 SETTLE_SECONDS = 180.0
-"""Longest time until the node has the size of all its members, on a slow machine."""
+"""Timeout until the node has the size of all its members, on a slow machine."""
 STOP_SECONDS = 30.0
 
 
 @dataclass
 class Rack:
-    """The compute service of a member: a worker with a home of its own."""
+    """The compute service of a member: a worker with its own home."""
 
     environ: Mapping[str, str]
     worker: "subprocess.Popen[bytes] | None" = None
@@ -65,26 +65,26 @@ class Rack:
         return spawn.Program(RACK, argv, self.environ, stop_seconds=STOP_SECONDS)
 
     def start(self) -> None:
-        """Start the worker; it ends with this process."""
+        """Start the worker, which ends with this process."""
         log = Path(self.environ["CLIMATE_HOME"]) / "worker.log"
         with log.open("ab") as output:
             self.worker = spawn.start(self._program, output)
 
     def kill(self) -> None:
-        """End the worker and its children at once, as `kill -9` does; its servers go on."""
+        """Kill the worker and its children as `kill -9` does; its servers keep running."""
         if self.worker is not None:
             spawn.kill_group(self.worker.pid)
             self.worker.wait()
 
     def stop(self) -> None:
-        """End the worker in good order."""
+        """Stop the worker."""
         if self.worker is not None:
             spawn.stop(self.worker, self._program)
 
 
 @dataclass
 class Ground:
-    """The home of the demo, and what its cluster consists of."""
+    """The home of the demo and the members of its cluster."""
 
     home: Path
     members: list[dict[str, Any]] = field(default_factory=list)
@@ -92,11 +92,11 @@ class Ground:
 
     @property
     def memory_mb(self) -> int:
-        """The memory of all members, in MB."""
+        """Return the memory of all members in MB."""
         return SIZES["memory_mb"] * len(self.members)
 
     def furnish(self) -> None:
-        """Write the nodes of both services, and let them share their folders."""
+        """Write the nodes files of both services, and share their folders."""
         self.members = [{"name": NEAR, **SIZES}, {"name": FAR, "service": RACK}]
         self._write()
         rack = self.home / RACK
@@ -108,7 +108,7 @@ class Ground:
                 (rack / name).symlink_to(Path(os.pardir, name))
 
     def join(self, name: str) -> None:
-        """Add a member at the cluster's own service."""
+        """Add a member to the cluster's own service."""
         self.members.append({"name": name, **SIZES})
         self._write()
 
@@ -118,7 +118,7 @@ class Ground:
 
 
 def _write(home: Path, node: Mapping[str, Any]) -> None:
-    """Write the nodes file of a service with one node, in one step."""
+    """Write the nodes file of a service with one node atomically."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = home / f"{NODES_FILE}.new"
     draft.write_text(yaml.safe_dump([dict(node)], sort_keys=False), encoding="utf-8")
@@ -169,20 +169,20 @@ def run(session: Session, port: int | None) -> int:
         running(surroundings(given, home)) as (stack, _, ground),
     ):
         _settle(stack, ground)
-        session.say(f"the cluster is ready; begin with: CLIMATE_HOME={home} climate node list")
+        session.say(f"the cluster is ready; try: CLIMATE_HOME={home} climate node list")
         threading.Event().wait()
     session.say("the cluster is stopped")
     return 0
 
 
 def memory_mb(admin: Client) -> int:
-    """Return the memory of the cluster's node as it was last reported, in MB; 0 before the first report."""
+    """Return the memory of the cluster's node in its last report in MB; 0 before the first report."""
     listed = admin.json("compute", "GET", "/os-hypervisors/detail")["hypervisors"]
     return next((int(one["memory_mb"]) for one in listed if one["hypervisor_hostname"] == NODE), 0)
 
 
 def _settle(stack: Stack, ground: Ground) -> None:
-    """Return when the node has the size of all its members."""
+    """Wait until the node has the size of all its members."""
     pause = threading.Event()
     admin = Client(find("climate", stack.environ, ground.home))
     try:
@@ -193,4 +193,4 @@ def _settle(stack: Stack, ground: Ground) -> None:
     finally:
         admin.close()
     log = ground.home / RACK / "worker.log"
-    raise Failure(f"{FAR} was not reported within {SETTLE_SECONDS:g} s", TIMEOUT, f"look into {log}")
+    raise Failure(f"{FAR} was not reported within {SETTLE_SECONDS:g} s", TIMEOUT, f"see {log}")

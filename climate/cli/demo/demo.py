@@ -1,4 +1,4 @@
-"""climate demo: the life of a lease on a stack of its own, every step verified through the API."""
+"""climate demo: the life of a lease on its own stack, each step verified through the API."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -58,14 +58,14 @@ STEPS: tuple[Step, ...] = (
     journal_agrees,
     history_is_told,
 )
-"""In this order; the first line of each docstring is its title."""
+"""Steps in their order; the first line of each docstring is the title."""
 
 
 @click.command("demo")
-@click.option("--lab/--no-lab", default=True, help="In a lab with real networks, where there can be one.")
+@click.option("--lab/--no-lab", default=True, help="In a lab with real networks, if the machine supports it.")
 @click.option("--clusters", is_flag=True, help="The life of a cluster instead: members fail, return and join.")
 def command(lab: bool, clusters: bool) -> None:
-    """Go through the life of a lease on a stack of its own; 0 only if every step was verified."""
+    """Run the life of a lease on a stack of its own; exit code 0 only if every step was verified."""
     session = current()
     networks = "networks are recorded only" if clusters else _networks(session, lab)
     environ = surroundings(session.environ, cluster_steps.HOME if clusters else HOME)
@@ -78,12 +78,12 @@ def command(lab: bool, clusters: bool) -> None:
         shown.close()
     shown.say(f"{verified} of {steps} steps verified in {shown.spent:.0f} s")
     if verified < steps:
-        logs = f"look into {environ['CLIMATE_HOME']}/logs"
-        raise Failure("the demo stopped at a step that it could not verify", hint=logs)
+        logs = f"see {environ['CLIMATE_HOME']}/logs"
+        raise Failure("a step of the demo failed", hint=logs)
 
 
 def _networks(session: Session, lab: bool) -> str:
-    """What kind of networks there are; where a lab can be, this process becomes the demo in one."""
+    """Return the kind of networks; if a lab is possible, restart this process in one."""
     if session.settings.network_driver == "linux":
         return f"networks are real: namespaces {', '.join(labs.HOSTS)}"
     if not lab:
@@ -117,7 +117,7 @@ def _perform_on_a_cluster(environ: Mapping[str, str], shown: Screen) -> int:
 
 
 def perform(play: Play, steps: tuple[Step, ...] = STEPS) -> int:
-    """Go through the steps until one is not verified; how many were."""
+    """Run the steps until one is not verified; return the number of verified steps."""
     return _go_through(play, steps)
 
 

@@ -1,4 +1,4 @@
-"""The demo's steps about one host: it sleeps until its lease needs it, and waits afterwards for a server to go."""
+"""Steps of the demo with one host: it sleeps until its lease needs it, and is recycled afterwards."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,12 +8,12 @@ from climate.cli.demo import lease_steps
 from climate.cli.demo.actors import MARK, Play, Unseen, require, status
 
 HOST = "gpu-1"
-"""The one host that the demo's first lease cannot have."""
+"""Host that does not match the demo's first lease."""
 REQUIREMENTS = '["==", "$gpu_count", "1"]'
 POWER = {"driver": "memory", "settings": {"boot_seconds": 2, "shutdown_seconds": 1}, "watts": 400}
-"""A machine that only pretends: nothing real is switched."""
+"""Power driver without a real machine."""
 AHEAD, LENGTH = timedelta(seconds=50), timedelta(seconds=120)
-"""A host is not called up before the cloud has had time to notice that it was off, hence some time ahead."""
+"""Time ahead of the lease, so that the cloud notices the power off before the power on."""
 
 
 def idle_host_goes_off(play: Play) -> str:
@@ -23,7 +23,7 @@ def idle_host_goes_off(play: Play) -> str:
     entry = _switched(play, on=False)
     if entry is None:
         raise Unseen("its history does not tell of it")
-    return f"{HOST}, whose machine only pretends, is off since {entry['at']}: {entry['body']['reason']}"
+    return f"{HOST}, on the memory power driver, is off since {entry['at']}: {entry['body']['reason']}"
 
 
 def sleeping_host_is_promised(play: Play) -> str:
@@ -118,7 +118,7 @@ def _history(play: Play) -> list[dict[str, Any]]:
 
 
 def _switched(play: Play, *, on: bool) -> dict[str, Any] | None:
-    """When it was last seen to be switched, if it is as it was switched then."""
+    """Return when the host was last seen in its present power state."""
     entry = next((one for one in reversed(_history(play)) if one["kind"] == "HostSwitched"), None)
     return entry if entry and entry["body"]["on"] is on else None
 

@@ -1,4 +1,4 @@
-"""The last steps of each demo: the journal agrees with the rows, and tells the history of the lease."""
+"""Last steps of each demo: the journal agrees with the rows, and has the history of the lease."""
 
 from climate.cli.demo.actors import Play, Unseen
 from climate.cli.leases.lease import HISTORY_COLUMNS, told

@@ -1,4 +1,4 @@
-"""The demo's main steps: from the promise to its end, each one seen through the API."""
+"""Main steps of the demo: a lease from its creation to its end, each verified through the API."""
 
 import json
 from datetime import timedelta
@@ -12,13 +12,13 @@ from climate.cli.errors import CONFLICT, USAGE, Failure
 
 REQUIREMENTS = '["and", [">=", "$vcpus", "4"], [">", "$gpu_count", "1"]]'
 AHEAD, LENGTH = timedelta(seconds=10), timedelta(seconds=150)
-"""How far ahead the first lease starts, and how long it lasts unless it is ended."""
+"""Time until the first lease starts, and its length unless it is ended."""
 SLEEP, WAKE = timedelta(seconds=8), timedelta(seconds=8)
-"""How long the second server sleeps, and how long it then runs."""
+"""Time until the second server starts, and its run time."""
 IMAGE = f"reserved_{MARK}sleeper"
-"""What is made of the second server before it is deleted: a default action at the end of a lease."""
+"""Image of the second server, created by the default end action."""
 LATE = 3.0
-"""Seconds after which something is not on time any more."""
+"""Seconds after which an action is late."""
 
 
 def lease_is_promised(play: Play) -> str:
@@ -76,7 +76,7 @@ def _history(play: Play, lease_id: str) -> list[dict[str, Any]]:
 
 
 def _was_starting(play: Play, lease: dict[str, Any]) -> bool:
-    """Whether the journal knows a moment at which the lease was STARTING: it may be shorter than a look."""
+    """Return whether the journal has a time at which the lease was STARTING, which may be too short to see."""
     for entry in _history(play, lease["id"]):
         if entry["kind"] == "EventClaimed":
             query = {"at": wire(read(entry["at"]))}
@@ -86,7 +86,7 @@ def _was_starting(play: Play, lease: dict[str, Any]) -> bool:
 
 
 def finished_late(play: Play, lease: dict[str, Any], kind: str) -> float:
-    """Seconds from when an event of a lease was due to when its work was done."""
+    """Return the seconds from the due time of a lease's event to its end."""
     event = next(one for one in lease["events"] if one["event_type"] == kind)
     for entry in _history(play, lease["id"]):
         if entry["kind"] == "EventFinished" and entry["body"]["event_id"] == event["id"]:
@@ -163,7 +163,7 @@ def sleeper_wakes(play: Play) -> str:
 
 
 def settled_lease(play: Play, lease_id: str, wanted: str) -> dict[str, Any]:
-    """A lease once it is as wanted; Unseen when it is in ERROR."""
+    """Return a lease once it has the expected status; Unseen if it is in ERROR."""
     lease = play.until("its lease", lambda: play.lease_now(lease_id), lambda now: now["status"] in (wanted, "ERROR"))
     require(lease["status"] == wanted, f"the lease is {lease['status']}: {lease.get('status_reason')}")
     return dict(lease)
@@ -194,7 +194,7 @@ def lease_ends(play: Play) -> str:
     try:
         play.member.call("reservation", "PUT", f"/leases/{lease_id}", json={"end_date": "now"})
     except Failure as failure:
-        # On a very slow machine its time may be over by itself.
+        # On a very slow machine the lease may have ended by its end date.
         if failure.code not in (CONFLICT, USAGE):
             raise
     lease = settled_lease(play, lease_id, "TERMINATED")

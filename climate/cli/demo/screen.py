@@ -1,4 +1,4 @@
-"""What the demo shows: a check mark per verified step, and what is going on while it waits."""
+"""Output of the demo: a check mark per verified step, and the progress of a wait."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from rich.text import Text
 
 @dataclass
 class Screen:
-    """Live on a terminal, plain lines everywhere else."""
+    """Live display on a terminal, plain lines elsewhere."""
 
     console: Console
     began: float = field(default_factory=time.monotonic)
@@ -19,7 +19,7 @@ class Screen:
     _last: str = ""
 
     def waiting(self, what: str, state: str = "", spent: float = 0.0) -> None:
-        """What is waited for, how it stands, and (on a terminal only) for how many seconds."""
+        """Show the expected state, the present state, and on a terminal the seconds."""
         line = f"waiting for {what}" + (f": {state}" if state else "")
         if self.console.is_terminal:
             self._live(f"{line} ({spent:.0f} s)")
@@ -28,27 +28,27 @@ class Screen:
         self._last = line
 
     def done(self, title: str, seen: str) -> None:
-        """A step was verified."""
+        """Show a verified step."""
         self._still()
         self._print(Text.assemble((self._mark("✓", "ok"), "bold green"), f" {title}: ", (seen, "dim")))
 
     def failed(self, title: str, why: str) -> None:
-        """A step was not verified."""
+        """Show a step that failed."""
         self._still()
         self._print(Text.assemble((self._mark("✗", "NOT OK"), "bold red"), f" {title}: {why}"))
 
     def say(self, text: str) -> None:
-        """Anything else."""
+        """Print another line."""
         self._still()
         self._print(Text(text))
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._still()
 
     @property
     def spent(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the start of the demo."""
         return time.monotonic() - self.began
 
     def _print(self, text: Text) -> None:
@@ -72,5 +72,5 @@ class Screen:
 
 
 def screen(colourful: bool) -> Screen:
-    """The screen of this process: stdout."""
+    """Return the screen of this process on stdout."""
     return Screen(Console(file=sys.stdout, no_color=not colourful, highlight=False))

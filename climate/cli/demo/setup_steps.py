@@ -1,4 +1,4 @@
-"""The demo's first steps: a clean table, hosts kept for leases, and somebody from another project."""
+"""First steps of the demo: cleanup, hosts for leases, and a user of another project."""
 
 from secrets import token_urlsafe
 from typing import Any
@@ -11,7 +11,7 @@ VISITORS = f"{MARK}visitors"
 """The other project."""
 
 GPUS = {"gpu-1": "1", "gpu-2": "2", "gpu-3": "4", "gpu-4": "4"}
-"""The hosts that are kept for leases, and how many graphics processors each has."""
+"""Hosts for the reservation pool with their number of GPUs."""
 
 
 def stack_answers(play: Play) -> str:
@@ -53,7 +53,7 @@ def sizes_are_known(play: Play) -> str:
     require(play.flavor in [str(flavor["id"]) for flavor in flavors], "the new flavor is not listed")
     play.small = str(min(flavors, key=lambda flavor: (flavor["ram"], flavor["vcpus"]))["id"])
     images = [one for one in play.member.pages("image", "/v2/images", "images") if one["status"] == "active"]
-    require(bool(images), "there is no image")
+    require(bool(images), "no image exists")
     play.image = str(images[0]["id"])
     return f"{size['vcpus']} CPUs, {size['ram']} MB; {len(others)} other hosts are smaller"
 

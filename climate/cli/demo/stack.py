@@ -1,4 +1,4 @@
-"""The stack that the demo plays on: `climate up` as a child, on a home and a port of its own."""
+"""Stack of the demo: `climate up` as a child, with its own home and port."""
 
 import signal
 import socket
@@ -21,10 +21,10 @@ HOME = "var/demo"
 PLAIN_UP = (sys.executable, "-m", "climate", "up")
 UP = (*PLAIN_UP, "--demo")
 START_SECONDS = 300.0
-"""Longest time until everything answers, on a slow machine and from nothing."""
+"""Timeout of the first start, on a slow machine."""
 STOP_SECONDS = 60.0
 RUNS = "climate runs "
-"""How a stack without a web process says that it is ready."""
+"""Output of a stack without a web process when it is ready."""
 SETTINGS = {
     "CLIMATE_POOLS_SECONDS": "1",
     "CLIMATE_IDLE_OFF_AFTER": "1",
@@ -40,7 +40,7 @@ SETTINGS = {
     "CLIMATE_CLEANING_TIME": "0",
     "CLIMATE_CLEANING_HOOK": "",
 }
-"""What its steps count on: hosts are looked after at once, and nothing waits for long."""
+"""Settings for the steps: short periods and timeouts."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -54,7 +54,7 @@ class Stack:
 
 
 def surroundings(environ: Mapping[str, str], folder: str = HOME) -> dict[str, str]:
-    """The environment of the demo's stack: what is not given is its own, such as the home `folder`."""
+    """Return the environment of the demo's stack; without settings everything is its own, such as the home `folder`."""
     home = Path(environ.get("CLIMATE_HOME") or folder).absolute()
     port = environ.get("CLIMATE_PORT") or str(_free_port())
     own = {"CLIMATE_PUBLIC_URL": "", "OS_CLOUD": "", "OS_CLIENT_CONFIG_FILE": ""}
@@ -68,12 +68,12 @@ def _free_port() -> int:
 
 
 def check_port(host: str, port: int, count: int = 1) -> None:
-    """Check that a port is free; Failure tells that `count` ports in a row are needed."""
+    """Check that a port is free; Failure says that `count` ports in a row are needed."""
     try:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except (OSError, OverflowError) as error:
-        needs = f"the tree needs {count} ports in a row; choose the first by --port" if count > 1 else "give --port"
+        needs = f"the tree needs {count} free ports in a row; set the first with --port" if count > 1 else "give --port"
         raise Failure(f"port {port} cannot be used: {error}", ERROR, needs) from None
 
 
@@ -85,9 +85,9 @@ def running(
     *,
     has_web: bool = True,
 ) -> Iterator[Stack]:
-    """The stack while the block lasts; nothing of it is left afterwards, whatever ends the block.
+    """Run the stack while the block lasts; it is removed afterwards, also after an error.
 
-    Without `has_web` no API answers: the stack is ready when it says that its processes run.
+    Without `has_web` no API answers: the stack is ready when it prints that its processes run.
     """
     home = Path(environ["CLIMATE_HOME"])
     log = home / "logs" / "demo.log"
@@ -105,7 +105,7 @@ def running(
 
 @contextmanager
 def _endings() -> Iterator[None]:
-    """While the block lasts a signal to end is an exception, so that the block is left in good order."""
+    """Turn a signal to end into an exception while the block lasts, so that cleanup runs."""
 
     def end(number: int, frame: Any) -> None:
         raise SystemExit(128 + number)
@@ -119,7 +119,7 @@ def _endings() -> Iterator[None]:
 
 
 Look = Callable[[], Mapping[str, Any] | None]
-"""Returns what a stack says of its readiness; None while it is not ready."""
+"""Function that returns the readiness of a stack; None while it is not ready."""
 
 
 def _ready(
@@ -132,12 +132,12 @@ def _ready(
         except subprocess.TimeoutExpired:
             spent += pause
         else:
-            raise Failure(f"the stack ended at once: {_tail(log)}", ERROR, f"look into {log}")
+            raise Failure(f"the stack ended during its start: {_tail(log)}", ERROR, f"see {log}")
         waiting(spent)
         answer = look()
         if answer is not None:
             return answer
-    raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"look into {log}")
+    raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"see {log}")
 
 
 def _readiness(url: str) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The demo's steps about storage: promised, given to a server as a volume, and gone with its lease."""
+"""Steps of the demo with storage: reserved, attached to a server as a volume, deleted with its lease."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from climate.cli.demo.actors import MARK, Play, require, status
 POOL, CLASS, BACKEND = f"{MARK}disks", f"{MARK}disk", "local"
 CAPACITY_GB, SIZE_GB = 2, 1
 AHEAD, LENGTH = timedelta(seconds=2), timedelta(seconds=120)
-"""How far ahead the lease of storage starts, and how long it lasts unless it is ended."""
+"""Time until the lease of storage starts, and its length unless it is ended."""
 VOLUMES = "/volume/v3/volumes/detail"
 
 
@@ -69,14 +69,14 @@ def storage_goes(play: Play) -> str:
 
 
 def remove(play: Play) -> None:
-    """Remove the demo's pool, of which nothing may be held."""
+    """Delete the demo's storage pool, which has no reservations any more."""
     for pool in play.admin.pages("reservation", "/storage-pools", "storage_pools"):
         if pool["name"] == POOL:
             play.admin.call("reservation", "DELETE", f"/storage-pools/{pool['id']}")
 
 
 def _volumes(play: Play) -> list[dict[str, Any]]:
-    """The volumes of the lease of storage."""
+    """Return the volumes of the lease of storage."""
     client, reservation = play.member, str(play.storage["reservations"][0]["id"])
     listed = client.body(client.request("GET", f"{client.root}{VOLUMES}"))["volumes"]
     return [one for one in listed if one["metadata"].get("reservation_id") == reservation]

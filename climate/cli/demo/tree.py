@@ -1,4 +1,4 @@
-"""`climate up --demo zones` and `--demo cells`: a tree of complete deployments on this machine."""
+"""Demo trees of `climate up --demo zones` and `--demo cells`: several complete deployments on this machine."""
 
 import contextlib
 import threading
@@ -15,7 +15,7 @@ from climate.cli.errors import USAGE, Failure
 from climate.cli.session import Session
 
 SETTINGS = {"CLIMATE_WEB_PROCESSES": "1", "CLIMATE_WORKER_PROCESSES": "2"}
-"""Used unless the environment says otherwise: several deployments share the machine."""
+"""Default settings of deployments that share one machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +40,28 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class DemoTree:
-    """A tree that can be run."""
+    """A tree of deployments that this machine can run."""
 
     noun: str
-    """One deployment of it, as people call it."""
+    """Name of one deployment in messages."""
     parents: Mapping[str, str | None]
     """Deployment -> its parent; parents stand before their children."""
     surroundings: Callable[[Deployment], Mapping[str, str]]
-    """Settings of a deployment beside those of every tree."""
+    """Further settings of a deployment."""
     join: Callable[[Mapping[str, str], Deployment, Deployment], None]
-    """Makes a deployment a child of another: (environment, parent, child).  Repeating it changes nothing."""
+    """Function that links a child to its parent: (environment, parent, child).  It is idempotent."""
     hint: Callable[[Deployment], str]
-    """The first command for people to try, given the deployment at the top."""
+    """Example command for the top deployment."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """As SETTINGS."""
     child_processes: tuple[str, ...] = ()
-    """Processes that the deployments below the top run; empty: all."""
+    """Processes of the deployments below the top; empty: all."""
     settle: Callable[[Deployment], None] = lambda top: None
-    """Returns when the top knows its tree."""
+    """Function that waits until the top knows its tree."""
 
     @property
     def folder(self) -> str:
-        """The folder of all homes in CLIMATE_HOME."""
+        """Return the folder of all homes in CLIMATE_HOME."""
         return f"{self.noun}s"
 
     def has_web(self, name: str) -> bool:
@@ -70,7 +70,7 @@ class DemoTree:
 
 
 def run(tree: DemoTree, session: Session, port: int | None) -> int:
-    """Start the tree, join its deployments, and keep everything running until a signal asks for the end."""
+    """Start and link the deployments, and keep them running until a signal asks for the end."""
     settings = session.settings
     if settings.database_url or settings.redis_url:
         raise Failure(
@@ -89,14 +89,14 @@ def run(tree: DemoTree, session: Session, port: int | None) -> int:
                 session.say(f"{name} is a child of {parent}")
         top = next(iter(found.values()))
         tree.settle(top)
-        session.say(f"the {tree.noun}s are ready; begin with: {tree.hint(top)}")
+        session.say(f"the {tree.noun}s are ready; try: {tree.hint(top)}")
         threading.Event().wait()
     session.say(f"the {tree.noun}s are stopped")
     return 0
 
 
 def deployments(tree: DemoTree, home: Path, host: str, first_port: int) -> dict[str, Deployment]:
-    """Return the deployments by name, with ports in a row; Failure when one is taken."""
+    """Return the deployments by name, with ports in a row; Failure if a port is in use."""
     with_web = [name for name in tree.parents if tree.has_web(name)]
     ports = dict(zip(with_web, range(first_port, first_port + len(with_web)), strict=True))
     for port in ports.values():

@@ -1,4 +1,4 @@
-"""`climate up --demo zones`: four deployments that are zones, to try zones on."""
+"""Demo tree of `climate up --demo zones`: four deployments that are zones."""
 
 import secrets
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def surroundings(zone: Deployment) -> dict[str, str]:
 
 
 def register(environ: Mapping[str, str], parent: Deployment, child: Deployment) -> None:
-    """Make one deployment a child of another with its administrator's account; repeating it changes nothing."""
+    """Register a deployment as a child zone of another with its administrator's account; idempotent."""
     password = (child.home / "admin-password").read_text(encoding="utf-8").strip()
     body = {"api_url": child.api_url, "username": "admin", "password": password}
     with client(parent) as api:

@@ -14,17 +14,17 @@ COLUMNS = ("id", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb", "reser
 
 @click.group("host")
 def group() -> None:
-    """Hosts of the reservation pool, what they can, and who holds them."""
+    """Hosts of the reservation pool, their capabilities and allocations."""
 
 
 @group.command("create")
 @click.argument("name")
 @click.option("--extra", type=PairType(), multiple=True, metavar="KEY=VALUE", help="An extra capability; repeatable.")
-@click.option("--drain", is_flag=True, help="Also one with servers: it is taken when the last of them is gone.")
+@click.option("--drain", is_flag=True, help="Accept a host with servers; it joins the pool when the last one is gone.")
 @dry_run
 @shown
 def create(name: str, extra: tuple[tuple[str, str], ...], drain: bool, dry_run: bool) -> None:
-    """Put a hypervisor of the cloud, by its name or id, into the reservation pool."""
+    """Register a hypervisor of the cloud, by its name or id, in the reservation pool."""
     session = current()
     body = {**dict(extra), "name": name}
     query = dry(dry_run) | ({"drain": "true"} if drain else {})
@@ -42,7 +42,7 @@ def list_() -> None:
 
 @group.command("show")
 @click.argument("host")
-@click.option("--at", type=MomentType(), help="With the extra capabilities of then.")
+@click.option("--at", type=MomentType(), help="Show the extra capabilities at this time.")
 @shown
 def show(host: str, at: Moment | None) -> None:
     """Show a host, by its number or its hypervisor host name."""
@@ -70,7 +70,7 @@ def set_(host: str, extra: tuple[tuple[str, str], ...], dry_run: bool) -> None:
 @dry_run
 @shown
 def unset(host: str, extra: tuple[str, ...], dry_run: bool) -> None:
-    """Take extra capabilities from a host."""
+    """Delete extra capabilities of a host."""
     _put(host, dict.fromkeys(extra), dry_run)
 
 
@@ -85,7 +85,7 @@ def _put(host: str, body: dict[str, Any], dry_run: bool) -> None:
 @click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
 @dry_run
 def delete(hosts: tuple[str, ...], dry_run: bool) -> None:
-    """Give hosts back to the ordinary scheduler."""
+    """Delete hosts from the reservation pool; the cloud schedules ordinary servers on them again."""
     session = current()
     for host_id in [lookup.host_id(session.client, host) for host in hosts]:
         session.client.call("reservation", "DELETE", f"/os-hosts/{host_id}", params=dry(dry_run))
@@ -93,11 +93,11 @@ def delete(hosts: tuple[str, ...], dry_run: bool) -> None:
 
 @group.command("allocations")
 @click.argument("host", required=False)
-@click.option("--lease", help="Only for this lease.")
-@click.option("--reservation", metavar="ID", help="Only for this reservation.")
+@click.option("--lease", help="Only allocations of this lease.")
+@click.option("--reservation", metavar="ID", help="Only allocations of this reservation.")
 @listed
 def allocations(host: str | None, lease: str | None, reservation: str | None) -> None:
-    """Show who holds a host when; without HOST, of all of them."""
+    """List the allocations of a host; without HOST, of all hosts."""
     session = current()
     client = session.client
     lease_id = lookup.lease_id(client, lease) if lease else None
@@ -113,12 +113,12 @@ def allocations(host: str | None, lease: str | None, reservation: str | None) ->
 
 @group.group("property")
 def properties() -> None:
-    """Capabilities that leases can ask for."""
+    """Capabilities that leases can require."""
 
 
 @properties.command("list")
-@click.option("--detail", is_flag=True, help="With their values.")
-@click.option("--all", "everything", is_flag=True, help="Private ones too.")
+@click.option("--detail", is_flag=True, help="Include their values.")
+@click.option("--all", "everything", is_flag=True, help="Include private ones.")
 @listed
 def property_list(detail: bool, everything: bool) -> None:
     """List the capabilities of hosts."""
@@ -141,7 +141,7 @@ def property_show(name: str) -> None:
 
 @properties.command("set")
 @click.argument("name")
-@click.option("--private/--public", required=True, help="Hide it from users, or show it to them.")
+@click.option("--private/--public", required=True, help="Visibility for users.")
 @shown
 def property_set(name: str, private: bool) -> None:
     """Make a capability private or public."""

@@ -1,4 +1,4 @@
-"""climate maintenance, climate host maintenance, heal, fail and health: hosts that are worked on or have failed."""
+"""climate maintenance, climate host maintenance, heal, fail and health: maintenance and failures of hosts."""
 
 from typing import Any
 
@@ -18,12 +18,14 @@ HISTORY = ("version", "at", "kind", "author", "request_id")
 
 @click.group("maintenance")
 def group() -> None:
-    """Times in which hosts are worked on and promised to nobody."""
+    """Maintenance windows, in which hosts are allocated to nobody."""
 
 
 @group.command("list")
-@click.option("--host", help="Only of this host.")
-@click.option("--state", type=click.Choice(STATES), help="Windows in this state; else those planned or active.")
+@click.option("--host", help="Only windows of this host.")
+@click.option(
+    "--state", type=click.Choice(STATES), help="Only windows in this state; by default planned and active ones."
+)
 @listed
 def list_(host: str | None, state: str | None) -> None:
     """List maintenance windows."""
@@ -35,7 +37,7 @@ def list_(host: str | None, state: str | None) -> None:
 
 @group.command("show")
 @click.argument("maintenance")
-@click.option("--at", type=MomentType(), help="As it was then.")
+@click.option("--at", type=MomentType(), help="Show the window at this time.")
 @shown
 def show(maintenance: str, at: Moment | None) -> None:
     """Show a maintenance window."""
@@ -49,7 +51,7 @@ def show(maintenance: str, at: Moment | None) -> None:
 @click.argument("maintenance")
 @listed
 def history(maintenance: str) -> None:
-    """Tell everything that happened to a maintenance window, with who did it."""
+    """List the changes of a maintenance window with their authors."""
     session = current()
     path = f"/maintenances/{lookup.part(maintenance)}/history"
     lines = session.client.json("reservation", "GET", path)["history"]
@@ -58,16 +60,16 @@ def history(maintenance: str) -> None:
 
 @group.command("set")
 @click.argument("maintenance")
-@click.option("--from", "start", type=MomentType(), help="Another start, of one that has not begun.")
-@click.option("--to", "end", type=MomentType(), help="Another end.")
-@click.option("--open-end", is_flag=True, help="The end is not known any more.")
-@click.option("--reason", help="What is done.")
-@click.option("--force", is_flag=True, help="Move leases out of the way.")
-@click.option("--move-servers/--no-move-servers", default=None, help="Move servers away while the host is worked on.")
+@click.option("--from", "start", type=MomentType(), help="New start of a window that has not started.")
+@click.option("--to", "end", type=MomentType(), help="New end.")
+@click.option("--open-end", is_flag=True, help="Remove the end.")
+@click.option("--reason", help="Reason of the maintenance.")
+@click.option("--force", is_flag=True, help="Reallocate conflicting leases.")
+@click.option("--move-servers/--no-move-servers", default=None, help="Move servers to other hosts during the window.")
 @dry_run
 @shown
 def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
-    """Move a maintenance window, or say something else of it."""
+    """Update the dates or the reason of a maintenance window."""
     session = current()
     if open_end and given["end"]:
         raise click.UsageError("give only one of --to, --open-end")
@@ -87,7 +89,7 @@ def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
 @click.argument("maintenances", nargs=-1, required=True, metavar="MAINTENANCE...")
 @dry_run
 def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
-    """Say that the work is done, or not to be begun: the hosts are free again."""
+    """End maintenance windows, or cancel those that have not started; the hosts are free again."""
     session = current()
     for one in maintenances:
         session.client.json("reservation", "DELETE", f"/maintenances/{lookup.part(one)}", params=dry(dry_run))
@@ -95,16 +97,18 @@ def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
 
 @click.command("maintenance")
 @click.argument("host")
-@click.option("--from", "start", type=MomentType(), default="now", show_default=True, help="When the work begins.")
-@click.option("--to", "end", type=MomentType(), help="When it is done; else it lasts until `maintenance end`.")
-@click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90m, 6h, 1d12h.")
-@click.option("--reason", required=True, help="What is done.")
-@click.option("--force", is_flag=True, help="Give leases that hold the host then other hosts, or do without.")
-@click.option("--move-servers", is_flag=True, help="Move servers that are on the host then to other hosts.")
+@click.option("--from", "start", type=MomentType(), default="now", show_default=True, help="Start of the window.")
+@click.option(
+    "--to", "end", type=MomentType(), help="End of the window; without it, the window lasts until `maintenance end`."
+)
+@click.option("--for", "length", type=SpanType(), help="Length instead of an end: 90m, 6h, 1d12h.")
+@click.option("--reason", required=True, help="Reason of the maintenance.")
+@click.option("--force", is_flag=True, help="Reallocate conflicting leases to other hosts, or leave them degraded.")
+@click.option("--move-servers", is_flag=True, help="Move servers on the host to other hosts during the window.")
 @dry_run
 @shown
 def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> None:
-    """Keep a host free to be worked on."""
+    """Create a maintenance window of a host."""
     session = current()
     if given["end"] and given["length"]:
         raise click.UsageError("give only one of --to, --for")
@@ -125,7 +129,7 @@ def plan(host: str, reason: str, force: bool, dry_run: bool, **given: Any) -> No
 @click.argument("host")
 @shown
 def health(host: str) -> None:
-    """Show how a host is, what runs on it and who counts on it."""
+    """Show the health of a host, its servers and the leases that need it."""
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/health"
     session.show(session.client.json("reservation", "GET", path)["health"])
@@ -136,13 +140,13 @@ def health(host: str) -> None:
 @dry_run
 @shown
 def heal(host: str, dry_run: bool) -> None:
-    """Declare a failed host well, if the cloud does not say otherwise."""
+    """Declare a failed host healthy, unless the cloud reports otherwise."""
     _declare(host, "heal", None, dry_run)
 
 
 @click.command("fail")
 @click.argument("host")
-@click.option("--reason", required=True, help="What is wrong with it.")
+@click.option("--reason", required=True, help="Reason of the failure.")
 @dry_run
 @shown
 def fail(host: str, reason: str, dry_run: bool) -> None:
@@ -162,7 +166,7 @@ def _date(session: Session, moment: Moment) -> str:
 
 
 def _show(session: Session, answer: dict[str, Any]) -> None:
-    """The window, and in words what becomes of leases that were in its way."""
+    """Show the window, and the outcome for leases that overlap it."""
     for lease in answer["leases"]:
         has = "has another host" if lease["replaced"] else "has no other host"
         lacks = f"; it lacks {lease['missing']}" if lease["missing"] else ""
@@ -171,4 +175,4 @@ def _show(session: Session, answer: dict[str, Any]) -> None:
 
 
 HOST_COMMANDS = (plan, health, heal, fail)
-"""What belongs below `climate host`."""
+"""Commands of `climate host`."""

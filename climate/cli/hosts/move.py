@@ -1,4 +1,4 @@
-"""climate host move, open, close, history: where one host goes, and what happened to it."""
+"""climate host move, open, close, history: the pool of a host, and its changes."""
 
 from typing import Any
 
@@ -25,21 +25,21 @@ def move(hosts: tuple[str, ...], to: str, **given: Any) -> None:
 
 @click.command("open")
 @click.argument("host")
-@click.option("--reason", default="", help="Why; kept in the history of the host.")
+@click.option("--reason", default="", help="Reason, kept in the history of the host.")
 @dry_run
 @shown
 def open_(host: str, reason: str, dry_run: bool) -> None:
-    """Let a host be chosen for new promises again."""
+    """Allow new allocations of a host again."""
     _open(host, True, reason, dry_run)
 
 
 @click.command("close")
 @click.argument("host")
-@click.option("--reason", default="", help="Why; kept in the history of the host.")
+@click.option("--reason", default="", help="Reason, kept in the history of the host.")
 @dry_run
 @shown
 def close(host: str, reason: str, dry_run: bool) -> None:
-    """Have a host chosen for no new promises; those that were made are kept."""
+    """Refuse new allocations of a host; existing ones stay."""
     _open(host, False, reason, dry_run)
 
 
@@ -54,16 +54,16 @@ def _open(host: str, reservable: bool, reason: str, dry_run: bool) -> None:
 @click.argument("host")
 @listed
 def history(host: str) -> None:
-    """Tell everything that happened to a host, from the journal."""
+    """List the history of a host from the journal."""
     session = current()
     path = f"/os-hosts/{lookup.host_id(session.client, host)}/history"
     rows = session.client.json("reservation", "GET", path)["history"]
     if session.form not in ("json", "yaml"):
-        rows = [{**row, **_told(row)} for row in rows]
+        rows = [{**row, **_row(row)} for row in rows]
     session.show_all(rows, HISTORY)
 
 
-def _told(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, Any]) -> dict[str, Any]:
     return {**{name: row["body"].get(name) for name in ("pool", "reason")}, "by": row.get("actor", {}).get("user_id")}
 
 

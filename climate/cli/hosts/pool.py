@@ -1,4 +1,4 @@
-"""climate pool: where every host is, what it is promised for, and what is agreed about the ends of leases."""
+"""climate pool: host pools, their allocations, and their default end actions of leases."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -23,7 +23,7 @@ TERMS = (
     "move_servers",
 )  # fmt: skip
 
-UNREGISTERED = "nobody registered it"
+UNREGISTERED = "not registered"
 
 MOVES = ("id", "name", "from", "pool", "moved", "leases")
 
@@ -32,23 +32,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group("pool")
 def group() -> None:
-    """Pools of hosts, and what they are promised for."""
+    """Host pools and their allocations."""
 
 
 @group.command("list")
 @listed
 def list_() -> None:
-    """List the pools, with how many hosts are in each, and how many of them are promised."""
+    """List the pools with the number of their hosts, and of those that are allocated."""
     session = current()
     session.show_all(session.client.json("reservation", "GET", "/pools")["pools"], POOLS)
 
 
 @group.command("show")
 @click.argument("pool")
-@click.option("--at", type=MomentType(), help="With the terms of then; its figures are those of now.")
+@click.option("--at", type=MomentType(), help="Show the settings at this time, with present figures.")
 @shown
 def show(pool: str, at: Moment | None) -> None:
-    """Show a pool, with the terms of leases that do not say themselves."""
+    """Show a pool with its settings, which apply to leases without their own."""
     session = current()
     query = {"at": wire(at.when(session.client.now()))} if at else {}
     session.show(session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}", params=query)["pool"])
@@ -58,7 +58,7 @@ def show(pool: str, at: Moment | None) -> None:
 @click.argument("pool", default="reservation")
 @listed
 def history(pool: str) -> None:
-    """Tell who has set which terms of a pool, and when."""
+    """List the changes of a pool's settings with their authors."""
     session = current()
     lines = session.client.json("reservation", "GET", f"/pools/{lookup.part(pool)}/history")["history"]
     session.show_all(decisions(lines, "terms"), DECISIONS)
@@ -66,12 +66,12 @@ def history(pool: str) -> None:
 
 @group.command("hosts")
 @click.argument("pool")
-@click.option("--servers", is_flag=True, help="With the servers on them; those of recycling hosts are always shown.")
+@click.option("--servers", is_flag=True, help="Include their servers; those of recycling hosts are always shown.")
 @listed
 def hosts(pool: str, servers: bool) -> None:
-    """List the hosts of a pool: since when, why, for whom, and what they are promised to next.
+    """List the hosts of a pool with the time and reason of their move, and their next allocation.
 
-    Those of the multi-tenant pool that nobody registered have no id.
+    Unregistered hosts of the multi-tenant pool have no id.
     """
     session = current()
     query = {"servers": "true"} if servers else {}
@@ -85,7 +85,7 @@ def hosts(pool: str, servers: bool) -> None:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """With the next promise and the servers as one cell each."""
+    """Return a row with the next allocation and the servers in one cell each."""
     servers = row["servers"]
     told = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
     return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": told}
@@ -93,25 +93,35 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 @group.command("set")
 @click.argument("pool", default="reservation")
-@click.option("--target", type=click.IntRange(0), help="Hosts that the pool is topped up to; 0: it is not.")
-@click.option("--horizon", type=SpanType(), help="How far ahead the pool follows what is promised: 2d; 0s: not at all.")
-@click.option("--spare", type=click.IntRange(0), help="Least hosts beyond what is promised.")
-@click.option("--margin", type=click.IntRange(0, 1000), help="The same in percent; the greater of the two holds.")
-@click.option("--slack", type=click.IntRange(0), help="Hosts beyond that, before any is given back.")
-@click.option("--dwell", type=SpanType(), help="How long a host is idle before it is given back: 1h.")
-@click.option("--drain/--no-drain", default=None, help="Drain hosts with servers where too few are empty.")
+@click.option("--target", type=click.IntRange(0), help="Hosts to which the pool is filled up; 0: it is not.")
+@click.option(
+    "--horizon", type=SpanType(), help="Time ahead whose allocations set the size of the pool: 2d; 0s: they do not."
+)
+@click.option("--spare", type=click.IntRange(0), help="Minimum of hosts beyond the allocated ones.")
+@click.option("--margin", type=click.IntRange(0, 1000), help="The same in percent; the greater of the two applies.")
+@click.option("--slack", type=click.IntRange(0), help="Hosts beyond the wanted size before any is released.")
+@click.option("--dwell", type=SpanType(), help="Idle time of a host before it is released: 1h.")
+@click.option("--drain/--no-drain", default=None, help="Drain hosts with servers if too few are empty.")
 @click.option("--move-servers/--no-move-servers", default=None, help="Move servers away from draining hosts.")
-@click.option("--on-end", type=click.Choice(["terminate", "recycle", "release"]), help="What becomes of servers.")
-@click.option("--grace", "grace_period", type=SpanType(), help="How long servers go on after the end: 30m.")
-@click.option("--recycle-deadline", type=click.Choice(["terminate", "move"]), help="When the next lease is near.")
+@click.option(
+    "--on-end",
+    type=click.Choice(["terminate", "recycle", "release"]),
+    help="Default action for servers at the end of a lease.",
+)
+@click.option("--grace", "grace_period", type=SpanType(), help="Default grace period after the end: 30m.")
+@click.option(
+    "--recycle-deadline",
+    type=click.Choice(["terminate", "move"]),
+    help="Action for servers on recycling hosts whose next lease starts.",
+)
 @click.option(
     "--unset", type=click.Choice(TERMS), multiple=True,
-    help="As the settings say; repeatable.",
+    help="Restore the value of the settings; repeatable.",
 )  # fmt: skip
 @dry_run
 @shown
 def set_(pool: str, unset: tuple[str, ...], dry_run: bool, **given: Any) -> None:
-    """Set the target of the reservation pool, and the terms of leases that do not say themselves."""
+    """Set the target of the reservation pool, and the settings of leases without their own."""
     session = current()
     body = {name: _plain(value) for name, value in given.items() if value is not None} | dict.fromkeys(unset)
     if not body:
@@ -126,12 +136,12 @@ def _plain(value: Any) -> Any:
 
 @group.command("backlog")
 @click.argument("pool", default="reservation")
-@click.option("--all", "all_", is_flag=True, help="Of all pools: hosts that are lent now may be promised again.")
-@click.option("--from", "start", type=MomentType(), help="From this time; now without it.")
-@click.option("--to", "end", type=MomentType(), help="To this time; a week later without it.")
+@click.option("--all", "all_", is_flag=True, help="Allocations of all pools, also of hosts that are lent now.")
+@click.option("--from", "start", type=MomentType(), help="Start of the period; by default now.")
+@click.option("--to", "end", type=MomentType(), help="End of the period; by default a week later.")
 @listed
 def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> None:
-    """Tell which hosts of a pool are promised when: to leases, to maintenance, or as they are cleaned."""
+    """List the allocations of a pool's hosts over time: leases, maintenance windows and cleaning."""
     session = current()
     client = session.client
     between = {"from": start, "to": end}
@@ -149,19 +159,19 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
 @group.command("plan")
 @listed
 def plan() -> None:
-    """Explain how many hosts the reservation pool is to have, and which the next round takes, drains or releases."""
+    """Explain the target size of the reservation pool, and the hosts that the next round adds, drains or releases."""
     session = current()
     found = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
     if session.form in ("json", "yaml"):
         session.show(found)
         return
-    click.echo(_said(found), err=True)
+    click.echo(_plan_text(found), err=True)
     kept = [{**one, "step": f"not to {one['step']}"} for one in found["kept"]]
     session.show_all([*found["moves"], *kept], PLAN)
 
 
-def _said(plan: dict[str, Any]) -> str:
-    """The plan in two sentences."""
+def _plan_text(plan: dict[str, Any]) -> str:
+    """Return the plan in two sentences."""
     if not plan["managed"]:
         return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."
     when = f" at {plan['promised_at']}" if plan["promised_at"] else ""
@@ -175,20 +185,18 @@ def _said(plan: dict[str, Any]) -> str:
 
 
 def moving(command: F) -> F:
-    """The options of a move."""
+    """Add the options of a move to a command."""
     for option in (
-        click.option("--reason", default="", help="Why; kept in the history of the hosts."),
-        click.option(
-            "--force", is_flag=True, help="Also from under leases, which get other hosts where there are any."
-        ),
-        click.option("--from", "source", metavar="POOL", help="Only if all of them are in this pool."),
+        click.option("--reason", default="", help="Reason, kept in the history of the hosts."),
+        click.option("--force", is_flag=True, help="Also hosts of leases, which get other hosts if any are free."),
+        click.option("--from", "source", metavar="POOL", help="Move only if all of them are in this pool."),
     ):
         command = option(command)
     return command
 
 
 def move(hosts: tuple[str, ...], pool: str, given: dict[str, Any]) -> None:
-    """Ask for a move, and show where the hosts are then."""
+    """Request a move, and show the pools of the hosts afterwards."""
     session = current()
     body = {"hosts": list(hosts), "reason": given["reason"], "force": given["force"]}
     body |= {"from": given["source"]} if given["source"] else {}

@@ -1,4 +1,4 @@
-"""climate power and climate host power: hosts that are switched on and off."""
+"""climate power and climate host power: power of hosts."""
 
 from typing import Any
 
@@ -15,24 +15,24 @@ REPORT = ("id", "name", "hours_off")
 
 @click.group("power")
 def group() -> None:
-    """Which hosts are off, and what that saves."""
+    """Power state of hosts, and the energy that is saved."""
 
 
 @group.command("list")
 @listed
 def list_() -> None:
-    """List the hosts that can be switched."""
+    """List the hosts with power settings."""
     session = current()
     session.show_all(session.client.pages("reservation", "/power", "power"), POWER)
 
 
 @group.command("report")
-@click.option("--from", "start", type=MomentType(), help="Begin of the report; 30 days before its end without it.")
-@click.option("--to", "end", type=MomentType(), help="End of the report; now without it.")
-@click.option("--hosts", is_flag=True, help="One line a host, instead of the sum of all.")
+@click.option("--from", "start", type=MomentType(), help="Start of the report; by default 30 days before its end.")
+@click.option("--to", "end", type=MomentType(), help="End of the report; by default now.")
+@click.option("--hosts", is_flag=True, help="One row per host instead of the sum.")
 @listed
 def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
-    """Say for how many hours hosts were off, and how many kWh that saved."""
+    """Report for how many hours hosts were off, and how many kWh that saved."""
     session = current()
     moments = {"from": start, "to": end}
     query = {name: wire(moment.when(session.client.now())) for name, moment in moments.items() if moment}
@@ -46,32 +46,34 @@ def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
 
 @click.group("power")
 def host_group() -> None:
-    """How a host is switched, and how that stands."""
+    """Power settings and power state of a host."""
 
 
 @host_group.command("show")
 @click.argument("host")
 @shown
 def show(host: str) -> None:
-    """Show how a host is switched; passwords are never shown."""
+    """Show the power settings of a host, without passwords."""
     session = current()
     session.show(session.client.json("reservation", "GET", _path(host))["power"])
 
 
 @host_group.command("set")
 @click.argument("host")
-@click.option("--driver", required=True, help="memory, redfish, ipmi, or another one that is installed.")
+@click.option("--driver", required=True, help="Power driver: memory, redfish, ipmi, or another installed one.")
 @click.option("--setting", "settings", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--json", "more", type=JsonType(dict, wanted="object"), help="Settings that are no texts.")
-@click.option("--secret", "secrets", multiple=True, metavar="KEY", help="A setting that is asked for; repeatable.")
-@click.option("--watts", type=click.IntRange(0), help="What the host draws when it is on and idle.")
+@click.option("--json", "more", type=JsonType(dict, wanted="object"), help="Settings as JSON.")
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="KEY", help="Name of a setting that is prompted for; repeatable."
+)
+@click.option("--watts", type=click.IntRange(0), help="Idle power of the host in watts.")
 @dry_run
 @shown
 def set_(host: str, dry_run: bool, **given: Any) -> None:
-    """Say how a host is switched, each time the whole of it.
+    """Replace all power settings of a host.
 
-    Secrets are asked for, or read from standard input, one a line: on the
-    command line everybody on the machine could read them.
+    Secrets are prompted for, or read from standard input, one a line, because
+    every user of the machine can read the command line.
     """
     session = current()
     asked = {name: click.prompt(name, hide_input=session.interactive, err=True) for name in given["secrets"]}
@@ -86,28 +88,28 @@ def set_(host: str, dry_run: bool, **given: Any) -> None:
 @click.option("--force", is_flag=True, help="Also while it is off.")
 @dry_run
 def clear(host: str, force: bool, dry_run: bool) -> None:
-    """Switch a host no more."""
+    """Delete the power settings of a host."""
     current().client.call("reservation", "DELETE", _path(host), params=_query(dry_run, force=force))
 
 
 @host_group.command("on")
 @click.argument("host")
-@click.option("--force", is_flag=True, help="Also while it is on its way off.")
+@click.option("--force", is_flag=True, help="Also while it is being powered off.")
 @dry_run
 @shown
 def on(host: str, force: bool, dry_run: bool) -> None:
-    """Ask for a host to be switched on; it is some time later."""
+    """Request power on of a host; the host is on some time later."""
     _switch(host, "on", _query(dry_run, force=force))
 
 
 @host_group.command("off")
 @click.argument("host")
-@click.option("--hard", is_flag=True, help="Cut its power, instead of asking it kindly.")
-@click.option("--force", is_flag=True, help="Also while it is in use, or needed soon.")
+@click.option("--hard", is_flag=True, help="Cut the power instead of a soft power off.")
+@click.option("--force", is_flag=True, help="Also while it is in use or needed soon.")
 @dry_run
 @shown
 def off(host: str, hard: bool, force: bool, dry_run: bool) -> None:
-    """Ask for a host to be switched off; it is some time later."""
+    """Request power off of a host; the host is off some time later."""
     _switch(host, "off", _query(dry_run, hard=hard, force=force))
 
 

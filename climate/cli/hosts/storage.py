@@ -1,4 +1,4 @@
-"""climate storage: the pools of storage kept for leases."""
+"""climate storage: storage pools that can be reserved."""
 
 from typing import Any
 
@@ -15,18 +15,18 @@ COLUMNS = ("id", "name", "storage_class", "capacity_gb", "closed", "backend")
 
 @click.group("storage")
 def group() -> None:
-    """Pools of storage that can be reserved, and who holds how much of them."""
+    """Storage pools that can be reserved, and their allocations."""
 
 
 @group.command("create")
 @click.argument("name")
 @click.option("--class", "storage_class", required=True, help="Class that leases ask for, like ssd.")
-@click.option("--backend", default="local", show_default=True, help="What the cloud calls the place of the volumes.")
+@click.option("--backend", default="local", show_default=True, help="Name of the volumes' backend in the cloud.")
 @click.option("--capacity", "capacity_gb", type=click.IntRange(1), required=True, metavar="GB", help="Its size in GB.")
 @dry_run
 @shown
 def create(dry_run: bool, **body: Any) -> None:
-    """Let the storage of a backend be reserved."""
+    """Register a backend as a storage pool."""
     session = current()
     answer = session.client.json("reservation", "POST", PATH, json=body, params=dry(dry_run))
     session.show(answer.get("storage_pool", answer))
@@ -35,7 +35,7 @@ def create(dry_run: bool, **body: Any) -> None:
 @group.command("list")
 @listed
 def list_() -> None:
-    """List pools of storage that can be reserved."""
+    """List storage pools that can be reserved."""
     session = current()
     session.show_all(session.client.pages("reservation", PATH, "storage_pools"), COLUMNS)
 
@@ -44,7 +44,7 @@ def list_() -> None:
 @click.argument("pool")
 @shown
 def show(pool: str) -> None:
-    """Show a pool of storage, by its id or its name."""
+    """Show a storage pool by its id or its name."""
     session = current()
     session.show(_one(session.client, pool))
 
@@ -52,12 +52,12 @@ def show(pool: str) -> None:
 @group.command("set")
 @click.argument("pool")
 @click.option("--name", help="Another name.")
-@click.option("--capacity", "capacity_gb", type=click.IntRange(1), metavar="GB", help="Another size, in GB.")
-@click.option("--closed/--open", default=None, help="Whether nothing new is promised of it.")
+@click.option("--capacity", "capacity_gb", type=click.IntRange(1), metavar="GB", help="New size in GB.")
+@click.option("--closed/--open", default=None, help="Refuse new allocations of it.")
 @dry_run
 @shown
 def set_(pool: str, dry_run: bool, **given: Any) -> None:
-    """Change a pool of storage."""
+    """Update a storage pool."""
     session = current()
     body = {key: value for key, value in given.items() if value is not None}
     if not body:
@@ -70,7 +70,7 @@ def set_(pool: str, dry_run: bool, **given: Any) -> None:
 @click.argument("pools", nargs=-1, required=True, metavar="POOL...")
 @dry_run
 def delete(pools: tuple[str, ...], dry_run: bool) -> None:
-    """Let pools of storage be reserved no longer."""
+    """Delete storage pools from those that can be reserved."""
     session = current()
     for pool_id in [_id(session.client, pool) for pool in pools]:
         session.client.call("reservation", "DELETE", f"{PATH}/{pool_id}", params=dry(dry_run))
@@ -80,7 +80,7 @@ def delete(pools: tuple[str, ...], dry_run: bool) -> None:
 @click.argument("pool", required=False)
 @listed
 def allocations(pool: str | None) -> None:
-    """Show who holds how much of a pool when; without POOL, of all of them."""
+    """List the allocations of a storage pool; without POOL, of all of them."""
     session = current()
     client = session.client
     if pool:
@@ -98,5 +98,5 @@ def _one(client: Client, wanted: str) -> dict[str, Any]:
 
 
 def _id(client: Client, wanted: str) -> str:
-    """The id of a pool; nothing is asked when it is one already."""
+    """Return the id of a pool; an id needs no request."""
     return wanted if lookup.UUID.fullmatch(wanted) else str(_one(client, wanted)["id"])

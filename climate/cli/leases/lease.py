@@ -1,4 +1,4 @@
-"""climate lease: agreements over a period."""
+"""climate lease: reservations of resources for a period."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -19,12 +19,12 @@ COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
 HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
 SETTLED = ("HELD", "PENDING", "ACTIVE", "TERMINATED", "ERROR")
 AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
-"""What shows that a status was reached and left again."""
+"""Events in the history that prove a status was reached."""
 
 
 @click.group("lease")
 def group() -> None:
-    """Leases: who has what, and when."""
+    """Leases: resources of a project for a period."""
 
 
 @group.command("create")
@@ -32,16 +32,20 @@ def group() -> None:
 @click.option("--start", type=MomentType(), default="now", show_default=True, help="Start: now, +30m, or a time.")
 @click.option("--end", type=MomentType(), help="End: +6h, or a time.")
 @click.option("--for", "length", type=SpanType(), help="Length instead of the end: 90s, 6h, 1d12h.")
-@click.option("--before-end", type=MomentType(), help="When before_end_lease is to happen.")
+@click.option("--before-end", type=MomentType(), help="Time of before_end_lease.")
 @click.option("--event", type=PairType(), multiple=True, metavar="TYPE=TIME", help="An additional event; repeatable.")
-@click.option("--idempotency-key", metavar="KEY", help="Repeat with the same key: the lease is made once.")
-@click.option("--hold", type=SpanType(), help="Only hold it, for so long; it is gone then unless it is confirmed.")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key: a repetition with the same key creates no second lease."
+)
+@click.option(
+    "--hold", type=SpanType(), help="Hold the lease for this time; it is deleted then unless it is confirmed."
+)
 @capacity(new=True)
 @waited
 @dry_run
 @shown
 def create(name: str, **given: Any) -> None:
-    """Reserve hosts, room for servers, a server, floating IPs, or storage, for a period."""
+    """Reserve hosts, capacity for servers, a server, floating IPs, or storage, for a period."""
     session = current()
     exactly_one(("--end", "--for"), given["end"], given["length"])
     if given["network"]:
@@ -54,7 +58,7 @@ def create(name: str, **given: Any) -> None:
     }
     if given["hold"]:
         if given["wait"]:
-            raise click.UsageError("--wait cannot be used with --hold: a lease that is only held does not start")
+            raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
     headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
     sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
@@ -85,16 +89,16 @@ def _events(session: Session, given: Sequence[tuple[str, str]]) -> list[dict[str
 
 
 def _thing(body: dict[str, Any], key: str = "lease") -> dict[str, Any]:
-    """What is in the envelope; a plan that has more in it than that is shown whole."""
+    """Return the content of the envelope; a plan with further keys is returned whole."""
     return dict(body[key]) if list(body) == [key] else body
 
 
 @group.command("confirm")
 @click.argument("lease")
-@click.option("--idempotency-key", metavar="KEY", default="", help="Repeat with the same key: it is confirmed once.")
+@click.option("--idempotency-key", metavar="KEY", default="", help="Idempotency key of the confirmation.")
 @shown
 def confirm(lease: str, idempotency_key: str) -> None:
-    """Make an ordinary lease of one that is HELD; `climate lease delete` gives it up."""
+    """Confirm a lease that is HELD; `climate lease delete` releases it."""
     session = current()
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
     path = f"/leases/{lookup.lease_id(session.client, lease)}/confirm"
@@ -116,7 +120,7 @@ def list_(status: str | None, name: str | None) -> None:
 
 @group.command("show")
 @click.argument("lease")
-@click.option("--at", type=MomentType(), help="As it was at this time, from the journal.")
+@click.option("--at", type=MomentType(), help="Show the lease at this time, from the journal.")
 @shown
 def show(lease: str, at: Moment | None) -> None:
     """Show a lease, as it is or as it was."""
@@ -134,7 +138,7 @@ def show(lease: str, at: Moment | None) -> None:
 @click.argument("lease")
 @listed
 def history(lease: str) -> None:
-    """Tell everything that happened to a lease, from the journal."""
+    """List the history of a lease from the journal."""
     session = current()
     path = f"/leases/{lookup.lease_id(session.client, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
@@ -142,7 +146,7 @@ def history(lease: str) -> None:
 
 
 def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The lines of a history, with the event that a line is about, and how it went."""
+    """Return the rows of a history with their event and its result."""
     lines = list(history)
     kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}
     return [
@@ -161,13 +165,13 @@ def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @click.option("--start", type=MomentType(), help="New start.")
 @click.option("--end", type=MomentType(), help="New end; `now` ends it.")
 @click.option("--before-end", type=MomentType(), help="New time of before_end_lease.")
-@click.option("--reservation-id", metavar="ID", help="Which reservation to change, when there are several.")
+@click.option("--reservation-id", metavar="ID", help="Id of the changed reservation, if the lease has several.")
 @capacity(new=False)
 @waited
 @dry_run
 @shown
 def set_(lease: str, **given: Any) -> None:
-    """Change a lease: name, dates, how much of what, what becomes of it at the end."""
+    """Update a lease: name, dates, amounts, and the end action."""
     session = current()
     now = session.client.now().replace(microsecond=0)
     body: dict[str, Any] = {"name": given["name"]} if given["name"] is not None else {}
@@ -188,7 +192,9 @@ def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
     if len(reservations) == 1:
         return str(reservations[0]["id"])
     ids = ", ".join(str(reservation["id"]) for reservation in reservations)
-    raise click.UsageError(f"lease {lease} has {len(reservations)} reservations ({ids}); name one by --reservation-id")
+    raise click.UsageError(
+        f"lease {lease} has {len(reservations)} reservations ({ids}); name one with --reservation-id"
+    )
 
 
 def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mapping[str, Any], etag: str = "") -> None:
@@ -208,7 +214,7 @@ def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mappin
 @dry_run
 @shown
 def extend(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
-    """Let a lease end later, by LENGTH or --until a time."""
+    """Extend a lease by LENGTH or --until a time."""
     _move_end(lease, length, until, given)
 
 
@@ -220,7 +226,7 @@ def extend(lease: str, length: timedelta | None, until: Moment | None, **given: 
 @dry_run
 @shown
 def shorten(lease: str, length: timedelta | None, until: Moment | None, **given: Any) -> None:
-    """Let a lease end earlier, by LENGTH or --until a time."""
+    """Shorten a lease by LENGTH or --until a time."""
     _move_end(lease, None if length is None else -length, until, given)
 
 
@@ -244,7 +250,7 @@ def _move_end(lease: str, by: timedelta | None, until: Moment | None, given: Map
 @dry_run
 @shown
 def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: bool) -> None:
-    """End leases and forget them; their history stays."""
+    """Delete leases, and end those that have started; their history stays."""
     session = current()
     for lease_id in [lookup.lease_id(session.client, lease) for lease in leases]:
         answer = session.client.json("reservation", "DELETE", f"/leases/{lease_id}", params=dry(dry_run))
@@ -257,10 +263,10 @@ def delete(leases: tuple[str, ...], wait: bool, timeout: timedelta, dry_run: boo
 @group.command("wait")
 @click.argument("lease")
 @click.option("--for", "status", default="ACTIVE", show_default=True, help="Status to wait for, or DELETED.")
-@click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Longest wait; exit code 7.")
+@click.option("--timeout", type=SpanType(), default="10m", show_default=True, help="Timeout; exit code 7 after it.")
 @shown
 def wait_(lease: str, status: str, timeout: timedelta) -> None:
-    """Wait until a lease is in a status."""
+    """Wait until a lease has a status."""
     session = current()
     lease_id = lookup.lease_id(session.client, lease)
     if status.upper() == "DELETED":
@@ -270,7 +276,7 @@ def wait_(lease: str, status: str, timeout: timedelta) -> None:
 
 
 def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, Any]:
-    """The lease once it is in `status`, or settled when that is empty."""
+    """Return the lease once it has `status`, or is settled if `status` is empty."""
     wanted = (status,) if status else SETTLED
     failed = ("ERROR", *AFTER.get(status, ())) if status and status != "ERROR" else ()
 

@@ -1,4 +1,4 @@
-"""climate limit: what projects may hold and ask for."""
+"""climate limit: limits of projects."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ NAMES = [str(limit) for limit in Limit]
 
 
 class BoundType(click.ParamType[tuple[str, int]]):
-    """NAME=NUMBER of a limit."""
+    """A click parameter for NAME=NUMBER of a limit."""
 
     name = "name=number"
 
@@ -34,14 +34,14 @@ class BoundType(click.ParamType[tuple[str, int]]):
 
 @click.group("limit")
 def group() -> None:
-    """Limits of projects, and how much of them is used."""
+    """Limits of projects and their usage."""
 
 
 @group.command("list")
-@click.option("--all", "everyones", is_flag=True, help="What is set for any project (administrator).")
+@click.option("--all", "everyones", is_flag=True, help="Show the limits of all projects (administrator).")
 @listed
 def list_(everyones: bool) -> None:
-    """List the limits of one's project."""
+    """List the limits of your project."""
     session = current()
     query = {"all": "true"} if everyones else {}
     session.show_all(session.client.json("reservation", "GET", "/limits", params=query)["limits"], COLUMNS)
@@ -49,7 +49,7 @@ def list_(everyones: bool) -> None:
 
 @group.command("show")
 @click.argument("project")
-@click.option("--at", type=MomentType(), help="As they were then; without their use.")
+@click.option("--at", type=MomentType(), help="Show the limits at this time, without usage.")
 @listed
 def show(project: str, at: Moment | None) -> None:
     """Show the limits of a project by its id, or of `default` (administrator)."""
@@ -62,7 +62,7 @@ def show(project: str, at: Moment | None) -> None:
 @click.argument("project")
 @listed
 def history(project: str) -> None:
-    """Tell who has set which limits of a project, or of `default`, and when (administrator)."""
+    """List the changes of limits of a project, or of `default`, with their authors (administrator)."""
     session = current()
     lines = session.client.json("reservation", "GET", f"{_path(project)}/history")["history"]
     session.show_all(decisions(lines, "limits"), DECISIONS)
@@ -74,7 +74,7 @@ def history(project: str) -> None:
 @dry_run
 @listed
 def set_(project: str, bounds: tuple[tuple[str, int], ...], dry_run: bool) -> None:
-    """Set limits of a project by its id, or of `default` (administrator); NAME=none frees the project of one."""
+    """Set limits of a project by its id, or of `default` (administrator); NAME=none removes one."""
     _put(project, dict(bounds), dry_run)
 
 
@@ -84,7 +84,7 @@ def set_(project: str, bounds: tuple[tuple[str, int], ...], dry_run: bool) -> No
 @dry_run
 @shown
 def unset(project: str, names: tuple[str, ...], dry_run: bool) -> None:
-    """Take limits of a project away, all without NAME; the default ones hold for it then (administrator)."""
+    """Delete limits of a project, all without NAME; the default limits apply then (administrator)."""
     if names:
         _put(project, dict.fromkeys(names), dry_run)
     else:

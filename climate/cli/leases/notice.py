@@ -1,4 +1,4 @@
-"""climate notice: what owners and admins are told."""
+"""climate notice: notifications of owners and administrators."""
 
 import json
 import time
@@ -16,25 +16,25 @@ from climate.cli.session import Session, current
 
 COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
 PAUSE = 2.0
-"""Seconds between two looks of --follow."""
+"""Poll period of --follow in seconds."""
 
 BACK = timedelta(minutes=1)
-"""How far each look goes back: what was begun earlier may be finished later."""
+"""Overlap of two polls, because an earlier transaction may commit later."""
 
 
 @click.group("notice")
 def group() -> None:
-    """What owners of leases and administrators are told."""
+    """Notifications of owners of leases and of administrators."""
 
 
 @group.command("list")
-@click.option("--since", type=MomentType(), help="Only those given since then.")
-@click.option("--kind", help="Only of this kind, such as lease.before_end.")
-@click.option("--lease", help="Only about this lease.")
-@click.option("--follow", is_flag=True, help="Go on and show what comes; one JSON object a line with -f json.")
+@click.option("--since", type=MomentType(), help="Only notifications since this time.")
+@click.option("--kind", help="Only notifications of this kind, such as lease.before_end.")
+@click.option("--lease", help="Only notifications about this lease.")
+@click.option("--follow", is_flag=True, help="Keep running and show new ones; one JSON object per line with -f json.")
 @listed
 def list_(since: Moment | None, kind: str | None, lease: str | None, follow: bool) -> None:
-    """List notices, oldest first."""
+    """List notifications, oldest first."""
     session = current()
     client = session.client
     asked = {"kind": kind, "lease_id": lookup.lease_id(client, lease) if lease else None}
@@ -54,7 +54,7 @@ def _line(notice: dict[str, Any], session: Session) -> str:
 
 
 def followed(client: Client, query: dict[str, Any], pause: float = PAUSE) -> Iterator[dict[str, Any]]:
-    """Every notice once, as they come, without end."""
+    """Yield every notification once, without end."""
     seen: dict[str, str] = {}
     while True:
         for notice in client.pages("reservation", "/notices", "notices", query):

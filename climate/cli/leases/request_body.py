@@ -1,4 +1,4 @@
-"""What is reserved: the options for it, and the reservations in the body that they stand for."""
+"""Options of reservations, and the request bodies built from them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ SIZES = ("vcpus", "memory_mb", "disk_gb")
 
 
 def capacity(*, new: bool) -> Callable[[F], F]:
-    """The options that say what is reserved; for a new lease there are more of them."""
+    """Add the options of reservations to a command; a new lease has more of them."""
 
     def decorate(command: F) -> F:
         for option in reversed((*HOSTS, *ROOM, *ADDRESSES, *STORAGE, *(NEW if new else ()), *ENDS)):
@@ -26,52 +26,62 @@ def capacity(*, new: bool) -> Callable[[F], F]:
 
 
 HOSTS = (
-    click.option("--hosts", type=click.IntRange(1), help="Exactly so many hosts."),
-    click.option("--min", "least", type=click.IntRange(1), help="At least so many hosts."),
-    click.option("--max", "most", type=click.IntRange(1), help="At most so many hosts."),
+    click.option("--hosts", type=click.IntRange(1), help="Exact number of hosts."),
+    click.option("--min", "least", type=click.IntRange(1), help="Minimum number of hosts."),
+    click.option("--max", "most", type=click.IntRange(1), help="Maximum number of hosts."),
     click.option(
         "--property", "host_columns", type=RequirementsType(), help='Requirements: \'[">=", "$vcpus", "4"]\'.'
     ),
-    click.option("--resource", "host_extras", type=RequirementsType(), help="The same, on extra capabilities."),
+    click.option("--resource", "host_extras", type=RequirementsType(), help="Requirements on extra capabilities."),
 )
 
 ROOM = (
-    click.option("--servers", type=click.IntRange(1), help="Room for so many servers, on hosts that others share."),
+    click.option(
+        "--servers", type=click.IntRange(1), help="Number of servers to reserve capacity for, on shared hosts."
+    ),
     click.option("--vcpus", type=click.IntRange(1), help="VCPUs of each of --servers."),
     click.option("--memory-mb", type=click.IntRange(1), help="Memory of each of --servers, in MB."),
     click.option("--disk-gb", type=click.IntRange(1), help="Disk of each of --servers, in GB."),
     click.option(
-        "--affinity", type=click.Choice(list(AFFINITY)), help="--servers on one host, each on another, or any."
+        "--affinity",
+        type=click.Choice(list(AFFINITY)),
+        help="Place --servers on one host, each on another host, or anywhere.",
     ),
 )
 
-ADDRESSES = (click.option("--floating-ips", type=click.IntRange(1), help="So many floating IPs, of --network."),)
+ADDRESSES = (click.option("--floating-ips", type=click.IntRange(1), help="Number of floating IPs of --network."),)
 
-STORAGE = (
-    click.option("--storage", "size_gb", type=click.IntRange(1), help="So many GB of storage, of --storage-class."),
-)
+STORAGE = (click.option("--storage", "size_gb", type=click.IntRange(1), help="GB of storage of --storage-class."),)
 
 WHERE = (
-    click.option("--zone", help="Zone that all hosts have to lie in: this one or a child zone, by its name."),
-    click.option("--cell", metavar="NAME|PATH", help="Cell that all hosts have to lie in, like left or top!left."),
-    click.option("--across", is_flag=True, help="Let the hosts be spread over several zones or cells."),
+    click.option("--zone", help="Zone of all hosts: this one or a child zone, by its name."),
+    click.option("--cell", metavar="NAME|PATH", help="Cell of all hosts, like left or top!left."),
+    click.option("--across", is_flag=True, help="Allow hosts of several zones or cells."),
 )
 
 NEW = (
     *WHERE,
-    click.option("--network", help="Network outside that --floating-ips are of, by name or id."),
-    click.option("--floating-ip", "addresses", multiple=True, metavar="ADDRESS", help="One of them; repeatable."),
-    click.option("--storage-class", help="Class that --storage is of, like ssd."),
+    click.option("--network", help="External network of --floating-ips, by name or id."),
+    click.option(
+        "--floating-ip",
+        "addresses",
+        multiple=True,
+        metavar="ADDRESS",
+        help="Address of one of the floating IPs; repeatable.",
+    ),
+    click.option("--storage-class", help="Storage class of --storage, like ssd."),
     click.option("--volumes", type=click.IntRange(1), help="Number of volumes of equal size for --storage."),
-    click.option("--flavor", metavar="ID", help="Flavor of each of --servers, instead of a size; its id or name."),
-    click.option("--server", metavar="ID", help="Reserve a server that is RESERVED: it wakes at the start."),
+    click.option("--flavor", metavar="ID", help="Flavor of each of --servers instead of a size, by id or name."),
+    click.option(
+        "--server", metavar="ID", help="Existing server with status RESERVED, which starts at the start of the lease."
+    ),
     click.option(
         "--reservation",
         "raw",
         type=ReservationType(),
         multiple=True,
         metavar="JSON|KEY=VALUE,…",
-        help="As it is sent.",
+        help="Reservation as it is sent; repeatable.",
     ),
 )
 
@@ -80,12 +90,12 @@ ENDS = (
         "Of hosts: terminate, recycle or release their servers. Of --server: create_image, suspend, delete. "
         "Of --storage: delete or keep the volumes."
     )),
-    click.option("--grace", type=SpanType(), help="How long servers go on after the end: 10m; not with --server."),
+    click.option("--grace", type=SpanType(), help="Grace period of servers after the end: 10m; not with --server."),
 )  # fmt: skip
 
 
 def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The reservations of a new lease; none of the options is an empty lease."""
+    """Return the reservations of a new lease; without options the lease is empty."""
     shared = _room(given)
     hosts = {} if shared else _hosts(given)
     hosts |= _where(given, hosts)
@@ -99,18 +109,18 @@ def new_reservations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     ends = _ends(given)
     if ends and len(made) != 1:
         kinds = "--hosts, --servers, --server, --floating-ips, --storage"
-        raise click.UsageError(f"--on-end and --grace go with one of {kinds}")
+        raise click.UsageError(f"--on-end and --grace need one of {kinds}")
     return [*given["raw"], *({**one, **ends} for one in made)]
 
 
 def reservation_change(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a reservation that were given."""
+    """Return the keys of a reservation whose options were given."""
     addresses = {"amount": given["floating_ips"]} if given["floating_ips"] else {}
     storage = {"size_gb": given["size_gb"]} if given["size_gb"] else {}
     others = _room(given) or _hosts(given)
     if sum(map(bool, (addresses, storage, others))) > 1:
         raise click.UsageError(
-            "--floating-ips, --storage, and hosts or --servers are of different reservations: change one at a time"
+            "--floating-ips, --storage, and hosts or --servers belong to different reservations; change one at a time"
         )
     return {**addresses, **storage, **others, **_ends(given)}
 
@@ -120,7 +130,7 @@ def _of_addresses(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not (count or network or required):
         return []
     if not network:
-        raise click.UsageError("say by --network of which network --floating-ips are")
+        raise click.UsageError("--floating-ips needs --network")
     keys = {"network_id": network, "amount": count or len(required) or 1, "required_floatingips": required}
     return [{"resource_type": "virtual:floatingip", **keys}]
 
@@ -130,7 +140,7 @@ def _of_storage(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not (size or storage_class or volumes):
         return []
     if not size or not storage_class:
-        raise click.UsageError("say by --storage how many GB, and by --storage-class of which class")
+        raise click.UsageError("give both --storage (GB) and --storage-class")
     keys = {"size_gb": size, "storage_class": storage_class, **({"volumes": volumes} if volumes else {})}
     return [{"resource_type": "storage:pool", **keys}]
 
@@ -144,24 +154,24 @@ def _of_hosts(keys: Mapping[str, Any]) -> dict[str, Any]:
 def _of_room(given: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
     missing = [f"--{name.replace('_', '-')}" for name in SIZES if name not in keys]
     if "amount" not in keys:
-        raise click.UsageError("say by --servers how many")
+        raise click.UsageError("give --servers with their number")
     if not given["flavor"]:
         if missing:
-            raise click.UsageError(f"of what size are the servers: give {', '.join(missing)}, or --flavor")
+            raise click.UsageError(f"the size of the servers is missing: give {', '.join(missing)}, or --flavor")
         return {"resource_type": "virtual:instance", **keys}
     if set(keys) != {"amount"}:
-        raise click.UsageError("--flavor goes with --servers alone: it says how large they are")
+        raise click.UsageError("--flavor cannot be used with a size; give one of them")
     return {"resource_type": "flavor:instance", "flavor_id": given["flavor"], **keys}
 
 
 def _room(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of room for servers; none where nothing of it was given."""
+    """Return the keys of a capacity reservation; none if none of its options was given."""
     numbers = {"amount": given["servers"], **{name: given[name] for name in SIZES}}
     keys = {key: value for key, value in numbers.items() if value is not None}
     if given["affinity"] is not None:
         keys["affinity"] = AFFINITY[given["affinity"]]
     if keys and any(given[name] is not None for name in ("hosts", "least", "most", "host_columns")):
-        raise click.UsageError("give hosts or --servers; several reservations of one lease are given by --reservation")
+        raise click.UsageError("give hosts or --servers; use --reservation for several reservations of one lease")
     extras = given["host_extras"]
     return {**keys, "resource_properties": extras} if keys and extras is not None else keys
 
@@ -182,10 +192,10 @@ def _hosts(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _where(given: Mapping[str, Any], hosts: Mapping[str, Any]) -> dict[str, Any]:
-    """Where hosts have to lie."""
+    """Return the requirements on the location of hosts."""
     keys = {key: given[key] for key in ("zone", "cell", "across") if given[key]}
     if keys and not hosts:
-        raise click.UsageError("--zone, --cell and --across go with --hosts, or --min and --max")
+        raise click.UsageError("--zone, --cell and --across need --hosts, or --min and --max")
     if given["zone"] and given["cell"]:
         raise click.UsageError("give --zone or --cell, not both")
     return keys

@@ -1,4 +1,4 @@
-"""climate reservation: what an operator does to the resources of a lease."""
+"""climate reservation: operations on the resources of a lease."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from climate.cli.session import current
 
 @click.group("reservation")
 def group() -> None:
-    """Resources that are held for leases."""
+    """Resources that leases hold."""
 
 
 @group.command("reallocate")
 @click.argument("host")
-@click.option("--lease", help="The lease that is to let go of the host.")
-@click.option("--reservation", metavar="ID", help="The same by the id of its reservation.")
-@click.option("--to", metavar="HOST", help="The host that it gets; else any that matches and is free.")
-@click.option("--force", is_flag=True, help="A host that does not match will do.")
+@click.option("--lease", help="Lease that gets another host.")
+@click.option("--reservation", metavar="ID", help="Id of the reservation that gets another host.")
+@click.option("--to", metavar="HOST", help="New host; by default any free one that matches.")
+@click.option("--force", is_flag=True, help="Accept a host that does not match.")
 @dry_run
 @shown
 def reallocate(host: str, force: bool, dry_run: bool, **given: Any) -> None:
-    """Give a lease another host instead of HOST."""
+    """Allocate another host to a lease instead of HOST."""
     session = current()
     client = session.client
     if (given["lease"] is None) == (given["reservation"] is None):

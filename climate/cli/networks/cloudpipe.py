@@ -16,19 +16,19 @@ PATH = "/os-cloudpipe"
 COLUMNS = ("project_id", "instance_id", "state", "public_ip", "public_port", "internal_ip", "created_at")
 CERTIFICATES = ("serial", "name", "user_id", "created_at", "expires_at", "revoked_at")
 FILES = {"ca.crt": "authority", "client.crt": "certificate", "client.key": "private_key", "cloudpipe.ovpn": "config"}
-"""Files of the archive, and the keys of the answer that they are made of."""
+"""Files of the archive -> the keys of the answer with their content."""
 
 
 @click.group("cloudpipe")
 def group() -> None:
-    """VPNs that let the users of a project into its network from outside."""
+    """VPNs into the networks of projects."""
 
 
 @group.command("create")
 @click.argument("project", metavar="PROJECT-ID")
 @shown
 def create(project: str) -> None:
-    """Boot the cloudpipe of a project; nothing is done when there is one (administrator)."""
+    """Boot the cloudpipe of a project unless it exists (administrator)."""
     session = current()
     session.show(session.client.json("compute", "POST", PATH, json={"cloudpipe": {"project_id": project}}))
 
@@ -43,9 +43,9 @@ def list_() -> None:
 
 @group.command("delete")
 @click.argument("project", metavar="PROJECT-ID")
-@click.option("--with-authority", is_flag=True, help="Make all certificates of the project worth nothing.")
+@click.option("--with-authority", is_flag=True, help="Revoke all certificates of the project.")
 def delete(project: str, with_authority: bool) -> None:
-    """Delete the cloudpipe of a project; its certificates are good for the next one (administrator)."""
+    """Delete the cloudpipe of a project; its certificates stay valid for the next one (administrator)."""
     params = {"authority": "true"} if with_authority else {}
     current().client.call("compute", "DELETE", f"{PATH}/{part(project)}", params=params)
 
@@ -55,14 +55,14 @@ def delete(project: str, with_authority: bool) -> None:
 @click.argument("address")
 @click.argument("port", type=click.IntRange(1, 65535))
 def configure(project: str, address: str, port: int) -> None:
-    """Say by which ADDRESS and PORT the cloudpipe of a project is reached (administrator)."""
+    """Set the ADDRESS and PORT at which the cloudpipe of a project is reached (administrator)."""
     body = {"configure_project": {"project_id": project, "vpn_ip": address, "vpn_port": port}}
     current().client.call("compute", "PUT", f"{PATH}/configure-project", json=body)
 
 
 @group.command("credentials")
 @click.argument("project", metavar="PROJECT-ID")
-@click.option("--name", required=True, help="Whose they are; in the certificate.")
+@click.option("--name", required=True, help="User in the certificate.")
 @click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="Default: cloudpipe-NAME.zip.")
 @shown
 def credentials(project: str, name: str, file: Path | None) -> None:
@@ -70,7 +70,7 @@ def credentials(project: str, name: str, file: Path | None) -> None:
     session = current()
     target = file or Path(f"cloudpipe-{name.replace(os.sep, '-')}.zip")
     if target.exists():
-        raise click.UsageError(f"{target} is there already: name another --file")
+        raise click.UsageError(f"{target} exists already; choose another --file")
     made = session.client.json("compute", "POST", _certificates(project), json={"certificate": {"name": name}})
     _write(target, made["certificate"])
     told = {key: made["certificate"][key] for key in ("serial", "name", "expires_at")}
@@ -81,7 +81,7 @@ def credentials(project: str, name: str, file: Path | None) -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @listed
 def certificates(project: str) -> None:
-    """List your certificates in the VPN of a project; for an administrator those of all its users."""
+    """List your certificates in the VPN of a project; administrators see those of all its users."""
     session = current()
     session.show_all(session.client.json("compute", "GET", _certificates(project))["certificates"], CERTIFICATES)
 
@@ -90,7 +90,7 @@ def certificates(project: str) -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @click.argument("serials", nargs=-1, required=True, metavar="SERIAL...")
 def revoke(project: str, serials: tuple[str, ...]) -> None:
-    """Let certificates be valid no more; the cloudpipe is restarted."""
+    """Revoke certificates; the cloudpipe restarts."""
     for serial in serials:
         current().client.call("compute", "DELETE", f"{_certificates(project)}/{part(serial)}")
 

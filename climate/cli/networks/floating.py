@@ -1,4 +1,4 @@
-"""climate floating: floating addresses of the cloud, and their pools; those that can be reserved are floatingip's."""
+"""climate floating: floating IPs of the cloud and their pools; `climate floatingip` has those that can be reserved."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ KEY = "floating_ips_bulk_create"
 
 @click.group("floating")
 def group() -> None:
-    """Floating addresses, which stand for addresses of servers."""
+    """Floating IPs, which are associated with servers."""
 
 
 def _ask(method: str, path: str, **sent: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def _ask(method: str, path: str, **sent: Any) -> dict[str, Any]:
 
 
 def _floating(wanted: str) -> dict[str, Any]:
-    """A floating address, by its id or as it is written."""
+    """Return a floating IP by its id or its address."""
     listed = current().client.pages("network", PATH, "floatingips")
     return lookup.only("floating", wanted, listed, "floating_ip_address", "floating address")
 
@@ -37,7 +37,7 @@ def _pools() -> list[dict[str, Any]]:
 
 
 def _port(server: str, fixed: str | None) -> dict[str, Any]:
-    """What an address is to stand for: the port of a server, its first one or the one with this fixed address."""
+    """Return the port to associate: a server's first one, or the one with this fixed IP."""
     server_id = lookup.server(current().client, server)["id"]
     ports = list(_ask("GET", "/v2.0/ports", params={"device_id": server_id})["ports"])
     held = [port for port in ports if fixed is None or fixed in [one["ip_address"] for one in port["fixed_ips"]]]
@@ -50,15 +50,15 @@ def _port(server: str, fixed: str | None) -> dict[str, Any]:
 
 @group.command("create")
 @click.argument("pool", required=False)
-@click.option("--address", "floating_ip_address", help="This very address.")
-@click.option("--description", help="What it is for.")
-@click.option("--server", help="Let it stand for this server, by name or id.")
+@click.option("--address", "floating_ip_address", help="Allocate this address.")
+@click.option("--description", help="Description of the address.")
+@click.option("--server", help="Associate it with this server, by name or id.")
 @shown
 def create(pool: str | None, server: str | None, **given: Any) -> None:
-    """Take a floating address from a POOL; without one, from the only one."""
+    """Allocate a floating IP from a POOL; the POOL may be omitted if there is only one."""
     pools = _pools()
     if pool is None and len(pools) != 1:
-        raise click.UsageError(f"say which POOL: there are {', '.join(one['name'] for one in pools) or 'none'}")
+        raise click.UsageError(f"name a POOL of {', '.join(one['name'] for one in pools) or 'none'}")
     chosen = pools[0] if pool is None else lookup.only("floating pool", pool, pools)
     body = {"floating_network_id": chosen["id"]} | {key: value for key, value in given.items() if value is not None}
     body |= {} if server is None else _port(server, None)
@@ -68,7 +68,7 @@ def create(pool: str | None, server: str | None, **given: Any) -> None:
 @group.command("list")
 @listed
 def list_() -> None:
-    """List floating addresses."""
+    """List floating IPs."""
     current().show_all(current().client.pages("network", PATH, "floatingips"), COLUMNS)
 
 
@@ -76,14 +76,14 @@ def list_() -> None:
 @click.argument("floating")
 @shown
 def show(floating: str) -> None:
-    """Show a floating address, by its id or as it is written."""
+    """Show a floating IP by its id or its address."""
     current().show(_floating(floating))
 
 
 @group.command("delete")
 @click.argument("floatings", nargs=-1, required=True, metavar="FLOATING...")
 def delete(floatings: tuple[str, ...]) -> None:
-    """Give floating addresses back to their pools."""
+    """Release floating IPs to their pools."""
     for one in [_floating(floating) for floating in floatings]:
         _ask("DELETE", f"{PATH}/{one['id']}")
 
@@ -91,10 +91,10 @@ def delete(floatings: tuple[str, ...]) -> None:
 @group.command("associate")
 @click.argument("floating")
 @click.argument("server")
-@click.option("--fixed", help="This fixed address of the server; its first one without it.")
+@click.option("--fixed", help="Fixed IP of the server; by default its first one.")
 @shown
 def associate(floating: str, server: str, fixed: str | None) -> None:
-    """Let a floating address stand for a server, whatever it stood for before."""
+    """Associate a floating IP with a server; a former association is replaced."""
     _put(floating, _port(server, fixed))
 
 
@@ -102,7 +102,7 @@ def associate(floating: str, server: str, fixed: str | None) -> None:
 @click.argument("floating")
 @shown
 def disassociate(floating: str) -> None:
-    """Let a floating address stand for none."""
+    """Disassociate a floating IP from its server."""
     _put(floating, {"port_id": None})
 
 
@@ -113,18 +113,18 @@ def _put(floating: str, body: dict[str, Any]) -> None:
 
 @group.group("pool")
 def pool_group() -> None:
-    """Pools of floating addresses: networks outside."""
+    """Pools of floating IPs, which are external networks."""
 
 
 @pool_group.command("create")
 @click.argument("name")
 @click.argument("cidr", metavar="RANGE")
-@click.option("--addresses", metavar="FIRST-LAST", help="What it hands out; all of the range without it.")
-@click.option("--gateway", help="The router of that network, which is never handed out.")
-@click.option("--interface", help="Interface of network hosts that leads there; the deployment's without it.")
+@click.option("--addresses", metavar="FIRST-LAST", help="Allocation range of the pool; by default the whole range.")
+@click.option("--gateway", help="Router of the network, which is never allocated.")
+@click.option("--interface", help="Interface of network hosts to this network; by default the deployment's.")
 @shown
 def pool_create(name: str, cidr: str, addresses: str | None, **given: Any) -> None:
-    """Make a pool of a network outside, like 203.0.113.0/24 (administrator)."""
+    """Create a pool of an external network, like 203.0.113.0/24 (administrator)."""
     body = {"ip_range": addresses or cidr, "pool": name, "cidr": cidr, **given}
     current().show(call("POST", "/os-floating-ips-bulk", json={KEY: body})[KEY])
 
@@ -134,7 +134,7 @@ def pool_create(name: str, cidr: str, addresses: str | None, **given: Any) -> No
 @click.argument("addresses", metavar="FIRST-LAST")
 @shown
 def pool_add(pool: str, addresses: str) -> None:
-    """Put more addresses of its network into a pool (administrator)."""
+    """Add addresses of its network to a pool (administrator)."""
     name = lookup.only("floating pool", pool, _pools())["name"]
     body = {"ip_range": addresses, "pool": name}
     current().show(call("POST", "/os-floating-ips-bulk", json={KEY: body})[KEY])
@@ -143,12 +143,12 @@ def pool_add(pool: str, addresses: str) -> None:
 @pool_group.command("list")
 @listed
 def pool_list() -> None:
-    """List the pools, with what they hand out; administrators see how many are in use."""
+    """List the pools with their allocation ranges; administrators see the number of used addresses."""
     outside = {row["id"]: row for row in _pools()}
     subnets = {row["network_id"]: row for row in _ask("GET", "/v2.0/subnets")["subnets"]}
     figures = _figures() if any("provider:network_type" in row for row in outside.values()) else {}
     rows = [
-        {**subnets[key], **figures.get(key, {}), "id": key, "name": row["name"], "addresses": _told(subnets[key])}
+        {**subnets[key], **figures.get(key, {}), "id": key, "name": row["name"], "addresses": _ranges(subnets[key])}
         for key, row in outside.items()
         if key in subnets
     ]
@@ -160,5 +160,5 @@ def _figures() -> dict[str, dict[str, Any]]:
     return {row["network_id"]: {key: row[key] for key in ("total_ips", "used_ips")} for row in rows}
 
 
-def _told(subnet: dict[str, Any]) -> str:
+def _ranges(subnet: dict[str, Any]) -> str:
     return " ".join(f"{one['start']}-{one['end']}" for one in subnet["allocation_pools"])

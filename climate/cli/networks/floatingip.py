@@ -1,4 +1,4 @@
-"""climate floatingip: the floating IPs kept for leases."""
+"""climate floatingip: floating IPs that can be reserved."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ COLUMNS = ("id", "floating_ip_address", "floating_network_id", "subnet_id", "res
 
 @click.group("floatingip")
 def group() -> None:
-    """Floating IPs that can be reserved, and who holds them."""
+    """Floating IPs that can be reserved, and their allocations."""
 
 
 @group.command("create")
@@ -24,7 +24,7 @@ def group() -> None:
 @dry_run
 @shown
 def create(network: str, address: str, dry_run: bool) -> None:
-    """Let ADDRESS be reserved, of NETWORK outside (id or name), which the cloud must not give out itself."""
+    """Register ADDRESS of the external NETWORK (id or name); the cloud must not allocate the address itself."""
     session = current()
     body = {"floating_network_id": network, "floating_ip_address": address}
     answer = session.client.json("reservation", "POST", PATH, json=body, params=dry(dry_run))
@@ -43,7 +43,7 @@ def list_() -> None:
 @click.argument("floatingip")
 @shown
 def show(floatingip: str) -> None:
-    """Show a floating IP, by its id or its address."""
+    """Show a floating IP by its id or its address."""
     session = current()
     session.show(_one(session.client, floatingip))
 
@@ -52,7 +52,7 @@ def show(floatingip: str) -> None:
 @click.argument("floatingips", nargs=-1, required=True, metavar="FLOATINGIP...")
 @dry_run
 def delete(floatingips: tuple[str, ...], dry_run: bool) -> None:
-    """Let floating IPs be reserved no longer."""
+    """Delete floating IPs from those that can be reserved."""
     session = current()
     for floatingip_id in [_id(session.client, floatingip) for floatingip in floatingips]:
         session.client.call("reservation", "DELETE", f"{PATH}/{floatingip_id}", params=dry(dry_run))
@@ -62,7 +62,7 @@ def delete(floatingips: tuple[str, ...], dry_run: bool) -> None:
 @click.argument("floatingip", required=False)
 @listed
 def allocations(floatingip: str | None) -> None:
-    """Show who holds a floating IP when; without FLOATINGIP, of all of them."""
+    """List the allocations of a floating IP; without FLOATINGIP, of all of them."""
     session = current()
     client = session.client
     if floatingip:
@@ -81,5 +81,5 @@ def _one(client: Client, wanted: str) -> dict[str, Any]:
 
 
 def _id(client: Client, wanted: str) -> str:
-    """The id of an address; nothing is asked when it is one already."""
+    """Return the id of a floating IP; an id needs no request."""
     return wanted if lookup.UUID.fullmatch(wanted) else str(_one(client, wanted)["id"])

@@ -1,4 +1,4 @@
-"""climate network: networks of servers, whose they are, and who serves them."""
+"""climate network: networks of servers, their projects, and their network services."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from climate.cli.options import listed, shown
 from climate.cli.session import current
 
 PROXIED = {"OpenStack-API-Version": "compute 2.35", "X-OpenStack-Nova-API-Version": "2.35"}
-"""Networks are made as compute did it, with all that a manager can be asked for: by its last version that does."""
+"""Last microversion of os-networks, which accepts all options of network managers."""
 
 COLUMNS = ("id", "label", "manager", "cidr", "vlan", "bridge", "project_id", "host")
 OWN = ("id", "label", "cidr", "gateway")
@@ -17,37 +17,44 @@ HOSTS = ("host", "alive", "heartbeat_timestamp", "networks")
 
 
 def call(method: str, path: str, **sent: Any) -> dict[str, Any]:
-    """The answer of compute below 2.36."""
+    """Return the answer of Compute below microversion 2.36."""
     return current().client.json("compute", method, path, headers=PROXIED, **sent)
 
 
 def network_id(wanted: str) -> str:
-    """The id of a network of servers, by its id or its label."""
+    """Return the id of a network of servers by its id or its label."""
     rows = call("GET", "/os-networks")["networks"]
     return str(lookup.only("network", wanted, rows, "label")["id"])
 
 
 @click.group("network")
 def group() -> None:
-    """Networks of servers, whose they are, and who serves them."""
+    """Networks of servers, their projects, and their network services."""
 
 
 @group.command("create")
 @click.argument("label")
 @click.argument("cidr", metavar="RANGE")
-@click.option("--manager", type=click.Choice(["flat", "flat_dhcp", "vlan"]), help="The deployment's without it.")
-@click.option("--count", "num_networks", type=click.IntRange(1), help="So many networks, out of the range.")
-@click.option("--size", "network_size", type=click.IntRange(8), help="Addresses of each.")
-@click.option("--vlan", "vlan_start", type=click.IntRange(1, 4094), help="VLAN of the first; the next free without it.")
-@click.option("--vpn-port", "vpn_start", type=click.IntRange(1, 65535), help="Port of the first one's cloudpipe.")
+@click.option(
+    "--manager", type=click.Choice(["flat", "flat_dhcp", "vlan"]), help="Network manager; by default the deployment's."
+)
+@click.option("--count", "num_networks", type=click.IntRange(1), help="Number of networks in the range.")
+@click.option("--size", "network_size", type=click.IntRange(8), help="Addresses of each network.")
+@click.option(
+    "--vlan",
+    "vlan_start",
+    type=click.IntRange(1, 4094),
+    help="VLAN of the first network; by default the next free one.",
+)
+@click.option("--vpn-port", "vpn_start", type=click.IntRange(1, 65535), help="VPN port of the first network.")
 @click.option("--bridge", help="Bridge of a flat network.")
-@click.option("--interface", "bridge_interface", help="Interface of hosts that the bridge is on.")
-@click.option("--ipv6", "cidr_v6", metavar="RANGE", help="Range of IPv6; each network gets 64 bits of it.")
+@click.option("--interface", "bridge_interface", help="Interface attached to the bridge.")
+@click.option("--ipv6", "cidr_v6", metavar="RANGE", help="IPv6 range; each network gets a /64 of it.")
 @click.option("--dns", multiple=True, help="DNS server; at most two.")
-@click.option("--project", "project_id", metavar="ID", help="Whose networks with a VLAN are.")
+@click.option("--project", "project_id", metavar="ID", help="Project of VLAN networks.")
 @listed
 def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
-    """Make networks out of a RANGE like 10.1.0.0/16; they are served when a network host has claimed them."""
+    """Create networks out of a RANGE like 10.1.0.0/16; they work after a network host has claimed them."""
     if len(dns) > 2:
         raise click.UsageError("at most two --dns")
     body = {"label": label, "cidr": cidr} | {key: value for key, value in given.items() if value is not None}
@@ -58,7 +65,7 @@ def create(label: str, cidr: str, dns: tuple[str, ...], **given: Any) -> None:
 @group.command("list")
 @listed
 def list_() -> None:
-    """List networks: of administrators all, of others those that they may use."""
+    """List networks: administrators see all, others those that they may use."""
     rows = call("GET", "/os-networks")["networks"]
     current().show_all(rows, COLUMNS if rows and "manager" in rows[0] else OWN)
 
@@ -75,7 +82,7 @@ def show(network: str) -> None:
 @group.command("delete")
 @click.argument("networks", nargs=-1, required=True, metavar="NETWORK...")
 def delete(networks: tuple[str, ...]) -> None:
-    """Drop networks that are no project's and that nobody uses."""
+    """Delete networks that belong to no project and that nobody uses."""
     for network in [network_id(name) for name in networks]:
         call("DELETE", f"/os-networks/{network}")
 
@@ -84,7 +91,7 @@ def delete(networks: tuple[str, ...]) -> None:
 @click.argument("project", metavar="PROJECT-ID")
 @click.argument("network", required=False)
 def associate(project: str, network: str | None) -> None:
-    """Give a project a NETWORK with a VLAN; without one, the first that nobody has."""
+    """Associate a VLAN NETWORK with a project; without NETWORK, the first free one."""
     wanted = None if network is None else network_id(network)
     call("POST", "/os-networks/add", json={"id": wanted, "project_id": project})
 
@@ -92,14 +99,14 @@ def associate(project: str, network: str | None) -> None:
 @group.command("disassociate")
 @click.argument("network")
 def disassociate(network: str) -> None:
-    """Let a network be nobody's, and be claimed anew."""
+    """Disassociate a network from its project; another project may then get it."""
     call("POST", f"/os-networks/{network_id(network)}/action", json={"disassociate": None})
 
 
 @group.command("hosts")
 @listed
 def hosts() -> None:
-    """List the network services, and how many networks each serves (administrator)."""
+    """List the network services with the number of their networks (administrator)."""
     session = current()
     rows = session.client.json("network", "GET", "/v2.0/agents")["agents"]
     session.show_all([{**row, "networks": row["configurations"]["networks"]} for row in rows], HOSTS)

@@ -1,4 +1,4 @@
-"""climate audit: who changed limits, pools, hosts, users and so on."""
+"""climate audit: changes of limits, pools, hosts, users and more, with their authors."""
 
 import json
 from collections.abc import Mapping
@@ -21,9 +21,11 @@ MOST = 100
 @click.option("--object", "object_id", metavar="ID", help="Only this object, by its id; a host also by its name.")
 @click.option("--author", metavar="USER", help="Only changes by this user, by id.")
 @click.option("--project", metavar="PROJECT", help="Only objects of this project, by id.")
-@click.option("--since", type=MomentType(), help="Only changes since then.")
-@click.option("--until", type=MomentType(), help="Only changes before then.")
-@click.option("--limit", type=click.IntRange(min=0), default=MOST, show_default=True, help="Most entries; 0: all.")
+@click.option("--since", type=MomentType(), help="Only changes since this time.")
+@click.option("--until", type=MomentType(), help="Only changes before this time.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=MOST, show_default=True, help="Maximum of entries; 0: all."
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as -f json.")
 @listed
 def command(limit: int, as_json: bool, **asked: Any) -> None:

@@ -1,4 +1,4 @@
-"""climate doctor: what is configured and why, what answers, and whether all is well."""
+"""climate doctor: the configuration with its reasons, and checks of all components."""
 
 import click
 
@@ -11,7 +11,7 @@ from climate.cli.session import current
 @click.command("doctor")
 @shown
 def command() -> None:
-    """Explain which stores are used and why, and look at everything; exit code 1 when something is wrong."""
+    """Explain which stores are used and why, and check everything; exit code 1 if a check fails."""
     session = current()
     found: list[Finding] = []
     for check in CHECKS:
@@ -21,4 +21,6 @@ def command() -> None:
     )
     wrong = [one.check for one in found if one.level == BAD]
     if wrong:
-        raise Failure(f"not well: {', '.join(wrong)}", ERROR, "what each says is above; `climate up` starts everything")
+        raise Failure(
+            f"failed checks: {', '.join(wrong)}", ERROR, "see the failed checks above; `climate up` starts everything"
+        )

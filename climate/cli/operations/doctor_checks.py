@@ -1,4 +1,4 @@
-"""The doctor's questions: each a function over the session that answers with findings."""
+"""Checks of `climate doctor`: each is a function of the session that yields findings."""
 
 import shutil
 import time
@@ -18,15 +18,15 @@ from climate.embedded.binaries import choose_postgres, choose_valkey
 
 GOOD, FAIR, BAD = "good", "fair", "BAD"
 LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
-"""Bytes under which the disk is too full, or nearly."""
+"""Free bytes below which the disk check fails or warns."""
 CLOCK_SECONDS = 2.0
 OF_WEB = ("compute", "network", "zones")
-"""Checks that the web process makes and the doctor repeats."""
+"""Checks of the web process that the doctor runs itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     check: str
     level: str
@@ -34,19 +34,21 @@ class Finding:
 
 
 def settings(session: Session) -> list[Finding]:
-    """Where everything is kept."""
+    """Yield the settings of folders."""
     chosen = session.settings
     home = chosen.home.absolute()
     given = "CLIMATE_HOME" if session.environ.get("CLIMATE_HOME") else "the default; CLIMATE_HOME is not set"
     return [
         Finding(
-            "home", GOOD if home.is_dir() else FAIR, f"{home} ({given}){'' if home.is_dir() else ', not there yet'}"
+            "home",
+            GOOD if home.is_dir() else FAIR,
+            f"{home} ({given}){'' if home.is_dir() else ', does not exist yet'}",
         )
     ]
 
 
 def stores(session: Session) -> list[Finding]:
-    """Which stores are used, and why."""
+    """Yield the stores and the reason for each."""
     chosen = session.settings
     up = running(chosen.home) is not None
     postgres = _store(
@@ -58,16 +60,18 @@ def stores(session: Session) -> list[Finding]:
 def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
     if url:
         variable = "CLIMATE_DATABASE_URL" if name == "postgres" else "CLIMATE_REDIS_URL"
-        return Finding(name, GOOD, f"the one at {_without_password(url)}, as {variable} is set; nothing is started")
+        return Finding(
+            name, GOOD, f"the one at {_without_password(url)}, because {variable} is set; climate starts none"
+        )
     try:
-        says = f"an own one, as no URL is set: {choose()}"
+        says = f"started by climate, because no URL is set: {choose()}"
     except StoreError as error:
         return Finding(name, BAD, str(error))
     return Finding(name, GOOD if up else BAD, says if up else f"{says}; not running: `climate up` starts it")
 
 
 def _made_by(home: Path) -> int | None:
-    """The major version of the data that is there already, which the programs have to fit."""
+    """Return the major version of existing data, which the programs must match."""
     try:
         return int((home / "postgres" / "data" / "PG_VERSION").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -80,7 +84,7 @@ def _without_password(url: str) -> str:
 
 
 def database(session: Session) -> list[Finding]:
-    """Whether the database answers, what time it is there, its schema, the pollers, and the invariants."""
+    """Yield checks of the database: connection, clock, schema, pollers and invariants."""
     try:
         with engine_room(session) as climate:
             return [
@@ -112,7 +116,7 @@ def _database(climate: Any) -> list[Finding]:
 
 
 def _finding(check: Any) -> Finding:
-    """Return what the doctor says of a check of readiness."""
+    """Return the finding for a check of readiness."""
     return Finding(check.name, BAD if not check.ok else FAIR if check.warns else GOOD, check.detail)
 
 
@@ -123,7 +127,7 @@ def _set_aside(climate: Any) -> list[Finding]:
     if not found:
         return []
     first = f"lease {found[0].lease_id}, {found[0].reason}"
-    return [Finding("events", BAD, f"{len(found)} leases are set aside, the first: {first}: `climate event mend`")]
+    return [Finding("events", BAD, f"{len(found)} leases have broken rows, the first: {first}: `climate event mend`")]
 
 
 def _migrations(conn: Any) -> Finding:
@@ -144,7 +148,7 @@ def _migrations(conn: Any) -> Finding:
 
 
 def _journal(climate: Any) -> list[Finding]:
-    """A part of the comparison of rows with the journal, which goes on at the next run."""
+    """Compare a part of the rows with the journal; the next run continues."""
     from climate.service.journal import background_check
 
     checked = background_check.go_on(climate)
@@ -185,7 +189,7 @@ def _pools(climate: Any) -> list[Finding]:
 
 
 def broker(session: Session) -> list[Finding]:
-    """Whether Valkey or Redis answers."""
+    """Yield the check of Valkey or Redis."""
     from redis import Redis
     from redis.exceptions import RedisError
 
@@ -203,7 +207,7 @@ def broker(session: Session) -> list[Finding]:
 
 
 def web(session: Session) -> list[Finding]:
-    """Whether the APIs answer, are ready, and what they know of the services of the bundled cloud."""
+    """Yield the checks of the APIs and of the services of the bundled cloud."""
     url = _web_address(session)
     try:
         answer = httpx.get(f"{url}/readyz", timeout=10.0, trust_env=False)
@@ -215,23 +219,23 @@ def web(session: Session) -> list[Finding]:
         says = "; ".join([f"{url}: {answer.json()['status']}", *wrong])[:400]
         found = [_web_finding(name, checks[name]) for name in OF_WEB if name in checks]
     except (ValueError, LookupError, TypeError, AttributeError):
-        return [Finding("web", BAD, f"{url}: {answer.status_code}, and what answers there is not climate")]
+        return [Finding("web", BAD, f"{url}: {answer.status_code}, and the server there is not climate")]
     return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *found]
 
 
 def _web_finding(name: str, check: dict[str, Any]) -> Finding:
-    """Return what the doctor says of a check in an answer; web processes of earlier releases name no warnings."""
+    """Return the finding for a check in an answer; web processes of earlier releases have no warnings."""
     level = BAD if check["ok"] is not True else FAIR if check.get("warns") else GOOD
     return Finding(name, level, str(check["detail"]))
 
 
 def _web_address(session: Session) -> str:
-    """The public URL that is set, or where the `climate up` of this home serves, or where it would by the settings."""
+    """Return the public URL, or the address of the running `climate up` of this home, or that of the settings."""
     return session.settings.public_url.rstrip("/") or serving(session.settings.home) or session.settings.base_url
 
 
 def sign_in(session: Session) -> list[Finding]:
-    """Whether one can sign in with what clouds.yaml says."""
+    """Yield the check of the sign-in with clouds.yaml."""
     try:
         token = session.client.token
     except Failure as failure:
@@ -241,7 +245,7 @@ def sign_in(session: Session) -> list[Finding]:
 
 
 def zones(session: Session) -> list[Finding]:
-    """Whether the child zones answer; nothing is said to those who are no administrators."""
+    """Yield the checks of the child zones, for administrators."""
     try:
         children = session.client.json("compute", "GET", "/zones/detail").get("zones", ())
     except Failure:
@@ -260,7 +264,7 @@ def _child(zone: dict[str, Any]) -> Finding:
 
 
 def cells(session: Session) -> list[Finding]:
-    """Whether each neighbour in the tree of cells can be reached and reports."""
+    """Yield a check of the link to each neighbouring cell."""
     enabled = session.settings.cells_enable
     try:
         found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
@@ -271,7 +275,7 @@ def cells(session: Session) -> list[Finding]:
 
 
 def _cell(cell: Any) -> Finding:
-    age = "never heard of" if cell["age"] is None else f"heard of {cell['age']:.0f} s ago"
+    age = "no message yet" if cell["age"] is None else f"last message {cell['age']:.0f} s ago"
     says = f"{cell['type']}, {age}, {cell['messages']['waiting']} messages wait"
     if cell["last_error"]:
         return Finding(f"cell {cell['name']}", BAD, f"{says}: {cell['last_error']}")
@@ -279,7 +283,7 @@ def _cell(cell: Any) -> Finding:
 
 
 def disk(session: Session) -> list[Finding]:
-    """Whether there is room."""
+    """Yield the check of free disk space."""
     folder = _there(session.settings.home.absolute())
     free = shutil.disk_usage(folder).free
     level = BAD if free < LEAST_DISK else FAIR if free < LITTLE_DISK else GOOD
@@ -287,7 +291,7 @@ def disk(session: Session) -> list[Finding]:
 
 
 def _there(folder: Path) -> Path:
-    """The folder, or the nearest above it that exists."""
+    """Return the folder, or the nearest parent that exists."""
     return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
@@ -302,4 +306,4 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     cells,
     disk,
 )
-"""In the order of the report."""
+"""Checks in the order of the report."""

@@ -1,4 +1,4 @@
-"""climate event, token, api, completion: for operators and scripts."""
+"""climate event, token, api, completion: commands for operators and scripts."""
 
 import json
 from typing import Any
@@ -19,14 +19,14 @@ EVENT_COLUMNS = ("id", "lease_id", "event_type", "status", "due_at", "run_at", "
 
 @click.group("event")
 def event_group() -> None:
-    """Scheduled actions of leases, and those that failed."""
+    """Events of leases, and those that failed."""
 
 
 @event_group.command("list")
 @click.option("--status", default="ERROR", show_default=True, help="UNDONE, IN_PROGRESS, DONE or ERROR.")
 @listed
 def event_list(status: str) -> None:
-    """List events; by default those that failed (administrator)."""
+    """List events, by default those that failed (administrator)."""
     session = current()
     session.show_all(session.client.pages("reservation", "/events", "events", {"status": status}), EVENT_COLUMNS)
 
@@ -35,7 +35,7 @@ def event_list(status: str) -> None:
 @click.argument("event_id", metavar="ID")
 @shown
 def event_requeue(event_id: str) -> None:
-    """Let a failed event be tried again (administrator)."""
+    """Retry failed events (administrator)."""
     session = current()
     answer = session.client.json("reservation", "POST", f"/events/{lookup.part(event_id)}/requeue")
     if answer:
@@ -45,7 +45,7 @@ def event_requeue(event_id: str) -> None:
 @event_group.command("set-aside")
 @listed
 def event_set_aside() -> None:
-    """List leases whose rows are broken, so that none of their events runs; works on the database itself."""
+    """List leases with broken rows, whose events do not run; reads the database directly."""
     session = current()
     from climate.service.leases import repair
 
@@ -58,7 +58,7 @@ def event_set_aside() -> None:
 @event_group.command("mend")
 @click.argument("leases", metavar="LEASE...", nargs=-1)
 def event_mend(leases: tuple[str, ...]) -> None:
-    """Make the rows of leases anew from their journals, those set aside without any ID; on the database itself."""
+    """Rebuild rows of leases from their journals, without ID the broken ones; writes the database directly."""
     session = current()
     from climate.domain.errors import ClimateError
     from climate.service.leases import repair
@@ -75,7 +75,7 @@ def event_mend(leases: tuple[str, ...]) -> None:
                 said = f"the journal of lease {lease_id} cannot be read ({type(error).__name__}: {error})"
                 failures.append(Failure(said, ERROR, "a newer release may have written it: upgrade, and try again"))
             else:
-                session.say(f"the rows of lease {lease.id} were made anew, and its events run again")
+                session.say(f"the rows of lease {lease.id} were rebuilt, and its events run again")
     for failure in failures[1:]:
         session.say(str(failure))
     if failures:
@@ -112,7 +112,7 @@ def api(method: str, path: str, data: Any, header: tuple[str, ...]) -> None:
     """Send one request with a token: climate api GET /v1/leases."""
     session = current()
     if not path.startswith("/") or path.startswith("//"):
-        raise Failure(f"{path!r} is not a path of this cloud", USAGE, "begin it with one slash: /v1/leases")
+        raise Failure(f"{path!r} is not a path of this cloud", USAGE, "start it with one slash: /v1/leases")
     headers = dict(_header(line) for line in header)
     sent: dict[str, Any] = {"headers": headers} | ({"json": data} if data is not None else {})
     answer = session.client.request(method.upper(), session.client.root + path, **sent)

@@ -1,4 +1,4 @@
-"""climate journal: the record of all that happened, and whether the rows agree with it."""
+"""climate journal: the journal, and its comparison with the rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from climate.embedded import running
 from climate.settings import Settings
 
 if TYPE_CHECKING:
-    # Loading the engine takes longer than most commands: only those that need it do so.
+    # Import the engine late, because that takes longer than most commands run.
     from climate.context import Climate
     from climate.domain.lease import Lease
     from climate.service.journal.check import Difference
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def engine_room(session: Session) -> Iterator["Climate"]:
-    """The engine on its database, for commands that look past the API."""
+    """Return the engine on its database, for commands that do not use the API."""
     from climate import bootstrap
     from climate.store import db_errors
 
@@ -44,7 +44,9 @@ def engine_room(session: Session) -> Iterator["Climate"]:
 
 
 def with_stores(settings: Settings) -> Settings:
-    """The settings with the URLs of the stores that run: those given, or those of `climate up` in the same home."""
+    """Return the settings with the URLs of the running stores: the given ones, or those of `climate up` in the same
+    home.
+    """
     if settings.database_url:
         return settings
     stores = running(settings.home)
@@ -59,13 +61,13 @@ def with_stores(settings: Settings) -> Settings:
 
 @click.group("journal")
 def group() -> None:
-    """The journal of leases; works on the database itself."""
+    """The journal of leases; commands use the database directly."""
 
 
 @group.command("check")
 @listed
 def check() -> None:
-    """Compare the journal with the rows; every difference is shown, and the exit code is 1 when there is one."""
+    """Compare the journal with the rows; shows every difference, and exits with 1 if there is one."""
     session = current()
     from climate.service.journal import check as replay
 
@@ -73,23 +75,23 @@ def check() -> None:
         differences = replay.differences(climate)
     _show(session, differences)
     if differences:
-        raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` mends the rows")
+        raise Failure(f"{len(differences)} differences", ERROR, "`climate journal rebuild` repairs the rows")
     session.say("the rows are what the journal says")
 
 
 @group.command("rebuild")
 @listed
 def rebuild() -> None:
-    """Make the rows what the journal says, beside all other work; what cannot be mended is shown, with exit code 1."""
+    """Rebuild the rows from the journal while climate runs; shows what cannot be repaired, and exits with 1 then."""
     session = current()
     from climate.service.journal.rebuild import rebuild
 
     with engine_room(session) as climate:
         done = rebuild(climate)
-    session.say(f"{done.streams} streams were compared with their rows, and the rows of {done.mended} made anew")
+    session.say(f"{done.streams} streams were compared with their rows, and the rows of {done.mended} rebuilt")
     _show(session, done.left)
     if done.left:
-        hint = "docs/journal.md says what cannot be made of the journal; rows that clash need a look at both"
+        hint = "docs/journal.md lists what cannot be rebuilt; compare conflicting rows by hand"
         raise Failure(f"{len(done.left)} differences are left", ERROR, hint)
 
 
@@ -102,12 +104,14 @@ def _show(session: Session, differences: "Sequence[Difference]") -> None:
 
 
 @group.command("archive")
-@click.option("--older-than", type=SpanType(), required=True, help="How long leases must have been gone, such as 365d.")
+@click.option(
+    "--older-than", type=SpanType(), required=True, help="Minimum age of the deletion of leases, such as 365d."
+)
 def archive(older_than: timedelta) -> None:
-    """Move leases that went long ago, with their facts, to compressed files.
+    """Archive leases that were deleted long ago, with their facts, in compressed files.
 
-    The files are in the folder CLIMATE_ARCHIVE_DIR, from which their history still answers.  A run that was
-    interrupted is gone on with by the next one.
+    The files are in the folder CLIMATE_ARCHIVE_DIR, from which their history is still served.
+    The next run continues an interrupted one.
     """
     session = current()
     from climate.service.journal import archives
@@ -116,7 +120,7 @@ def archive(older_than: timedelta) -> None:
         try:
             done = archives.archive(climate, older_than)
         except OSError as error:
-            raise Failure(f"the archive cannot be written: {error}", ERROR, "run it again when it can") from None
+            raise Failure(f"the archive cannot be written: {error}", ERROR, "fix the cause and run it again") from None
     session.say(f"leases archived: {done.leases} ({done.facts} facts, {done.files} files); kept: {done.kept}")
     if done.waiting:
         said = "; ".join(wrong for _, wrong in done.waiting)
@@ -141,7 +145,7 @@ def lost(name: str) -> None:
 
 @group.command("show")
 @click.argument("lease_id", metavar="LEASE")
-@click.option("--at", type=MomentType(), help="As it was at this time.")
+@click.option("--at", type=MomentType(), help="Show the state at this time.")
 @shown
 def show(lease_id: str, at: Moment | None) -> None:
     """Show the facts of a lease, or with --at its state at that time."""
@@ -168,7 +172,7 @@ def _when(climate: "Climate", at: Moment | None) -> datetime | None:
 
 
 def _line(entry: "Entry") -> dict[str, Any]:
-    """A line of the journal, as it is kept."""
+    """Return an entry of the journal as it is stored."""
     from climate.store.journal import fact_codec
 
     fact = entry.fact
@@ -184,14 +188,14 @@ def _line(entry: "Entry") -> dict[str, Any]:
 
 
 def _state(lease: "Lease") -> dict[str, Any]:
-    """A lease as it was, in the words of the engine."""
+    """Return the state of a lease in the terms of the engine."""
     return {name: _plain(getattr(lease, name)) for name in (field.name for field in fields(lease))} | {
         "status": str(lease.status)
     }
 
 
 def _plain(value: Any) -> Any:
-    """A value of the domain as JSON has it."""
+    """Return a value of the domain as JSON."""
     if isinstance(value, datetime):
         return wire(value)
     if isinstance(value, tuple | list | frozenset | set):

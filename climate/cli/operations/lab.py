@@ -1,4 +1,4 @@
-"""climate lab: everything, with networks that are real, in a sandbox that leaves nothing behind."""
+"""climate lab: everything with real networks, in a sandbox that removes itself."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ HOSTS = topology.described().hosts
 MANAGERS = ("flat", "flat_dhcp", "vlan")
 MANAGER = "flat_dhcp"
 NEEDED = ("ip", "veth", "bridge", "nft", "dnsmasq")
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - of the sandbox
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - address in the sandbox
 SIZES: Mapping[str, tuple[int, int, int]] = {"gpu": (8, 32768, 200), "std": (4, 8192, 80)}
 """CPUs, MB of memory and GB of disk of the nodes of a kind."""
 NODES = ("gpu-1", "gpu-2", "gpu-3", "gpu-4", "std-1", "std-2")
@@ -39,7 +39,9 @@ def command(command: tuple[str, ...], manager: str, port: int | None) -> None:
     session = current()
     found = features.probe(session.environ)
     if lacks := found.lacks(NEEDED):
-        raise Failure(f"there can be no lab here: {lacks}", ERROR, "without real networks: climate up --demo")
+        raise Failure(
+            f"a lab is not possible here: {lacks}", ERROR, "run `climate up --demo` for a cloud without real networks"
+        )
     _own_stores(session.settings)
     home = Path(session.environ.get("CLIMATE_HOME") or HOME).absolute()
     settings = replace(session.settings, home=home)
@@ -59,29 +61,29 @@ _STAGE = (sys.executable, "-m", "climate.sandbox.run_lab")
 
 
 def _stage(manager: str) -> list[str]:
-    """How a command is put on the stage; flat networks are on bridges that nobody but an operator makes."""
+    """Return the command that runs in the lab; an operator would create the bridges of flat networks."""
     return [*_STAGE, *(["--bridge", Settings().flat_network_bridge] if manager == "flat" else [])]
 
 
 def instead(session: Session, home: Path, words: Sequence[str]) -> str:
-    """Run this command in a lab, with this home, in place of the present process; the reason when that cannot be."""
+    """Replace this process by the command in a lab with this home; return the reason if that is impossible."""
     found = features.probe(session.environ)
     if lacks := found.lacks(NEEDED):
         return lacks
     if session.settings.database_url or session.settings.redis_url:
-        return "stores that are given by URL are not reached from a lab"
+        return "stores with URLs are not reachable from a lab"
     nodes = home / "nodes.yaml"
     if nodes.exists() and "netns:" not in nodes.read_text(encoding="utf-8", errors="replace"):
         return f"the nodes in {nodes} are on no hosts of a lab"
     furnish(home, found)
-    # Nobody comes from outside: everything listens where it always does.
+    # Nothing outside can connect, so the listen addresses stay the same.
     settings = replace(session.settings, home=home)
     own = {**surroundings(settings, MANAGER), "CLIMATE_HOST": settings.host}
     return _become(launch.words([*_STAGE, "--", *words]), with_system_programs({**session.environ, **own}))
 
 
 def surroundings(settings: Settings, manager: str) -> dict[str, str]:
-    """What processes in the lab find in their environment."""
+    """Return the environment of processes in the lab."""
     lab = topology.described()
     return {
         "CLIMATE_HOME": str(settings.home),
@@ -108,7 +110,7 @@ def _own_stores(settings: Settings) -> None:
 
 
 def furnish(home: Path, found: Found) -> None:
-    """Write the nodes of the compute hosts, unless there are some."""
+    """Write the nodes file of the compute hosts unless it exists."""
     driver = "container" if "bwrap" in found.features else "process"
     file = home / "nodes.yaml"
     if file.exists():
@@ -125,7 +127,7 @@ def _node(name: str, host: str, driver: str) -> dict[str, object]:
 
 
 def _listener(settings: Settings) -> socket.socket:
-    """The port of the APIs, opened out here and served from in there."""
+    """Return the port of the APIs, opened outside and served from inside."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,4 +1,4 @@
-"""climate node: the nodes of the cloud, and taking them into maintenance."""
+"""climate node: nodes of the cloud and their maintenance."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ COLUMNS = (
     *("local_gb", "local_gb_used", "servers"),
 )
 HOSTS_VERSION = "2.42"
-"""The last microversion in which clients may ask about hosts."""
+"""Last microversion of the hosts API."""
 
 
 @click.group("node")
 def group() -> None:
-    """The nodes of the cloud, which servers are put on (administrator)."""
+    """Nodes of the cloud, on which servers run (administrator)."""
 
 
 @group.command("list")
 @listed
 def list_() -> None:
-    """List nodes, and what is taken of them."""
+    """List nodes with their usage."""
     session = current()
     rows = session.client.pages("compute", "/os-hypervisors/detail", "hypervisors")
     session.show_all([_flat(row) for row in rows], COLUMNS)
@@ -32,11 +32,11 @@ def list_() -> None:
 
 @group.command("maintenance")
 @click.argument("node")
-@click.option("--reason", help="Begin: put no new servers on it, and say why; those there go on.")
-@click.option("--end", is_flag=True, default=None, help="Let new servers be put on it again.")
+@click.option("--reason", help="Start maintenance with this reason; servers on the node keep running.")
+@click.option("--end", is_flag=True, default=None, help="End maintenance.")
 @shown
 def maintenance(node: str, reason: str | None, end: bool | None) -> None:
-    """Take a node into maintenance, or back."""
+    """Start or end the maintenance of a node."""
     exactly_one(("--reason", "--end"), reason, end)
     session = current()
     body = {"maintenance_mode": "disable"} if end else {"maintenance_mode": "enable", "reason": reason}

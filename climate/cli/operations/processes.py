@@ -1,4 +1,4 @@
-"""climate up, web, poller, worker, migrate: the processes, and their parts one by one."""
+"""climate up, web, poller, worker, migrate: all processes, or a single one."""
 
 import os
 import sys
@@ -14,12 +14,12 @@ from climate.settings import Settings
 
 
 def _other(module: str) -> Any:
-    """A module of a room that stands above this one: it is run from here, not built upon."""
+    """Return a module of a layer above this one, which this command only runs."""
     return import_module(module)
 
 
 def _settings() -> Settings:
-    """The settings, once all that they name was found: a process says at once what it cannot be started with."""
+    """Return the settings after a check of everything they name, so that a process refuses bad ones at its start."""
     from climate import bootstrap
 
     bootstrap.check(current().settings)
@@ -37,10 +37,16 @@ def _exit(code: int) -> None:
     is_flag=False,
     flag_value="cloud",
     type=click.Choice(["cloud", "zones", "cells", "clusters"]),
-    help="With hosts to play with: one cloud, a tree of four zones or cells, or a cluster of members.",
+    help="Create demo hosts: one cloud, a tree of four zones or cells, or a cluster of members.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the APIs, instead of CLIMATE_PORT.")
-@click.option("--scale", type=PairType(), multiple=True, metavar="PROCESS=COUNT", help="So many of it; repeatable.")
+@click.option(
+    "--scale",
+    type=PairType(),
+    multiple=True,
+    metavar="PROCESS=COUNT",
+    help="Number of processes of one name; repeatable.",
+)
 def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tuple[tuple[str, str], ...]) -> None:
     """Run everything, or some PROCESSes of the Procfile: stores (unless URLs are given), web, poller, worker."""
     session = current()
@@ -49,7 +55,7 @@ def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tu
     settings = _settings()
     if demo in ("zones", "cells", "clusters"):
         if processes or scale:
-            raise click.UsageError(f"--demo {demo} runs whole deployments: it takes no PROCESS and no --scale")
+            raise click.UsageError(f"--demo {demo} runs whole deployments; omit PROCESS and --scale")
         _exit(_run_tree(demo, port))
     settings = replace(settings, port=port) if port else settings
     formation = {name: _count(name, count) for name, count in scale}
@@ -81,11 +87,11 @@ def web() -> None:
 
 
 def web_command(settings: Settings, application: str) -> list[str]:
-    """Return the command that serves a WSGI application as these settings say; it is named as gunicorn names it."""
+    """Return the command that serves a WSGI application with these settings; its name is gunicorn's."""
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
     arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web.worker.BufferingWorker"]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
-    # Longer than clients and proxies keep an idle connection: else they send on one that is just being closed.
+    # Longer than clients and proxies keep an idle connection, so that none sends on a closing one.
     arguments += ["--keep-alive", "75"]
     arguments += ["--graceful-timeout", "10", "--log-level", settings.log_level.lower(), "--no-control-socket"]
     return [sys.executable, "-m", "gunicorn", *arguments, application]
@@ -93,14 +99,14 @@ def web_command(settings: Settings, application: str) -> list[str]:
 
 @click.command("poller")
 def poller() -> None:
-    """Run the poller: it sends out what is due."""
+    """Run the poller, which sends due events to the workers."""
     settings = _settings()
     _exit(_other("workers.poller").main(settings))
 
 
 @click.command("worker")
 def worker() -> None:
-    """Run a worker: it does what is due."""
+    """Run a worker, which runs due events and tasks."""
     settings = _settings()
     from climate import bootstrap
 
@@ -110,14 +116,14 @@ def worker() -> None:
 
 @click.command("cells")
 def cells() -> None:
-    """Run the cells process: it talks to the other cells of a tree."""
+    """Run the cells process, which exchanges messages with the other cells of a tree."""
     settings = _settings()
     _exit(_other("workers.cells").main(settings))
 
 
 @click.command("migrate")
 def migrate() -> None:
-    """Bring the database to the present schema."""
+    """Migrate the database to the schema of this release."""
     session = current()
     from climate import bootstrap
 

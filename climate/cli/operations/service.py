@@ -1,4 +1,4 @@
-"""climate service: the compute services, and taking them out of work."""
+"""climate service: compute services: enable, disable, force down."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def group() -> None:
 @group.command("list")
 @listed
 def list_() -> None:
-    """List compute services, and whether they were heard of lately."""
+    """List compute services with their state."""
     session = current()
     session.show_all(session.client.json("compute", "GET", "/os-services")["services"], COLUMNS)
 
@@ -28,7 +28,7 @@ def list_() -> None:
 @click.argument("service")
 @shown
 def enable(service: str) -> None:
-    """Let new servers be put on the nodes of a service again."""
+    """Enable scheduling to the nodes of a service."""
     _change(service, {"status": "enabled"})
 
 
@@ -37,7 +37,7 @@ def enable(service: str) -> None:
 @click.option("--reason", help="Shown to administrators.")
 @shown
 def disable(service: str, reason: str | None) -> None:
-    """Put no new servers on the nodes of a service; those there go on."""
+    """Disable scheduling to the nodes of a service; its servers keep running."""
     _change(service, {"status": "disabled"} | ({"disabled_reason": reason} if reason else {}))
 
 
@@ -45,7 +45,7 @@ def disable(service: str, reason: str | None) -> None:
 @click.argument("service")
 @shown
 def down(service: str) -> None:
-    """Call a service down, whatever is heard of it."""
+    """Force a service down, whatever it reports."""
     _change(service, {"forced_down": True})
 
 
@@ -53,14 +53,14 @@ def down(service: str) -> None:
 @click.argument("service")
 @shown
 def up(service: str) -> None:
-    """Believe again what is heard of a service."""
+    """Clear the forced-down flag of a service."""
     _change(service, {"forced_down": False})
 
 
 @group.command("delete")
 @click.argument("service")
 def delete(service: str) -> None:
-    """Forget a service that is down and has no servers."""
+    """Delete a service that is down and has no servers."""
     session = current()
     session.client.call("compute", "DELETE", f"/os-services/{lookup.service(session.client, service)['id']}")
 

@@ -1,4 +1,4 @@
-"""climate keys: the keys that seal tokens."""
+"""climate keys: keys that encrypt tokens."""
 
 import click
 
@@ -7,14 +7,14 @@ from climate.cli.session import current
 
 @click.group("keys")
 def group() -> None:
-    """The keys that seal tokens."""
+    """Keys that encrypt tokens."""
 
 
 @group.command("rotate")
 def rotate() -> None:
-    """Seal tokens with a new key from now on; those sealed by the last keys stay good until they expire."""
+    """Rotate to a new key; tokens of the last keys stay valid until they expire."""
     session = current()
     from climate.identity.keys import KeyRing
 
     KeyRing(session.settings.home / "keys").rotate()
-    session.say("tokens are sealed with a new key from now on")
+    session.say("new tokens are encrypted with a new key")

@@ -1,4 +1,4 @@
-"""climate server stop, start, pause, …, resize, rebuild, lock: what becomes of a server that is there."""
+"""climate server stop, start, pause, …, resize, rebuild, lock: actions on an existing server."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -20,20 +20,20 @@ Verb = tuple[str, str, tuple[str, ...], str]
 VERBS: tuple[Verb, ...] = (
     ("stop", "os-stop", ("SHUTOFF",), "Shut servers down."),
     ("start", "os-start", ("ACTIVE",), "Start servers that are shut off."),
-    ("pause", "pause", ("PAUSED",), "Stop servers in their tracks, in memory."),
-    ("unpause", "unpause", ("ACTIVE",), "Let paused servers go on."),
-    ("suspend", "suspend", ("SUSPENDED",), "Put servers to sleep, on their disks."),
-    ("resume", "resume", ("ACTIVE",), "Let suspended servers go on."),
-    ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Put servers into images, and give their room back."),
-    ("unshelve", "unshelve", ("ACTIVE",), "Bring shelved servers back onto a host."),
-    ("unlock", "unlock", (), "Let servers be changed again."),
+    ("pause", "pause", ("PAUSED",), "Pause servers in memory."),
+    ("unpause", "unpause", ("ACTIVE",), "Unpause servers."),
+    ("suspend", "suspend", ("SUSPENDED",), "Suspend servers to disk."),
+    ("resume", "resume", ("ACTIVE",), "Resume suspended servers."),
+    ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Shelve servers into images, and free their hosts."),
+    ("unshelve", "unshelve", ("ACTIVE",), "Unshelve servers onto a host."),
+    ("unlock", "unlock", (), "Unlock servers."),
     (
         "confirm",
         "confirmResize",
         ("ACTIVE", "SHUTOFF"),
-        "Keep the new size of servers, or their new host.",
+        "Confirm the resize or migration of servers.",
     ),
-    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Give servers their old size back, or their old host."),
+    ("revert", "revertResize", ("ACTIVE", "SHUTOFF"), "Revert the resize or migration of servers."),
 )
 """(command, action, statuses afterwards, help)."""
 
@@ -55,7 +55,7 @@ def _command(name: str, action: str, wanted: tuple[str, ...], says: str) -> clic
 
 @click.command("reboot")
 @click.argument("server")
-@click.option("--hard", is_flag=True, help="Do not ask it first; also when it is not running.")
+@click.option("--hard", is_flag=True, help="Hard reboot; also if the server is not running.")
 @waited
 def reboot(server: str, hard: bool, wait: bool, timeout: timedelta) -> None:
     """Reboot a server."""
@@ -64,10 +64,10 @@ def reboot(server: str, hard: bool, wait: bool, timeout: timedelta) -> None:
 
 @click.command("resize")
 @click.argument("server")
-@click.option("--flavor", required=True, help="New size, by name or id.")
+@click.option("--flavor", required=True, help="New flavor, by name or id.")
 @waited
 def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
-    """Give a server another size, on the host where it is; `confirm` or `revert` it then."""
+    """Resize a server on its host; then `confirm` or `revert` it."""
     wanted = {"flavorRef": lookup.flavor_id(current().client, flavor)}
     _change(server, "resize", wanted, ("VERIFY_RESIZE",), seconds(timeout) if wait else None)
 
@@ -76,10 +76,10 @@ def resize(server: str, flavor: str, wait: bool, timeout: timedelta) -> None:
 @click.argument("server")
 @click.option("--image", required=True, help="Image, by name or id.")
 @click.option("--name", help="Another name.")
-@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Its new metadata; repeatable.")
+@click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="New metadata; repeatable.")
 @waited
 def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
-    """Make a server anew from an image, on the host where it is and with its addresses."""
+    """Rebuild a server from an image, on its host and with its addresses."""
     wanted = {"imageRef": lookup.image_id(current().client, given["image"])}
     wanted |= {"name": given["name"]} if given["name"] else {}
     body = wanted | ({"metadata": dict(given["metadata"])} if given["metadata"] else {})
@@ -90,7 +90,7 @@ def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
 @click.argument("server")
 @click.option("--reason", help="Shown with the server.")
 def lock(server: str, reason: str | None) -> None:
-    """Let nobody but administrators change a server."""
+    """Lock a server, so that only administrators can change it."""
     _change(server, "lock", {"locked_reason": reason} if reason else None, (), None)
 
 
@@ -101,7 +101,7 @@ def lock(server: str, reason: str | None) -> None:
 @waited
 @shown
 def image(server: str, name: str, properties: tuple[tuple[str, str], ...], wait: bool, timeout: timedelta) -> None:
-    """Make an image of a server."""
+    """Create an image of a server."""
     session = current()
     server_id = str(lookup.server(session.client, server)["id"])
     body = {"name": name, **({"metadata": dict(properties)} if properties else {})}
@@ -115,7 +115,7 @@ def image(server: str, name: str, properties: tuple[tuple[str, str], ...], wait:
 @click.argument("server")
 @listed
 def actions(server: str) -> None:
-    """List what was asked of a server, newest first, and what came to nothing."""
+    """List the actions on a server with their results, newest first."""
     session = current()
     server_id = lookup.server(session.client, server)["id"]
     told = session.client.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")
@@ -123,12 +123,12 @@ def actions(server: str) -> None:
 
 
 def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, Any]:
-    """Ask something of a server; the answer, {} when it has no body."""
+    """Run an action on a server; return the answer, {} if it has no body."""
     return session.client.json("compute", "POST", f"/servers/{lookup.part(server_id)}/action", json={action: details})
 
 
 def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: float) -> dict[str, Any]:
-    """The server once nothing is under way; Failure when it is not in one of these statuses then (none: in any)."""
+    """Return the server after its action; Failure if it is in none of these statuses then (none: any is good)."""
 
     def still(server: dict[str, Any] | None) -> bool:
         return server is not None and server.get("OS-EXT-STS:task_state") is not None
@@ -136,7 +136,7 @@ def settled(session: Session, server_id: str, wanted: tuple[str, ...], timeout: 
     goal = Goal(f"server {server_id}", lambda: look(session, server_id), lambda server: not still(server))
     server = wait(session, goal, timeout)
     if not server or (wanted and server["status"] not in wanted):
-        why = (server.get("fault") or {}).get("message", "no reason is known")
+        why = (server.get("fault") or {}).get("message", "no reason given")
         raise Failure(f"server {server_id} is {server.get('status', 'gone')}: {why}")
     return server
 
@@ -150,4 +150,4 @@ def _change(server: str, action: str, details: Any, wanted: tuple[str, ...], tim
 
 
 COMMANDS = (*(_command(*verb) for verb in VERBS), reboot, resize, rebuild, lock, image, actions)
-"""What belongs below `climate server`."""
+"""Commands of `climate server`."""

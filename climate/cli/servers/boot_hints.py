@@ -1,4 +1,4 @@
-"""Where and when a server is to be: the options of `climate boot` for it, and the scheduler hints they stand for."""
+"""Options of `climate boot` for place and time of a server, and their scheduler hints."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def placement(command: F) -> F:
-    """The options that become scheduler hints."""
+    """Add the options that become scheduler hints."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
@@ -23,14 +23,14 @@ def placement(command: F) -> F:
 
 OPTIONS = (
     click.option("--hint", type=PairType(), multiple=True, metavar="KEY=VALUE", help="A scheduler hint; repeatable."),
-    click.option("--reservation", metavar="ID", help="On the hosts of this reservation."),
-    click.option("--lease", help="On the hosts of this lease, by name or id."),
-    click.option("--reserved", is_flag=True, help="Keep it RESERVED until its own lease starts."),
+    click.option("--reservation", metavar="ID", help="Use the hosts of this reservation."),
+    click.option("--lease", help="Use the hosts of this lease, by name or id."),
+    click.option("--reserved", is_flag=True, help="Keep the server RESERVED until its own lease starts."),
     click.option(
         "--lease-params",
         type=JsonType(dict, wanted="object"),
         metavar="JSON",
-        help="The lease that goes with --reserved.",
+        help="Lease of a --reserved server.",
     ),
     click.option("--start", type=MomentType(), help="Start of that lease, instead of --lease-params."),
     click.option("--end", type=MomentType(), help="End of that lease."),
@@ -39,7 +39,7 @@ OPTIONS = (
 
 
 def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The scheduler hints for a boot; a hint given several times is a list."""
+    """Return the scheduler hints for a boot; repeated hints become a list."""
     wanted: dict[str, Any] = {}
     for key, value in given["hint"]:
         if key in wanted:
@@ -54,7 +54,7 @@ def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
     if given["reserved"]:
         wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, given))}
     elif any(given[option] is not None for option in ("lease_params", "start", "end", "length")):
-        raise click.UsageError("--lease-params, --start, --end and --for go with --reserved")
+        raise click.UsageError("--lease-params, --start, --end and --for need --reserved")
     return wanted
 
 
@@ -65,7 +65,7 @@ def _lease_params(session: Session, name: str, given: Mapping[str, Any]) -> dict
     if given["lease_params"] is not None:
         return dict(given["lease_params"])
     if (end is None) == (length is None):
-        raise click.UsageError("--reserved asks for --lease-params, or for one of --end and --for")
+        raise click.UsageError("--reserved needs --lease-params, or one of --end and --for")
     now = session.client.now().replace(microsecond=0)
     begins = start.when(now) if start else now
     params = {"name": f"lease-{name}", "end": wire(begins + length if length else end.when(now))}
@@ -78,4 +78,4 @@ def _reservation_of(session: Session, wanted: str) -> str:
     if len(ids) == 1:
         return ids[0]
     said = f"has {len(ids)} reservations of hosts ({', '.join(ids)})" if ids else "has no reservation of hosts"
-    raise click.UsageError(f"lease {wanted} {said}; name one by --reservation")
+    raise click.UsageError(f"lease {wanted} {said}; name one with --reservation")

@@ -1,4 +1,4 @@
-"""climate server explain: why a server is where it is, or why nowhere."""
+"""climate server explain: the scheduler's decisions about a server."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ Line = dict[str, Any]
 @click.argument("server")
 @listed
 def command(server: str) -> None:
-    """Tell how the scheduler came to the node of a server, step by step (administrator)."""
+    """Explain step by step how the scheduler chose the node of a server (administrator)."""
     session = current()
     try:
         server_id = lookup.server(session.client, server, everywhere=True)["id"]
@@ -38,11 +38,11 @@ def command(server: str) -> None:
         return
     session.show_all(lines(told["decisions"]), COLUMNS)
     if not told["decisions"]:
-        session.say("nothing is kept of how this server was placed")
+        session.say("no scheduler decision of this server is stored")
 
 
 def lines(decisions: list[Mapping[str, Any]]) -> list[Line]:
-    """A line for each step of each decision, numbered from 1."""
+    """Yield a line for each step of each decision, numbered from 1."""
     return [
         dict(zip(COLUMNS, (number, *step), strict=True))
         for number, decision in enumerate(decisions, 1)
@@ -76,7 +76,7 @@ def _steps(decision: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _zones(trail: Mapping[str, Any]) -> Iterator[Step]:
-    """The answer of each zone, and the child that has the server."""
+    """Yield the answer of each zone, and the child that has the server."""
     for zone in trail.get("zones", ()):
         yield "zone", _zone(zone), str(zone["offered"]), _answer(zone)
     if trail.get("zone"):
@@ -88,7 +88,7 @@ def _zone(zone: Mapping[str, Any]) -> str:
 
 
 def _answer(zone: Mapping[str, Any]) -> str:
-    """The reason for which a zone offers nothing, or its best weight and how that was changed."""
+    """Return the reason why a zone offers nothing, or its best weight and its changes."""
     if zone["reason"]:
         return str(zone["reason"])
     if not zone["weights"]:
@@ -111,7 +111,7 @@ def _node(of: Mapping[str, Any]) -> str:
 
 
 def _asked(asked: Mapping[str, Any]) -> str:
-    """What a request wants; sizes in MB."""
+    """Return the request; sizes in MB."""
     sizes = ("servers", "flavor", "vcpus", "ram_mb", "disk_mb", "zone", "group", "reservations")
     return _pairs({key: asked[key] for key in sizes if key in asked})
 
@@ -126,7 +126,7 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 
 def _weight(candidate: Mapping[str, Any], weighers: Any) -> str:
-    """`RAMWeigher 7466 -> 1.0 x 1.0; total 1.0`: raw, brought to 0…1, times its multiplier."""
+    """Return `RAMWeigher 7466 -> 1.0 x 1.0; total 1.0`: raw weight, normalised to 0…1, times its multiplier."""
     parts = [
         f"{weigher['name']} {raw:g} -> {normalised:.4g} x {weigher['multiplier']:g}; "
         for weigher, raw, normalised in zip(weighers, candidate["raw"], candidate["normalised"], strict=False)

@@ -1,4 +1,4 @@
-"""climate server migrate, evacuate, migrations; climate host evacuate: servers that go to other hosts."""
+"""climate server migrate, evacuate, migrations; climate host evacuate: moves of servers to other hosts."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,23 +17,23 @@ MIGRATION_COLUMNS = ("id", "instance_uuid", "migration_type", "status", "source_
 MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
 
 NODE, UNKNOWN_NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname", "(not shown)"
-"""Where a server is said to be, and what stands for its host where the cloud does not say."""
+"""Keys of a server's host, and the text for an unknown one."""
 
 AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
-"""Action -> statuses of servers that it has succeeded with."""
+"""Action -> statuses of servers after its success."""
 
 
 @click.command("migrate")
 @click.argument("server")
-@click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
-@click.option("--confirm", is_flag=True, help="Keep it there once it has arrived; implies --wait.")
-@click.option("--live", is_flag=True, help="Move it while it runs; nothing is to be confirmed then.")
+@click.option("--host", help="Destination: a node or its service, by name; by default any.")
+@click.option("--confirm", is_flag=True, help="Confirm the migration; implies --wait.")
+@click.option("--live", is_flag=True, help="Migrate the running server; needs no confirmation.")
 @waited
 def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool, timeout: timedelta) -> None:
-    """Move a server to another host (administrator); `confirm` or `revert` it then.
+    """Migrate a server to another host (administrator); then `confirm` or `revert` it.
 
-    It is shut down on the way, and started again if it was running, unless it is moved `--live`:
-    to another machine where that has CLIMATE_MIGRATION_ADDRESS.
+    A cold migration shuts it down, and starts it again if it was running.  `--live` keeps it running;
+    another machine needs CLIMATE_MIGRATION_ADDRESS for that.
     """
     session = current()
     server_id = str(lookup.server(session.client, server, everywhere=True)["id"])
@@ -51,13 +51,13 @@ def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool
 
 @click.command("evacuate")
 @click.argument("server")
-@click.option("--host", help="Where to, by the name of a node or of its service; any without it.")
-@click.option("--fenced", is_flag=True, help="Its host is down, and you have seen that the server does not run there.")
+@click.option("--host", help="Destination: a node or its service, by name; by default any.")
+@click.option("--fenced", is_flag=True, help="Assert that its host is down and does not run the server.")
 @waited
 def evacuate(server: str, host: str | None, fenced: bool, wait: bool, timeout: timedelta) -> None:
-    """Make a server whose host is down anew on another host, from its image (administrator).
+    """Rebuild a server from its image on another host, because its own host is down (administrator).
 
-    It is made once the power supply of its host says that it is off, or with `--fenced`.
+    It is rebuilt once the power driver reports its host off, or with `--fenced`.
     """
     session = current()
     there = lookup.server(session.client, server, everywhere=True)
@@ -71,11 +71,11 @@ def evacuate(server: str, host: str | None, fenced: bool, wait: bool, timeout: t
 
 @click.command("migrations")
 @click.argument("server", required=False)
-@click.option("--host", help="Only those from or to this compute service.")
-@click.option("--status", help="Only those in this status, such as finished or error.")
+@click.option("--host", help="Only migrations from or to this compute service.")
+@click.option("--status", help="Only migrations in this status, such as finished or error.")
 @listed
 def migrations(server: str | None, host: str | None, status: str | None) -> None:
-    """List migrations, the newest first (administrator); without SERVER, of all of them."""
+    """List migrations, newest first (administrator); without SERVER, of all servers."""
     session = current()
     server_id = lookup.server(session.client, server, everywhere=True)["id"] if server else None
     wanted = {"instance_uuid": server_id, "host": host, "status": status}
@@ -86,17 +86,16 @@ def migrations(server: str | None, host: str | None, status: str | None) -> None
 
 @click.command("evacuate")
 @click.argument("host")
-@click.option("--preview", is_flag=True, help="Show where each server would go, and which cannot; change nothing.")
-@click.option("--fenced", is_flag=True, help="The host is down, and you have seen that none of its servers runs.")
-@click.option("--confirm/--no-confirm", default=True, help="Keep servers where they have arrived.", show_default=True)
-@click.option("--timeout", type=float, default=600.0, show_default=True, help="Seconds for each server.")
+@click.option("--preview", is_flag=True, help="Show the destination of each server without any change.")
+@click.option("--fenced", is_flag=True, help="Assert that the host is down and runs none of its servers.")
+@click.option("--confirm/--no-confirm", default=True, help="Confirm the migrations.", show_default=True)
+@click.option("--timeout", type=float, default=600.0, show_default=True, help="Timeout for each server.")
 @listed
 def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
-    """Move all servers of a host away, one after the other (administrator).
+    """Move all servers of a host to other hosts, one by one (administrator).
 
-    Servers of a host that is up are migrated, those of one that is down made anew
-    from their images, once its power supply says that it is off, or with `--fenced`.
-    Whatever cannot go stays, and the command fails.
+    Servers of a host that is up are migrated.  Those of a host that is down are rebuilt from their
+    images once its power driver reports it off, or with `--fenced`.  The command fails if a server stays.
     """
     session = current()
     answer = session.client.json("compute", "GET", f"/os-hosts/{lookup.part(host)}/moves")
@@ -110,11 +109,11 @@ def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float)
         row["reason"] = _move(session, row, timeout, confirm=confirm)
     session.show_all(rows, MOVE_COLUMNS)
     if left := [row for row in rows if row["reason"]]:
-        raise Failure(f"{len(left)} of {len(rows)} servers have stayed on {host}")
+        raise Failure(f"{len(left)} of {len(rows)} servers stayed on {host}")
 
 
 def _check_off(session: Session, host: str) -> None:
-    """Return when the power supply of a host has said that it is off; Failure where it has none, or has not."""
+    """Return if the power driver reports the host off; Failure if it has no driver, or another state."""
     try:
         path = f"/os-hosts/{lookup.host_id(session.client, host)}/power"
         state = str(session.client.json("reservation", "GET", path)["power"]["state"])
@@ -139,7 +138,7 @@ def _row(move: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: bool) -> str | None:
-    """Move a server as it was planned; why that came to nothing, or None."""
+    """Move a server as planned; return the reason of a failure, or None."""
     server_id, action = str(row["id"]), str(row["action"])
     try:
         act(session, server_id, action, {"host": row["to"]})
@@ -152,12 +151,12 @@ def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: 
 
 
 def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
-    """The server once it has moved; Failure when it stayed, whatever it is."""
+    """Return the server once it has moved; Failure if it stayed."""
     shown = settled(session, server_id, AFTERWARDS["os-migrateLive"], timeout)
     query = {"instance_uuid": server_id, "migration_type": "live-migration"}
     found_rows = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]
     if found_rows and found_rows[0]["status"] != "completed":
-        raise Failure(f"server {server_id} has stayed where it was: its migration is {found_rows[0]['status']}")
+        raise Failure(f"server {server_id} stayed on its host: its migration is {found_rows[0]['status']}")
     return shown
 
 
@@ -167,4 +166,4 @@ def _confirmed(session: Session, server_id: str, timeout: float) -> dict[str, An
 
 
 COMMANDS, HOST_COMMANDS = (migrate, evacuate, migrations), (empty,)
-"""What belongs below `climate server`, and below `climate host`."""
+"""Commands of `climate server` and of `climate host`."""

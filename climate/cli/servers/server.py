@@ -1,4 +1,4 @@
-"""climate boot, server, flavor, image: the cloud's side."""
+"""climate boot, server, flavor, image: servers of the cloud."""
 
 import base64
 import re
@@ -21,15 +21,15 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 
 @click.command("boot")
 @click.argument("name")
-@click.option("--flavor", required=True, help="Size, by name or id.")
+@click.option("--flavor", required=True, help="Flavor, by name or id.")
 @click.option("--image", required=True, help="Image, by name or id.")
 @click.option(
-    "--network", "networks", multiple=True, help="Network, by name or id; repeatable. Else the cloud chooses."
+    "--network", "networks", multiple=True, help="Network, by name or id; repeatable. By default the cloud chooses."
 )
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="So many servers.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Number of servers.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
-@click.option("--user-data", type=click.File("rb"), metavar="FILE", help="What the server is given to begin with.")
-@click.option("--config-drive", is_flag=True, help="Tell the server its metadata by a drive, also without user data.")
+@click.option("--user-data", type=click.File("rb"), metavar="FILE", help="File with the user data of the server.")
+@click.option("--config-drive", is_flag=True, help="Attach a config drive with the metadata, also without user data.")
 @placement
 @waited
 @shown
@@ -49,7 +49,7 @@ def boot(name: str, **given: Any) -> None:
 
 
 def _ids(session: Session, body: Mapping[str, Any]) -> list[str]:
-    """Ask for servers; several are told apart by the build that they are of."""
+    """Boot servers and return their ids; servers of one request share a reservation id."""
     made = session.client.json("compute", "POST", "/servers", json=body)
     if "server" in made:
         return [made["server"]["id"]]
@@ -95,7 +95,7 @@ def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: fl
 
 
 def look(session: Session, server_id: str) -> dict[str, Any] | None:
-    """A server as it is now, None when it is gone."""
+    """Return a server, None if it is gone."""
     try:
         return lookup.server_by_id(session.client, server_id)
     except Failure as failure:
@@ -105,7 +105,7 @@ def look(session: Session, server_id: str) -> dict[str, Any] | None:
 
 
 def flat(server: Mapping[str, Any]) -> dict[str, Any]:
-    """A server without links and the like: what a person asks for, in single values."""
+    """Return a server without links, in single values."""
     kept = {key: value for key, value in server.items() if key not in ("links", "OS-DCF:diskConfig")}
     if isinstance(server.get("addresses"), dict):
         kept["addresses"] = ", ".join(
@@ -120,7 +120,7 @@ def server_group() -> None:
 
 
 @server_group.command("list")
-@click.option("--all-projects", is_flag=True, help="Of all projects (administrator).")
+@click.option("--all-projects", is_flag=True, help="Include all projects (administrator).")
 @click.option("--status", help="Only servers in this status.")
 @click.option("--name", help="Only servers with this name.")
 @listed
@@ -163,9 +163,9 @@ def _wait_gone(session: Session, server_id: str, timeout: float) -> None:
 
 @server_group.command("console")
 @click.argument("server")
-@click.option("--lines", type=click.IntRange(1), help="Only the last so many.")
+@click.option("--lines", type=click.IntRange(1), help="Number of last lines.")
 def server_console(server: str, lines: int | None) -> None:
-    """Print what a server wrote on its console."""
+    """Print the console log of a server."""
     session = current()
     server_id = lookup.server(session.client, server)["id"]
     action = {"os-getConsoleOutput": {"length": lines} if lines else {}}
@@ -175,7 +175,7 @@ def server_console(server: str, lines: int | None) -> None:
 
 @click.group("flavor")
 def flavor_group() -> None:
-    """Sizes of servers."""
+    """Flavors of servers."""
 
 
 @flavor_group.command("list")
@@ -189,7 +189,7 @@ def flavor_list() -> None:
 
 @click.group("image")
 def image_group() -> None:
-    """Images that servers are made from."""
+    """Images of servers."""
 
 
 @image_group.command("list")

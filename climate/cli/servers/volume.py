@@ -1,4 +1,4 @@
-"""climate volume: volumes of the project, made by leases of storage."""
+"""climate volume: volumes of the project, which leases of storage create."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ PATH = "/volume/v3/volumes"
 
 @click.group("volume")
 def group() -> None:
-    """Volumes: leases of storage make them, servers use them."""
+    """Volumes, which leases of storage create and servers use."""
 
 
 @group.command("list")
-@click.option("--all", "everywhere", is_flag=True, help="Of all projects (administrator).")
+@click.option("--all", "everywhere", is_flag=True, help="Include all projects (administrator).")
 @listed
 def list_(everywhere: bool) -> None:
     """List volumes."""
@@ -31,7 +31,7 @@ def list_(everywhere: bool) -> None:
 @click.argument("volume")
 @shown
 def show(volume: str) -> None:
-    """Show a volume, by its id or its name."""
+    """Show a volume by its id or its name."""
     session = current()
     session.show(_flat(_one(session.client, volume)))
 
@@ -41,7 +41,7 @@ def show(volume: str) -> None:
 @click.argument("server")
 @shown
 def attach(volume: str, server: str) -> None:
-    """Give a volume to a server of the project."""
+    """Attach a volume to a server of the project."""
     client = current().client
     body = {"volumeAttachment": {"volumeId": _one(client, volume)["id"]}}
     path = f"/servers/{lookup.server(client, server)['id']}/os-volume_attachments"
@@ -51,11 +51,11 @@ def attach(volume: str, server: str) -> None:
 @group.command("detach")
 @click.argument("volume")
 def detach(volume: str) -> None:
-    """Take a volume from the server that has it."""
+    """Detach a volume from its server."""
     client = current().client
     one = _one(client, volume)
     if not one["attachments"]:
-        raise click.UsageError(f"volume {volume} is {one['status']}: no server has it")
+        raise click.UsageError(f"volume {volume} is {one['status']} and not attached to a server")
     client.call("compute", "DELETE", f"/servers/{one['attachments'][0]['server_id']}/os-volume_attachments/{one['id']}")
 
 

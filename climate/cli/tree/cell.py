@@ -13,7 +13,7 @@ from climate.cli.session import current
 
 COLUMNS = ("name", "type", "state", "age", "free_ram_mb", "rpc_host", "rpc_port", "messages", "last_error")
 ASKED = ("password", "secret", "transport_url")
-"""Fields that are asked for, or read from standard input: on the command line others would see them."""
+"""Fields that are prompted for or read from standard input, because others can read the command line."""
 
 
 @click.group("cell")
@@ -24,7 +24,7 @@ def group() -> None:
 @group.command("list")
 @listed
 def list_() -> None:
-    """List neighbours with their state, and the age of their last word in seconds."""
+    """List neighbours with their state, and the age of their last message in seconds."""
     session = current()
     rows = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
     session.show_all([_row(session.client, row) for row in rows], COLUMNS)
@@ -41,21 +41,23 @@ def show(cell: str) -> None:
 
 @group.command("add")
 @click.argument("name")
-@click.option("--parent", "parent", is_flag=True, default=None, help="It stands above this cell.")
-@click.option("--child", "child", is_flag=True, default=None, help="It stands below this cell.")
+@click.option("--parent", "parent", is_flag=True, default=None, help="The neighbour is the parent of this cell.")
+@click.option("--child", "child", is_flag=True, default=None, help="The neighbour is a child of this cell.")
 @click.option("--host", help="Host of its broker.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of its broker.")
 @click.option("--database", help="Number of the database in its broker.")
 @click.option("--username", help="User name for its broker.")
-@click.option("--ask", multiple=True, type=click.Choice(ASKED), help="A field that is asked for; repeatable.")
-@click.option("--weight-offset", type=float, help="Added to its weight: a large one makes it the default cell.")
-@click.option("--weight-scale", type=float, help="Multiplies the weight of its room.")
-@click.option("--local", is_flag=True, help="Write to the database: the cell need not run the web process.")
+@click.option(
+    "--ask", multiple=True, type=click.Choice(ASKED), help="Name of a field that is prompted for; repeatable."
+)
+@click.option("--weight-offset", type=float, help="Offset of its weight; a large one makes it the default cell.")
+@click.option("--weight-scale", type=float, help="Multiplier of the weight of its room.")
+@click.option("--local", is_flag=True, help="Write to the database directly; the web process need not run.")
 @shown
 def add(name: str, parent: bool | None, child: bool | None, local: bool, ask: Sequence[str], **link: Any) -> None:
-    """Add a neighbour.  Both ends of a link need the same secret: `--ask secret`.
+    """Create a neighbour.  Both ends of a link need the same secret: `--ask secret`.
 
-    What --ask names is asked for, or read from standard input, one a line.
+    Values of --ask are prompted for, or read from standard input, one a line.
     """
     exactly_one(("--parent", "--child"), parent, child)
     if local:
@@ -76,7 +78,7 @@ def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence
     try:
         cell_links.store(with_stores(session.settings), cell_links.Link(name, is_parent, given, **weights))
     except cell_links.LinkRefused as refusal:
-        raise Failure(str(refusal), ERROR, "`climate cell add --help` tells the fields") from None
+        raise Failure(str(refusal), ERROR, "`climate cell add --help` lists the fields") from None
     session.show({"name": name, "type": "parent" if is_parent else "child"})
 
 
@@ -86,12 +88,14 @@ def _add_here(name: str, is_parent: bool, link: Mapping[str, Any], ask: Sequence
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of its broker.")
 @click.option("--database", help="Number of the database in its broker.")
 @click.option("--username", help="User name for its broker.")
-@click.option("--ask", multiple=True, type=click.Choice(ASKED), help="A field that is asked for; repeatable.")
-@click.option("--weight-offset", type=float, help="Added to its weight: a large one makes it the default cell.")
-@click.option("--weight-scale", type=float, help="Multiplies the weight of its room.")
+@click.option(
+    "--ask", multiple=True, type=click.Choice(ASKED), help="Name of a field that is prompted for; repeatable."
+)
+@click.option("--weight-offset", type=float, help="Offset of its weight; a large one makes it the default cell.")
+@click.option("--weight-scale", type=float, help="Multiplier of the weight of its room.")
 @shown
 def set_(cell: str, ask: Sequence[str], **link: Any) -> None:
-    """Change a neighbour; what is not given stays as it is."""
+    """Update a neighbour; absent options keep their values."""
     session = current()
     body = {"cell": {**_link(link), **_asked(ask)}}
     session.show(session.client.json("compute", "PUT", f"/os-cells/{lookup.part(cell)}", json=body)["cell"])
@@ -99,9 +103,11 @@ def set_(cell: str, ask: Sequence[str], **link: Any) -> None:
 
 @group.command("delete")
 @click.argument("cell")
-@click.option("--force", is_flag=True, help="Although it has servers, or builds wait for it, which fail.")
+@click.option(
+    "--force", is_flag=True, help="Delete it despite its servers, and despite builds that wait for it and then fail."
+)
 def delete(cell: str, force: bool) -> None:
-    """Delete a neighbour and the messages that wait for it."""
+    """Delete a neighbour and its waiting messages."""
     query = "?force=true" if force else ""
     current().client.call("compute", "DELETE", f"/os-cells/{lookup.part(cell)}{query}")
 
@@ -110,7 +116,7 @@ def delete(cell: str, force: bool) -> None:
 @click.argument("cell", required=False)
 @shown
 def capacities(cell: str | None) -> None:
-    """Show the room of a CELL and all below it, or of this cell and all below it."""
+    """Show the capacities of a CELL and all cells below it, or of this cell and all cells below it."""
     session = current()
     path = f"/os-cells/{lookup.part(cell)}/capacities" if cell else "/os-cells/capacities"
     session.show(session.client.json("compute", "GET", path)["cell"]["capacities"])
@@ -119,14 +125,14 @@ def capacities(cell: str | None) -> None:
 @group.command("sync")
 @click.option("--project", help="Only servers of this project.")
 def sync(project: str | None) -> None:
-    """Have all cells below report their servers at once."""
+    """Request a report of their servers from all cells below."""
     body = {"project_id": project} if project else {}
     current().client.call("compute", "POST", "/os-cells/sync_instances", json=body)
 
 
 @group.command("tree")
 def tree() -> None:
-    """Show the cells below this one: state, free memory in MB, age of the last word in seconds."""
+    """Show the cells below this one: state, free memory in MB, age of the last message in seconds."""
     client = current().client
     own = client.json("compute", "GET", "/os-cells/info")["cell"]
     below = [cell for cell in client.json("compute", "GET", "/os-cells/detail")["cells"] if cell["type"] == "child"]

@@ -12,7 +12,7 @@ from climate.cli.session import Session, current
 COLUMNS = ("id", "name", "is_active", "api_url", "attempts", "last_seen", "last_error")
 
 PASSWORD = "CLIMATE_ZONE_PASSWORD"  # noqa: S105
-"""Variable that the password of a child's account is read from, before it is asked for."""
+"""Variable with the password of a child's account; without it, the password is prompted for."""
 
 
 @click.group("zone")
@@ -23,7 +23,7 @@ def group() -> None:
 @group.command("list")
 @listed
 def list_() -> None:
-    """List child zones, with what the last polls found."""
+    """List child zones with the results of the last polls."""
     session = current()
     session.show_all(_zones(session), COLUMNS)
 
@@ -32,7 +32,7 @@ def list_() -> None:
 @click.argument("zone")
 @shown
 def show(zone: str) -> None:
-    """Show a child zone, by its id or name."""
+    """Show a child zone by its id or name."""
     session = current()
     session.show(_zone(session, zone))
 
@@ -48,14 +48,14 @@ def info() -> None:
 @group.command("add")
 @click.argument("api_url")
 @click.option("--username", required=True, help="An administrator of the child zone.")
-@click.option("--weight-offset", type=float, help="Added to the weights of its offers; lower is better.")
-@click.option("--weight-scale", type=float, help="Multiplies the weights of its offers.")
+@click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
+@click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
 @shown
 def add(api_url: str, username: str, **weights: float | None) -> None:
-    """Register a child zone by the URL of its compute API, like http://zone:8000/compute/v2.1.
+    """Create a child zone by the URL of its Compute API, like http://zone:8000/compute/v2.1.
 
-    The password is read from CLIMATE_ZONE_PASSWORD, or asked for, or read from
-    standard input: on the command line everybody on the machine could read it.
+    The password is read from CLIMATE_ZONE_PASSWORD, or prompted for, or read from
+    standard input, because every user of the machine can read the command line.
     """
     session = current()
     body = {"api_url": api_url, "username": username, "password": _password(session), **_given(weights)}
@@ -64,14 +64,14 @@ def add(api_url: str, username: str, **weights: float | None) -> None:
 
 @group.command("set")
 @click.argument("zone")
-@click.option("--api-url", help="Its compute API is there now.")
-@click.option("--username", help="Another account in the child zone.")
-@click.option("--password", "renew", is_flag=True, help="Another password, which is read as by `zone add`.")
-@click.option("--weight-offset", type=float, help="Added to the weights of its offers; lower is better.")
-@click.option("--weight-scale", type=float, help="Multiplies the weights of its offers.")
+@click.option("--api-url", help="New URL of its Compute API.")
+@click.option("--username", help="New account in the child zone.")
+@click.option("--password", "renew", is_flag=True, help="New password, which is read as by `zone add`.")
+@click.option("--weight-offset", type=float, help="Offset of the weights of its offers; lower is better.")
+@click.option("--weight-scale", type=float, help="Multiplier of the weights of its offers.")
 @shown
 def set_(zone: str, renew: bool, **fields: Any) -> None:
-    """Change how a child zone is registered."""
+    """Update the registration of a child zone."""
     session = current()
     body = _given(fields)
     if not body and not renew:
@@ -84,11 +84,11 @@ def set_(zone: str, renew: bool, **fields: Any) -> None:
 
 @group.command("delete")
 @click.argument("zone")
-@click.option("--force", is_flag=True, help="Also while leases have hosts there; what they have there is given up.")
+@click.option("--force", is_flag=True, help="Also while leases have hosts there; these allocations are released.")
 def delete(zone: str, force: bool) -> None:
-    """Forget a child zone, which itself stays as it is.
+    """Delete a child zone from this one; the child itself is not changed.
 
-    It is refused while leases have hosts there, and while builds wait for its answer.
+    Refused while leases have hosts there, and while builds wait for its answer.
     """
     session = current()
     query = {"force": "true"} if force else {}

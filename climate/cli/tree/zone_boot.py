@@ -1,4 +1,4 @@
-"""climate zone boot: servers wherever in the tree of zones it is best, and what became of them."""
+"""climate zone boot: builds over the tree of zones, and their results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,16 +16,16 @@ LISTED = ("reservation_id", "state", "requested", "created_at", "fault")
 
 @click.command("boot")
 @click.argument("name")
-@click.option("--flavor", required=True, help="Size, by name or id; child zones look for the name.")
-@click.option("--image", required=True, help="Image, by name or id; child zones look for the name.")
-@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="So many servers.")
-@click.option("--reservation-id", metavar="ID", help="Id that all servers of the build have; else one is made.")
+@click.option("--flavor", required=True, help="Flavor, by name or id; child zones search for the name.")
+@click.option("--image", required=True, help="Image, by name or id; child zones search for the name.")
+@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="Number of servers.")
+@click.option("--reservation-id", metavar="ID", help="Reservation id of the build; by default a new one.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @click.option("--hint", type=PairType(), multiple=True, metavar="KEY=VALUE", help="A scheduler hint; repeatable.")
 @waited
 @shown
 def boot(name: str, **given: Any) -> None:
-    """Boot servers in this zone and its child zones, wherever it is best (administrator)."""
+    """Boot servers in this zone and its child zones, where they fit best (administrator)."""
     session = current()
     made = session.client.json("compute", "POST", "/zones/boot", json=_body(session, name, given))
     reservation = made["reservation_id"]
@@ -46,7 +46,7 @@ def builds() -> None:
 @click.argument("reservation_id")
 @shown
 def build(reservation_id: str) -> None:
-    """Show how many servers of a build were placed, where, and why not all of them."""
+    """Show how many servers of a build were placed, in which zones, and the reason if some were not."""
     session = current()
     session.show(_look(session, reservation_id))
 
@@ -68,7 +68,7 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
 
 
 def _look(session: Session, reservation_id: str) -> dict[str, Any]:
-    """A build, with the zones of its servers in one line."""
+    """Return a build, with the zones of its servers in one line."""
     shown: dict[str, Any] = session.client.json("compute", "GET", f"/os-zone-builds/{reservation_id}")["build"]
     if session.form in ("json", "yaml"):
         return shown

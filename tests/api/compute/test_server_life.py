@@ -142,7 +142,7 @@ def test_what_sleeps_names_its_lease(there: World, member: Person) -> None:
     there.settle()
     lease = member.get("/v1/leases")["leases"][0]["id"]
     for action, details in (("os-start", None), ("shelve", None), ("reboot", {"type": "HARD"}), ("unshelve", None)):
-        assert f"lease {lease} wakes it at" in message(
+        assert f"lease {lease} starts it at" in message(
             member.act(server_id, action, details), 409, "conflictingRequest"
         )
     path = f"{SERVERS}/{server_id}"

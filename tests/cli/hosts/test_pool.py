@@ -26,7 +26,7 @@ def test_the_hosts_of_a_pool_tell_their_next_lease_and_their_servers(cli: Cli, w
 def test_hosts_that_nobody_registered_are_told_with_the_others(cli: Cli) -> None:
     ran = cli("pool", "hosts", "multi-tenant", "-f", "csv", "-c", "id", "-c", "name", "-c", "server_count")
     assert ran.out == "id,name,server_count\n7,h7,\n8,h8,\n,n1,2\n"
-    assert cli("pool", "hosts", "multi-tenant", "-f", "json").data[2]["reason"] == "nobody registered it"
+    assert cli("pool", "hosts", "multi-tenant", "-f", "json").data[2]["reason"] == "not registered"
 
 
 def test_a_busy_host_is_registered_to_be_drained(cli: Cli, wire: Wire) -> None:

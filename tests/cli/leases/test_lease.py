@@ -66,7 +66,7 @@ def test_a_lease_can_be_held_and_confirmed(cli: Cli, wire: Wire) -> None:
     assert wire.sent("POST", LEASES).body["hold_seconds"] == 300
     said = cli("lease", "create", "one", "--for", "1h", "--hosts", "1", "--hold", "5m", "--wait")
     assert said.code == 2
-    assert "cannot be used with --hold" in said.err
+    assert "--wait and --hold exclude each other" in said.err
 
 
 def test_a_server_can_be_reserved(cli: Cli, wire: Wire) -> None:

@@ -118,7 +118,7 @@ def test_the_mending_goes_on_after_a_journal_that_cannot_be_read(
     assert ran.code != 0
     assert unknown in ran.err
     assert f"the journal of lease {unread} cannot be read" in ran.out + ran.err
-    assert f"the rows of lease {lease_id} were made anew" in ran.out + ran.err
+    assert f"the rows of lease {lease_id} were rebuilt" in ran.out + ran.err
     assert [one["lease_id"] for one in cli("event", "set-aside", "-f", "json").data] == [unread]
 
 
@@ -175,7 +175,7 @@ def test_an_archive_whose_file_is_away_is_named_and_can_be_declared_lost(
     ("arguments", "told"),
     [
         (("--older-than", "10d"), "--older-than must be at least 60d"),
-        (("--older-than", "soon"), "not a span of time"),
+        (("--older-than", "soon"), "not a duration"),
         ((), "--older-than"),
     ],
 )

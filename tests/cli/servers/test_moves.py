@@ -76,7 +76,7 @@ def test_what_stays_makes_the_command_fail(cli: Cli, wire: Wire, server_id: str)
     wire.servers[server_id]["fault"] = {"message": "no image"}
     wire.moves += [move(server_id, "n2", action="evacuate"), move(server_id, None, "it is paused")]
     ran = cli("host", "evacuate", "n1", "--fenced")
-    assert (ran.code, "2 of 2 servers have stayed on n1" in ran.err) == (1, True)
+    assert (ran.code, "2 of 2 servers stayed on n1" in ran.err) == (1, True)
     assert "no image" in ran.out
 
 
