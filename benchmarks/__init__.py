@@ -1,1 +1,1 @@
-"""What climate costs: `python -m benchmarks` measures all in short, `python -m benchmarks.<name>` one at length."""
+"""Benchmarks of climate: `python -m benchmarks` measures all in short, `python -m benchmarks.<name>` one at length."""

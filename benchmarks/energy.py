@@ -31,7 +31,7 @@ Act = Callable[[datetime], None]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked of the pool."""
+    """Demand on the pool."""
 
     hosts: int = 200
     days: float = 30
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """So many hosts, asked for at a moment, for a period."""
+    """A request for a number of hosts, made at a moment, for a period."""
 
     at: datetime
     period: Period
@@ -65,7 +65,7 @@ class Lease:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it: hours, and how late each late start was."""
+    """Result of a run: hours, and how late each late start was."""
 
     leases: int = 0
     refused: int = 0
@@ -153,7 +153,7 @@ class Pool:
             self._note(window.start, START, partial(self._start, Lease(hosts, window)))
 
     def _chosen(self, demand: Demand, now: datetime) -> tuple[int, ...]:
-        """Of the free hosts a sample, of these the tightest fits; none where there are too few."""
+        """Return the tightest fits of a sample of the free hosts; none if there are too few."""
         window = demand.period
         free = [host for host, held in self.held.items() if not any(window.overlaps(period) for period in held)]
         if len(free) < demand.size:
@@ -165,7 +165,7 @@ class Pool:
         return tuple(sorted(sample[: demand.size]))
 
     def _up_by(self, host: int, now: datetime) -> datetime:
-        """When the host is up for certain, if it is wanted."""
+        """Return the time at which the host is certainly up if it is requested."""
         machine = self.machines[host]
         if machine.on:
             return machine.changed_at + self.rules.boot if machine.changing else now
@@ -206,7 +206,7 @@ def drawn(between: tuple[timedelta, timedelta], dice: random.Random) -> timedelt
 
 
 def demands(load: Load, dice: random.Random) -> Iterator[Demand]:
-    """What is asked for when: independently of each other, at the rate that the load's share needs."""
+    """Return requests: independently of each other, at the rate that the load's share needs."""
     shortest, longest = load.lasts
     mean = (longest - shortest) / math.log(longest / shortest) * (sum(load.sizes) / len(load.sizes))
     at = BEGIN

@@ -14,7 +14,7 @@ from benchmarks.peer import BLAZAR
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of many times of one thing, in milliseconds."""
+    """Percentiles of many timings, in milliseconds."""
 
     count: int
     lower: float
@@ -34,7 +34,7 @@ def spread(seconds: Sequence[float]) -> Spread:
 
 
 def timed(act: Callable[[], object], times: int) -> list[float]:
-    """How long each of so many calls takes, in seconds."""
+    """Return the time of each of `times` calls, in seconds."""
     return [_seconds(act) for _ in range(times)]
 
 

@@ -93,7 +93,7 @@ def _round(settings: Settings, token: str) -> tuple[float, float]:
 
 
 def _addressed(server_id: str) -> bool:
-    """Whether the guest has an address: it says so itself."""
+    """Return whether the guest reports an address."""
     name = netns_of(server_id)
     if not netns.exists(name):
         return False

@@ -1,4 +1,4 @@
-"""What was measured of the peers on a machine with two cores: Blazar 18.0 with MariaDB, services beside it stubbed out.
+"""Figures of peers, measured on a machine with two cores: Blazar 18.0 with MariaDB, services beside it stubbed out.
 
 The figures are constants: the peers are not run here.
 """

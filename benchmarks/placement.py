@@ -28,7 +28,7 @@ SPEC = Spec("demo", 2, 4096, 20480, build_id="r-bench")
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked for, and by which rules."""
+    """A request, and the rules of the scheduler."""
 
     what: str
     spec: Spec
@@ -39,7 +39,7 @@ class Case:
 
 
 def cloud(size: int, kinds: int) -> Hosts:
-    """So many nodes in three sizes, up to 60 % used, a few of them away or lent, of `kinds` kinds and groupings."""
+    """Return nodes in three sizes, up to 60 % used, a few of them away or lent, of `kinds` kinds and groupings."""
     dice = random.Random(7)
     ram = np.array([dice.choice((65536, 131072, 262144)) for _ in range(size)], dtype=np.float64)
     labels = [Label(kind, f"a{kind}", {"ssd": str(kind % 2 == 0).lower(), "rack": str(kind)}) for kind in range(kinds)]

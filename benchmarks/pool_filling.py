@@ -26,7 +26,7 @@ KEPT, ORDINARY, DRAINED = "kept", "ordinary", "drained"
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked for, and what ordinary users do."""
+    """The load: requests for leases, and the servers of ordinary users."""
 
     hosts: int = 100
     days: int = 30
@@ -68,7 +68,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """So many hosts, asked for at a moment, for a period."""
+    """A request for a number of hosts, made at a moment, for a period."""
 
     at: datetime
     period: Period
@@ -161,7 +161,7 @@ class Pool:
 
 
 def levels(held: Sequence[Period], window: Period) -> list[Level]:
-    """How many of these periods go on at once, from each moment on at which that changes."""
+    """Return the number of these periods that run at once, from each moment on at which that changes."""
     turns: dict[datetime, int] = {}
     for period in held:
         if period.overlaps(window):
@@ -176,7 +176,7 @@ def levels(held: Sequence[Period], window: Period) -> list[Level]:
 
 
 def demands(load: Load, dice: random.Random) -> Iterator[Demand]:
-    """What is asked for when: more by day than at night, and less at the weekend."""
+    """Return requests: more by day than at night, and less at the weekend."""
     at, end = BEGIN, BEGIN + timedelta(days=load.days)
     while at < end:
         at += dice.expovariate(load.leases_a_day * 2 / 24) * HOUR

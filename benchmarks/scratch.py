@@ -21,7 +21,7 @@ CALLER = Caller("bench-user", "bench-project", frozenset({"member"}), "req-bench
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a benchmark runs: settings with a home, a database and, where it was asked for, a broker of its own."""
+    """Environment of a benchmark: settings with a home, a database and, where it was asked for, a broker of its own."""
 
     settings: Settings
 

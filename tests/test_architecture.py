@@ -22,7 +22,10 @@ ENTRIES = {
     "api/wsgi.py",
     "benchmarks/scratch.py",
 }
-"""Where a process begins, and hands its environment to the settings."""
+"""Modules in which a process begins, and hands its environment to the settings."""
+HEADLESS = {"What", "Which", "Who", "Whom", "How", "Whether", "Where", "When", "Why", "If", "Of", "So"}
+"""A docstring begins with a verb or a noun."""
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def name(path: Path) -> str:
@@ -50,6 +53,10 @@ def faults(path: Path) -> Iterator[str]:
     tree = ast.parse(text)
     if not (ast.get_docstring(tree) or "").partition("\n")[0].endswith((".", "?", ":")):
         yield "does not open with a sentence"
+    for node in ast.walk(tree):
+        first = (ast.get_docstring(node) or "").partition(" ")[0] if isinstance(node, DOCUMENTED) else ""
+        if first.strip("`,.:;") in HEADLESS:
+            yield f"line {getattr(node, 'lineno', 1)}: a docstring begins with {first}"
     if text.count("\n") > LONGEST_FILE:
         yield f"has {text.count(chr(10))} lines"
     for function in functions(tree):

@@ -29,7 +29,7 @@ def _text(description: str) -> fields.String:
 
 
 class AuditListQuery(pages.Paged):
-    """Which changes to list: all conditions must hold."""
+    """Conditions for changes to list: all must hold."""
 
     kind = fields.String(validate=validate.OneOf(KINDS), metadata={"description": "Kind of the object."})
     object = _text("Id of the object; of hosts also the name.")

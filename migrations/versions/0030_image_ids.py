@@ -1,4 +1,4 @@
-"""What is never forgotten: ids of images, lest one stands for another content, and the tokens of grants."""
+"""Records that are never deleted: ids of images, lest one stands for another content, and the tokens of grants."""
 
 from alembic import op
 

@@ -76,7 +76,7 @@ class LeaseChanges(Strict):
 
 
 class LeaseQuery(Paged):
-    """Which leases to list: all conditions must hold."""
+    """Conditions for leases to list: all must hold."""
 
     status = fields.String(validate=validate.OneOf([str(status) for status in LeaseStatus]))
     name = fields.String()

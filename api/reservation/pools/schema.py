@@ -321,7 +321,7 @@ class MovesAnswer(Schema):
 
 
 class Opening(Strict):
-    """Whether a host may get new allocations."""
+    """Switch that lets a host get new allocations."""
 
     reservable = Truth(required=True)
     reason = _reason(opening.LONGEST_REASON)

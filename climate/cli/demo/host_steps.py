@@ -69,7 +69,7 @@ def host_is_up_in_time(play: Play) -> str:
 
 
 def hours_are_told(play: Play) -> str:
-    """What that saved is told"""
+    """Report the hours that the host was off"""
     told = play.admin.json("reservation", "GET", "/power/report")["report"]
     hours = {host["name"]: host["hours_off"] for host in told["hosts"]}.get(HOST, 0)
     require(hours > 0 and told["kwh"] is not None, f"the report says {told['hours_off']} hours, {told['kwh']} kWh")

@@ -179,7 +179,7 @@ class QemuMigrator:
             )
 
     def _printed(self, server_id: str) -> str:
-        """What a guest that was sent has printed; nothing when that cannot be read, which must not stop the guest."""
+        """Return the console output of a sent guest; empty if unreadable, which must not stop the guest."""
         try:
             return self.homes.console(server_id, None)
         except OSError:
