@@ -57,6 +57,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NoImageRoom: 413,
     errors.Forbidden: 403,
     errors.NotFound: 404,
+    errors.FlavorNotFound: 404,
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,

@@ -214,7 +214,7 @@ class FakeCloud(Pretence):
             if there and there.pool is None:
                 raise Refused(f"the address {address} is in use")
             if there and there.pool != pool:
-                raise NotYet(f"the address {address} is lent to {there.pool}")
+                raise NotYet(f"the address {address} belongs to the reservation {there.pool}")
             if there is None:
                 self.effects["lend_address", f"{address} to {pool}", token] += 1
                 self.addresses[address] = FakeAddress(project_id, network_id, pool)

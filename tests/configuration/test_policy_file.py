@@ -58,7 +58,7 @@ def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path, text: str) -> 
         ('"blazar:leases:get": [["role:admin"]]', "'blazar:leases:get' must be a text with a rule as a text"),
         ('"blazar:leases:get": true', "must be a text with a rule as a text"),
         ('"blazar:leases:burn": "@"', "there is no action 'blazar:leases:burn'; known are blazar:"),
-        ('"blazar:leases:get": "role"', "the rule of leases:get: 'role' is no check"),
+        ('"blazar:leases:get": "role"', "the rule of leases:get: 'role' is not a check"),
         ('"blazar:leases:get": "rule:staf"', "the rule of leases:get: there is no rule 'staf'"),
         ('"staff": "rule:staff"', "the rule of staff: rule:staff refers to itself"),
         ('"staff": "rule:people"\n"people": "rule:staff"', "refers to itself"),

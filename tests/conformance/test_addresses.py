@@ -189,7 +189,7 @@ def test_nothing_is_lent_late(outside: Outside) -> None:
 
 def test_an_address_is_lent_to_one_pool_at_a_time(outside: Outside) -> None:
     lend(outside, ONE, 1)
-    with pytest.raises(NotYet, match=f"lent to {POOL}"):
+    with pytest.raises(NotYet, match=f"reservation {POOL}"):
         lend(outside, ONE, 2, OTHER)
     outside.cloud.take_back_addresses(OTHER, [ONE], 3)
     assert outside.addresses() == {ONE: ("demo", _tags(POOL))}

@@ -31,7 +31,7 @@ def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token:
     if holder is None:
         raise Refused(f"the address {address} is in use")
     if holder != pool:
-        raise NotYet(f"the address {address} is lent to {holder}")
+        raise NotYet(f"the address {address} belongs to the reservation {holder}")
     wanted, present = {MARK, f"{POOL}{pool}"}, set(there.get("tags") or ())
     if wanted - present:
         remote.put(f"/floatingips/{there['id']}/tags", {"tags": sorted(wanted | present)}, SERVICE)

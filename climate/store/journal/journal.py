@@ -97,6 +97,12 @@ def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:
     return list(conn.scalars(_STREAMS, {"after": after, "limit": limit}))
 
 
+def last_stream(conn: Connection) -> UUID | None:
+    """Return the stream with the greatest id, None if there is none."""
+    found: UUID | None = conn.scalar(select(journal.c.stream).order_by(journal.c.stream.desc()).limit(1))
+    return found
+
+
 def last_position(conn: Connection) -> int:
     """Return the position of the last fact, 0 if there is none."""
     found: int | None = conn.scalar(select(func.max(journal.c.position)))

@@ -51,7 +51,7 @@ def test_a_lease_that_cannot_be_written_is_507_and_not_promised(
     assert answers[0].json is not None
     assert answers[0].json["error_message"].startswith("The disk of the database is full; nothing was changed.")
     assert member.get("/reservation/v1/leases")["leases"] == []
-    assert len([one for one in caplog.records if "a disk is full" in one.getMessage()]) == 1
+    assert len([one for one in caplog.records if "disk full" in one.getMessage()]) == 1
     disk = member("GET", "/readyz").json["checks"]["disk"]
     assert not disk["ok"]
     assert disk["detail"].startswith("the disk of the database is full, a write failed 0 s ago")

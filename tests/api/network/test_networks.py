@@ -141,7 +141,7 @@ def test_what_a_pool_hands_out_is_said_anew(admin: Person, member: Person, pool:
     )
     assert admin.get(path)["subnet"]["allocation_pools"] == wider["subnet"]["allocation_pools"]
     assert "allocated" in refused(admin, "DELETE", f"networks/{pool}", None, 409)
-    assert "goes with its network" in refused(admin, "DELETE", f"subnets/{subnet_id}", None, 409)
+    assert "is deleted with its network" in refused(admin, "DELETE", f"subnets/{subnet_id}", None, 409)
     done(member("DELETE", f"{N}/floatingips/{mine['id']}"), 204)
     done(admin("DELETE", f"{N}/networks/{pool}"), 204)
     assert "public" not in names(admin)

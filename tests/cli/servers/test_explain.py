@@ -85,7 +85,7 @@ def test_a_server_of_which_nothing_is_kept_is_no_failure(cli: Cli, wire: Wire) -
     booted(cli, wire)
     ran = cli("server", "explain", "s1")
     assert (ran.code, ran.out) == (0, "")
-    assert "nothing is kept" in ran.err
+    assert "is stored" in ran.err
 
 
 def test_who_may_not_read_it_is_told_what_he_may_read(cli: Cli, wire: Wire) -> None:

@@ -158,7 +158,7 @@ def test_doctor_looks_at_each_neighbour(cli: Cli, answering: Wire) -> None:
         "cell silent": "fair",
         "cell gone": "BAD",
     }
-    assert found["cell left"]["says"] == "child, heard of 4 s ago, 2 messages wait"
+    assert found["cell left"]["says"] == "child, last message 4 s ago, 2 messages wait"
     assert "its broker is away" in found["cell gone"]["says"]
 
 

@@ -214,7 +214,7 @@ def test_a_host_that_fails_says_no_more_than_that(cloud: Cloud) -> None:
     queue = Trouble()
     there = cloud_of(cloud, queue)
     queue.hosts[ONE] = allocation_queues.answers(there, ONE, Broken(there.host()))
-    refused(there, says="^The network host does not answer now: try again later.$")
+    refused(there, says="^The network host does not answer; try again later.$")
 
 
 @pytest.mark.parametrize("message", [None, {}, {"method": "allocate_for_instance", "allocation": {"id": 1}}, "text"])

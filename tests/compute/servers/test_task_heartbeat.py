@@ -35,7 +35,7 @@ def test_a_claim_lasts_seconds_and_is_renewed_while_it_is_held(here: Place) -> N
     assert timedelta(0) < until - now < timedelta(seconds=CLAIM_SECONDS + 5)
     claim_of_another(here)
     assert not task_heartbeat.renew(here.compute, server_id, worker)
-    with task_heartbeat.kept(here.compute, server_id, worker) as check, pytest.raises(Lost):
+    with task_heartbeat.renewed_claim(here.compute, server_id, worker) as check, pytest.raises(Lost):
         check()
 
 
