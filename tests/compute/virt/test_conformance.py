@@ -158,7 +158,7 @@ def test_a_snapshot_makes_another_guest(subject: Subject, tmp_path: Path, state:
 
 
 def test_there_is_no_snapshot_of_nothing(real: Subject, tmp_path: Path) -> None:
-    with pytest.raises(VirtError, match="does not exist here|there is nothing of server"):
+    with pytest.raises(VirtError, match=r"does not exist here|there is nothing of server"):
         real.driver.snapshot(real.guest(), tmp_path / "image")
     assert not (tmp_path / "image").exists()
 
