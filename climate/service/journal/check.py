@@ -56,33 +56,20 @@ def portions(
 ) -> Iterator[Portion]:
     """Compare streams from there on, each portion in its own snapshot.
 
-    With `begun_by`, only streams whose first fact is at that position of the journal or before. Ids of new streams
-    grow with time, so the comparison ends at the last stream that there is when it begins.
+    With `begun_by`, only streams whose first fact is at that position of the journal or before.
     """
-    until: UUID | None = None
-    if begun_by is not None:
-        with reading(climate.engine) as conn:
-            until = journal.last_stream(conn)
     place: UUID | None = after
     while place is not None:
-        portion = compare_portion(climate, place, size, begun_by, until)
+        portion = compare_portion(climate, place, size, begun_by)
         yield portion
         place = portion.last
 
 
-def compare_portion(
-    climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None, until: UUID | None = None
-) -> Portion:
-    """Compare the first streams after a stream with their rows; `begun_by` as of `portions`.
-
-    The portion with the stream `until` is the last one.
-    """
+def compare_portion(climate: Climate, after: UUID = FIRST, size: int = PORTION, begun_by: int | None = None) -> Portion:
+    """Compare the first streams after a stream with their rows; `begun_by` as of `portions`."""
     with snapshot(climate) as conn:
-        streams = journal.streams(conn, after, size)
-        is_last = len(streams) < size or (until is not None and streams[-1] >= until)
-        last = None if is_last else streams[-1]
-        if begun_by is not None:
-            streams = journal.begun_by(conn, streams, begun_by)
+        streams = journal.streams(conn, after, size, begun_by)
+        last = streams[-1] if len(streams) == size else None
         compared = row_differences.compare(conn, streams)
         found = as_differences(compared)
         found += [

@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Integer, Uuid, bindparam, func, insert, select, text
+from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Uuid, bindparam, func, insert, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from climate.advisory_locks import Subject
@@ -83,6 +83,10 @@ def of_operators(entries: Iterable[Entry]) -> list[OperatorFact]:
     return [entry.fact for entry in entries if isinstance(entry.fact, OperatorFact)]
 
 
+ENDLESS = 2**63 - 1
+"""A position after all others."""
+
+
 def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
     """Yield every stream of one sort in turn, oldest first; read in batches, so of any size."""
     kinds = [kind.__name__ for kind in get_args(of)]
@@ -91,29 +95,20 @@ def read_all(conn: Connection, *, of: UnionType = Fact) -> Iterator[Entry]:
         yield _entry(row)
 
 
-def streams(conn: Connection, after: UUID, limit: int) -> list[UUID]:
-    """Return the first streams after a stream, in order, of any sort."""
+def streams(conn: Connection, after: UUID, limit: int, begun_by: int | None = None) -> list[UUID]:
+    """Return the first streams after a stream, in order, of any sort.
+
+    With `begun_by`, only streams whose first fact is at that position of the journal or before.
+    """
     # Each is found by one step in the index, however long the streams between are.
-    return list(conn.scalars(_STREAMS, {"after": after, "limit": limit}))
-
-
-def last_stream(conn: Connection) -> UUID | None:
-    """Return the stream with the greatest id, None if there is none."""
-    found: UUID | None = conn.scalar(select(journal.c.stream).order_by(journal.c.stream.desc()).limit(1))
-    return found
+    position = ENDLESS if begun_by is None else begun_by
+    return list(conn.scalars(_STREAMS, {"after": after, "limit": limit, "position": position}))
 
 
 def last_position(conn: Connection) -> int:
     """Return the position of the last fact, 0 if there is none."""
     found: int | None = conn.scalar(select(func.max(journal.c.position)))
     return found or 0
-
-
-def begun_by(conn: Connection, wanted: Sequence[UUID], position: int) -> list[UUID]:
-    """Return those of the streams, in their order, whose first fact is at this position or before."""
-    first = select(journal.c.stream, journal.c.position).where(_among_streams()).ext(distinct_on(journal.c.stream))
-    rows = conn.execute(first.order_by(journal.c.stream, journal.c.version), {"streams": list(wanted)})
-    return [row.stream for row in rows if row.position <= position]
 
 
 def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
@@ -166,14 +161,18 @@ def _entry(row: Any) -> Entry:
 
 _STREAMS = (
     text("""
-    WITH RECURSIVE found (stream, place) AS (
-        (SELECT stream, 1 FROM journal WHERE stream > :after ORDER BY stream LIMIT 1)
+    WITH RECURSIVE found (stream, fits, place) AS (
+        (SELECT stream, position <= :position, (position <= :position)::int
+            FROM journal WHERE stream > :after ORDER BY stream, version LIMIT 1)
         UNION ALL
-        SELECT n.stream, place + 1 FROM found f
-        CROSS JOIN LATERAL (SELECT j.stream FROM journal j WHERE j.stream > f.stream ORDER BY j.stream LIMIT 1) n
+        SELECT n.stream, n.position <= :position, place + (n.position <= :position)::int FROM found f
+        CROSS JOIN LATERAL (
+            SELECT j.stream, j.position FROM journal j WHERE j.stream > f.stream ORDER BY j.stream, j.version LIMIT 1) n
         WHERE place < :limit)
-    SELECT stream FROM found ORDER BY stream
+    SELECT stream FROM found WHERE fits ORDER BY stream
 """)
-    .bindparams(bindparam("after", type_=Uuid), bindparam("limit", type_=Integer))
+    .bindparams(
+        bindparam("after", type_=Uuid), bindparam("limit", type_=Integer), bindparam("position", type_=BigInteger)
+    )
     .columns(stream=Uuid)
 )
