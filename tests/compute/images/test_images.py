@@ -79,7 +79,7 @@ def end(here: Place, server_id: str, token: int) -> bool:
 def test_an_image_is_asked_for_until_it_is_there(full: Place) -> None:
     server, cloud = full.boot_one(), BundledCloud(full.compute)
     for full.driver.full in (True, True, False):
-        with pytest.raises(NotYet, match="imaged"):
+        with pytest.raises(NotYet, match="saved as an image"):
             cloud.snapshot(server.id, "image", 1)
         full.settle()
     cloud.snapshot(server.id, "image", 1)
