@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 from climate.bootstrap import build
 from climate.compute.scheduler.decisions.notifications import END, START, silent
 from climate.compute.zones.builds.selection import room
-from climate.scheduler_notices import teller
+from climate.scheduler_notices import notifier
 from climate.settings import Settings
 from climate.store import notifications
 from climate.store.notifications import Listing
@@ -54,7 +54,7 @@ def test_an_estimate_is_a_selection_too(here: Place) -> None:
 def test_notices_stay_though_the_request_leaves_nothing(here: Place) -> None:
     databases.create_tables(here.compute.engine.url, metadata)
     apart = create_engine(here.compute.engine.url)
-    cloud = replace(here, compute=replace(here.compute, tell=teller(apart)))
+    cloud = replace(here, compute=replace(here.compute, tell=notifier(apart)))
     cloud.boot(networks=())
     cloud.boot(HUGE, networks=())
     with apart.connect() as conn:
@@ -69,7 +69,7 @@ def test_notices_stay_though_the_request_leaves_nothing(here: Place) -> None:
 
 def test_a_notice_that_cannot_be_written_hinders_nobody(here: Place) -> None:
     nowhere = create_engine("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    assert replace(here, compute=replace(here.compute, tell=teller(nowhere))).boot_one(networks=()).node is not None
+    assert replace(here, compute=replace(here.compute, tell=notifier(nowhere))).boot_one(networks=()).node is not None
 
 
 def test_notices_are_given_where_the_settings_say_so() -> None:

@@ -39,7 +39,7 @@ from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, run
 from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 from workers import celery_app
-from workers.event_messages import Rings
+from workers.event_messages import EventMessages
 from workers.tasks import Desk
 
 NODES = tuple(f"n{number}" for number in range(8))
@@ -403,19 +403,19 @@ def test_starts_have_one_message_together_and_a_message_each_when_it_seems_to_be
     made = here.due(3)
     event_claims.claim_due(here.climate, "poller")
     waiting = 1
-    rings = Rings(here.climate, cast("Any", Bell()), lambda queue: waiting)
-    rings.ring()
+    rings = EventMessages(here.climate, cast("Any", Bell()), lambda queue: waiting)
+    rings.send()
     ((name, (portion,)),) = sent
     assert name == celery_app.RUN_EVENTS
     assert isinstance(portion, list)
     starts = {str(lease.event(EventKind.START).id) for lease in made}
     assert {event_id for event_id, _ in portion} == starts
     here.ahead += timedelta(seconds=2)
-    rings.ring()
+    rings.send()
     assert len(sent) == 1, "the one message is still in its queue"
     waiting = 0
     here.ahead += timedelta(seconds=10)
-    rings.ring()
+    rings.send()
     again = sent[1:]
     assert {name for name, _ in again} == {celery_app.RUN_EVENT}
     assert {str(args[0]) for _, args in again} == starts
