@@ -1,4 +1,4 @@
-"""Bundled cloud for requests of administrators: it records their changes and their names in the audit trail."""
+"""Audit of changes that administrators make to the bundled cloud by its API."""
 
 from dataclasses import replace
 
