@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Application(Flask):
     """Flask application without coroutine views, so that Flask need not check each view at each call."""
 
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+    def ensure_sync(self, func: Callable[..., object]) -> Callable[..., object]:
         """Return the function itself."""
         return func
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flask import Flask, current_app, g, request
 from structlog.contextvars import bind_contextvars
@@ -23,7 +23,7 @@ PER_TOKEN = 20
 POLICY = "climate.policy"
 """Key of the policy."""
 
-View = TypeVar("View", bound=Callable[..., Any])
+View = TypeVar("View", bound=Callable[..., object])
 
 
 def public(view: View) -> View:

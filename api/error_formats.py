@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +17,11 @@ class Problem:
     framework: bool = False
     """Raised before any view: unknown route, method or content type."""
     foreseen: bool = True
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     """The message in parts, for programs."""
 
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 COMPUTE_KEYS = {
     400: "badRequest",

@@ -99,10 +99,10 @@ def _full_disk(error: Exception) -> str | None:
 
 def describe(messages: Any) -> str:
     """Return the errors of a schema as one sentence with the fields and what would be right."""
-    found = list(_leaves(messages, ""))
-    missing = sorted(field for field, text in found if text == MISSING)
+    result = list(_leaves(messages, ""))
+    missing = sorted(field for field, text in result if text == MISSING)
     parts = [f"Missing parameter {', '.join(missing)}"] if missing else []
-    parts += [f"{field}: {text}" if field else text for field, text in found if text != MISSING]
+    parts += [f"{field}: {text}" if field else text for field, text in result if text != MISSING]
     return "; ".join(parts)
 
 

@@ -1,14 +1,14 @@
 """Checks of headers and query strings before any view runs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flask import Flask, current_app, request
 from werkzeug.exceptions import NotAcceptable
 
 from climate.domain.errors import InvalidInput, NotFound
 
-View = TypeVar("View", bound=Callable[..., Any])
+View = TypeVar("View", bound=Callable[..., object])
 
 
 def answers(*types: str) -> Callable[[View], View]:

@@ -42,8 +42,8 @@ class StrictParser(FlaskParser):
         self._defaults: WeakKeyDictionary[marshmallow.Schema, dict[str, Any]] = WeakKeyDictionary()
 
     def parse(self, argmap: Any, req: Any = None, *, location: str | None = None, **more: Any) -> Any:
-        """Parse as webargs does, but cache the result of an absent query, which is always the same."""
-        if location != "query" or flask.request.query_string or not isinstance(argmap, marshmallow.Schema):
+        """Parse as webargs does, but cache the constant result of an absent query or of absent headers."""
+        if not isinstance(argmap, marshmallow.Schema) or not _is_absent(argmap, location):
             return super().parse(argmap, req, location=location, **more)
         known = self._defaults.get(argmap)
         if known is None:
@@ -58,6 +58,14 @@ class StrictParser(FlaskParser):
 
     def handle_error(self, error: marshmallow.ValidationError, *args: Any, **kwargs: Any) -> NoReturn:
         raise InvalidInput(describe(error.messages)) from None
+
+
+def _is_absent(schema: marshmallow.Schema, location: str | None) -> bool:
+    """Return whether the request has nothing that the schema reads at this location."""
+    if location == "headers":
+        sent = flask.request.headers
+        return not any((field.data_key or name) in sent for name, field in schema.load_fields.items())
+    return location == "query" and not flask.request.query_string
 
 
 class Blueprint(flask_smorest.Blueprint):  # type: ignore[misc]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from flask import request
@@ -55,7 +55,7 @@ def cut(rows: Sequence[T], wanted: Page, id_of: Callable[[T], str]) -> tuple[lis
     return list(rows[start : start + wanted.limit]), len(rows) > start + wanted.limit
 
 
-def next_links(url: str, last_id: str, wanted: Page) -> list[dict[str, Any]]:
+def next_links(url: str, last_id: str, wanted: Page) -> list[dict[str, object]]:
     """Return `[{"rel": "next", "href": …}]`: the same URL with the marker `last_id`."""
     query = [(key, value) for key, value in request.args.items(multi=True) if key not in ("marker", "limit")]
     query += [("limit", str(wanted.limit)), ("marker", last_id)]

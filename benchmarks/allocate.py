@@ -10,7 +10,7 @@ from climate.bootstrap import Deployment
 from climate.domain.hosts import requirements
 from climate.domain.period import Period
 from climate.store.allocation import hosts as availability
-from climate.store.allocation.hosts import Wanted
+from climate.store.allocation.hosts import HostRequest
 
 HOSTS = 1000
 SIZES = (0, 10_000, 100_000, 1_000_000)
@@ -34,7 +34,7 @@ def _measure(deployment: Deployment, known: int, hosts: int, times: int) -> None
     asked = windows(datetime.now(UTC))
 
     def choose() -> None:
-        wanted = Wanted(requirement, Period(*next(asked)), hosts, hosts)
+        wanted = HostRequest(requirement, Period(*next(asked)), hosts, hosts)
         with deployment.climate.engine.connect() as conn:
             availability.pick(conn, wanted, patient=False)
 

@@ -1,4 +1,4 @@
-"""Cost of gone leases: every route, round and claim among 100,000 of them and among 1,000,000, and the ratio."""
+"""Cost of gone leases and old migrations: each route, round and claim among 100,000 and among 1,000,000 of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,6 +50,7 @@ def main(short: bool) -> None:
         for size in SHORT if short else SIZES:
             with step(f"writing {size - known:,} leases"):
                 seed.copy(engine, past, size - known, AGE, SPREAD)
+                seed.migrations(engine, size - known)
                 seed.settle(engine)
             known = size
             found.append(_measured(engine, acts(deployment), 5 if short else 15))
@@ -171,7 +172,7 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     *periodic.ROUNDS,
     *periodic.OUTSIDE_ROUNDS,
     server_boot.sweep,
-    lease_pools.tend,
+    lease_pools.reconcile,
     housekeeping.tidy,
     event_claims.to_send,
     event_claims.next_due,
@@ -206,12 +207,13 @@ def _routes(app: Flask, climate: Climate) -> dict[str, Act]:
             "old": conn.scalar(text("SELECT id FROM leases WHERE gone ORDER BY id LIMIT 1")),
             "later": f"{climate.now(conn) + timedelta(minutes=1):%Y-%m-%d %H:%M}",
             "host": conn.scalar(text("SELECT min(id) FROM hosts")),
+            "just_now": f"{climate.now(conn):%Y-%m-%dT%H:%M:%SZ}",
         }
     client = app.test_client()
 
     def get(path: str) -> Act:
         def ask() -> None:
-            answer = client.get(path, headers={"X-Auth-Token": "admin"})
+            answer = client.get(path, headers={"X-Auth-Token": "admin", "OpenStack-API-Version": "compute 2.79"})
             if answer.status_code != 200:
                 raise RuntimeError(f"{path}: {answer.status_code} {answer.get_data(as_text=True)[:300]}")
 
@@ -254,5 +256,26 @@ PATHS = (
     "/reservation/v1/storage-pools/allocations",
     "/reservation/v1/plugins",
     "/reservation/v1/notices",
+    "/compute/v2.1/servers/detail",
+    "/compute/v2.1/servers/detail?all_tenants=1",
+    "/compute/v2.1/os-migrations?limit=20",
+    "/compute/v2.1/os-migrations?limit=20&status=error",
+    "/compute/v2.1/os-migrations?limit=20&status=nobody",
+    "/compute/v2.1/os-migrations?limit=20&migration_type=evacuation",
+    "/compute/v2.1/os-migrations?limit=20&migration_type=live-migration",
+    "/compute/v2.1/os-migrations?limit=20&host=rare",
+    "/compute/v2.1/os-migrations?limit=20&host=mostly",
+    "/compute/v2.1/os-migrations?limit=20&host=nobody",
+    "/compute/v2.1/os-migrations?limit=20&source_compute=rare",
+    "/compute/v2.1/os-migrations?limit=20&changes-since={just_now}",
+    "/compute/v2.1/os-hypervisors/detail",
+    "/compute/v2.1/os-hypervisors/statistics",
+    "/compute/v2.1/os-services",
+    "/compute/v2.1/os-aggregates",
+    "/compute/v2.1/os-availability-zone/detail",
+    "/compute/v2.1/os-server-groups?all_projects=True",
+    "/compute/v2.1/limits",
+    "/network/v2.0/ports",
+    "/image/v2/images",
     "/metrics",
 )

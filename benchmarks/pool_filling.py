@@ -42,6 +42,8 @@ class Load:
     """Of all ordinary hosts, those without servers; others every six hours."""
     server_hours: float = 6
     """How long the last server of a drained host goes on, in the mean."""
+    move_minutes: float = 0
+    """How long a server of a drained host takes to move to another one; they move in turn. 0: none is moved."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class Outcome:
     lent: float = 0
     moves: int = 0
     drained: int = 0
+    servers_moved: int = 0
     largest: int = 0
 
 
@@ -130,12 +133,21 @@ class Pool:
             host = self.hosts[move.host]
             if move.step is Step.DRAIN:
                 left = self.dice.expovariate(1 / self.load.server_hours) * HOUR
-                host.where, host.empty_at = DRAINED, now + left
+                host.where, host.empty_at = DRAINED, now + self._emptied(move.host, left)
                 self.outcome.drained += 1
             else:
                 host.where = KEPT if move.step is Step.TAKE else ORDINARY
                 self.outcome.moves += 1
             host.since = now
+
+    def _emptied(self, number: int, left: timedelta) -> timedelta:
+        """Return the time after which a host is empty: when its last server has ended, or has moved."""
+        servers = _servers(number) if self.load.move_minutes else 0
+        moved = timedelta(minutes=servers * self.load.move_minutes)
+        if not servers or left <= moved:
+            return left
+        self.outcome.servers_moved += servers
+        return moved
 
     def _situation(self, now: datetime) -> Situation:
         kept = {number: host for number, host in self.hosts.items() if host.where == KEPT}
@@ -146,7 +158,7 @@ class Pool:
             members=[Member(number, host.since, "promised" * bool(host.held)) for number, host in kept.items()],
             draining=[number for number, host in self.hosts.items() if host.where == DRAINED],
             candidates=[
-                Candidate(number, 0 if number in self.empty else 1 + number % 20)
+                Candidate(number, 0 if number in self.empty else _servers(number))
                 for number, host in self.hosts.items()
                 if host.where == ORDINARY
             ],
@@ -158,6 +170,11 @@ class Pool:
         self.outcome.largest = max(self.outcome.largest, len(kept))
         self.outcome.kept += len(kept) * hours
         self.outcome.lent += sum(any(p.start <= now < p.end for p in host.held) for host in kept) * hours
+
+
+def _servers(number: int) -> int:
+    """Return the number of servers of an ordinary host that is not empty."""
+    return 1 + number % 20
 
 
 def levels(held: Sequence[Period], window: Period) -> list[Level]:
@@ -214,6 +231,8 @@ def main(short: bool) -> None:
         _show("  margin 50 %", load, replace(RULES, margin=50), seeds)
         _show("  dwell 24 h", load, replace(RULES, dwell=24 * HOUR), seeds)
         _show("  without slack and dwell", load, replace(RULES, slack=0, dwell=timedelta(0)), seeds)
+        _show("  servers moved, 2 minutes each", replace(load, move_minutes=2), RULES, seeds)
+        _show("  servers moved, margin 50 %", replace(load, move_minutes=2), replace(RULES, margin=50), seeds)
         _show("  without draining", load, replace(RULES, drain=False), seeds)
     line("10,000 hosts: plan", spread(timed(_large(10_000), 5 if short else 50)))
 
@@ -224,10 +243,11 @@ def _show(what: str, load: Load, rules: Rules, seeds: Sequence[int]) -> None:
     kept, lent = sum(one.kept for one in found), sum(one.lent for one in found)
     refused = sum(one.refused for one in found) / sum(one.asked for one in found)
     moved = sum(one.moves + one.drained for one in found) / (load.days * len(found))
+    servers = sum(one.servers_moved for one in found) / (load.days * len(found))
     line(
         what,
         f"{refused:5.1%} refused, {kept / hours:4.1f} hosts kept (at most {max(one.largest for one in found)}), "
-        f"{lent / kept:3.0%} of them lent, {moved:4.1f} moves a day",
+        f"{lent / kept:3.0%} of them lent, {moved:4.1f} moves a day, {servers:4.1f} of servers",
     )
 
 

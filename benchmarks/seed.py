@@ -69,6 +69,17 @@ _KEYS = text("""
 
 _TABLES = "hosts, leases, reservations, events, allocations, actions, journal"
 
+# One is a failed evacuation of another host, so that each filter has a value that only one of them has.
+_MIGRATIONS = text("""
+    INSERT INTO compute_migrations (server_id, project_id, user_id, type, status, source_host, source_node, dest_host,
+                                    dest_node, dest_ip, old_flavor, new_flavor, created_at, updated_at)
+    SELECT gen_random_uuid(), 'bench-project', 'bench-user', CASE WHEN rare THEN 'evacuation' ELSE 'migration' END,
+           CASE WHEN rare THEN 'error' ELSE 'confirmed' END, CASE WHEN rare THEN 'rare' ELSE 'often' END, 'node-1',
+           CASE WHEN rare THEN 'seldom' ELSE 'mostly' END, 'node-2', '', '1', '1', at, at
+    FROM (SELECT n = 1 AS rare, now() - interval '29 days' * random() AS at
+          FROM generate_series(1, CAST(:count AS int)) AS n) AS made
+""")
+
 _COPIES = text("""
     CREATE TEMPORARY TABLE copies ON COMMIT DROP AS
     SELECT original, gen_random_uuid() AS copy, CAST(:age AS interval) + CAST(:spread AS interval) * random() AS ago
@@ -183,6 +194,15 @@ def _copy_facts(conn: Connection, original: UUID) -> None:
     for part in conn.scalars(_PARTS, {"lease": original}):
         body = f"replace({body}, '{part}', CAST(md5(copy::text || '{part}') AS uuid)::text)"
     conn.exec_driver_sql(_COPIED_FACTS.format(body=body, original=original))
+
+
+def migrations(engine: Engine, count: int) -> None:
+    """`count` finished migrations of deleted servers in the last 29 days, one of which failed."""
+    with engine.begin() as conn:
+        conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        conn.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        conn.execute(_MIGRATIONS, {"count": count})
+        conn.exec_driver_sql("ANALYZE compute_migrations")
 
 
 def settle(engine: Engine) -> None:

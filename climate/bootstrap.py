@@ -122,7 +122,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         home=settings.home,
         service_host=settings.service_host,
         cast=lambda host, *servers: _wake_pollers(engine),
-        driver=_driver(settings, _elsewhere(engine, settings)),
+        driver=_driver(settings, _elsewhere(engine, settings, vault)),
     )
     return replace(
         built,
@@ -135,7 +135,7 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         down_seconds=settings.service_down_seconds,
         leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
-        live_limits=Limits(seconds=settings.migration_seconds),
+        live_limits=_live_limits(settings),
         network=networks.options(settings),
         wires=networks.wires(settings),
         network_service=settings.network_host or None,
@@ -167,11 +167,11 @@ def _notifier(settings: Settings) -> Tell:
     )
 
 
-def _elsewhere(engine: Engine, settings: Settings) -> Find:
+def _elsewhere(engine: Engine, settings: Settings, vault: Vault) -> Find:
     """Return a function that finds the members of clusters behind other services."""
     home = settings.home.resolve()
     return Elsewhere(
-        engine, home, settings.service_host, lambda: _wake_pollers(engine), settings.service_down_seconds
+        engine, home, settings.service_host, lambda: _wake_pollers(engine), settings.service_down_seconds, vault=vault
     ).find
 
 
@@ -180,11 +180,15 @@ def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver
     return compute.drivers(
         settings.home,
         settings.nodes_file,
-        MachineOptions(settings.qemu_accel, _listening(settings)),
+        MachineOptions(settings.qemu_accel, _listening(settings), _live_limits(settings)),
         wired=wired,
         defaults=_node_defaults(settings),
         find_elsewhere=find_elsewhere,
     )
+
+
+def _live_limits(settings: Settings) -> Limits:
+    return Limits(seconds=settings.migration_seconds)
 
 
 def _listening(settings: Settings) -> Listening | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 def installed(group: str) -> EntryPoints:
     """Return the entry points of a group; packages that come to the same folders later are seen by a new process."""
-    found: EntryPoints = _all(tuple(sys.path)).select(group=group)
-    return found
+    result: EntryPoints = _all(tuple(sys.path)).select(group=group)
+    return result
 
 
 @cache

@@ -130,8 +130,8 @@ async def _talk(client: httpx.AsyncClient, parcel: Parcel) -> Receipt:
 
 async def _public_address(url: httpx.URL) -> Address:
     port = url.port or {"http": 80, "https": 443}[url.scheme]
-    found: Any = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=1)
-    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    result: Any = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=1)
+    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in result]
     if not addresses or not all(is_public(address) for address in addresses):
         raise CourierError("the address is private; set CLIMATE_NOTIFY_PRIVATE=true to allow it")
     return addresses[0]

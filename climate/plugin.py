@@ -16,7 +16,18 @@ from uuid import UUID
 from marshmallow import Schema
 from sqlalchemy import Connection
 
-from climate.cloud import CLEANING, DRAINING, FAILED, FREEPOOL, MAINTENANCE, RECYCLING, Cloud, LendsTogether, Trouble
+from climate.cloud import (
+    CLEANING,
+    DRAINING,
+    FAILED,
+    FREEPOOL,
+    MAINTENANCE,
+    RECYCLING,
+    Cloud,
+    LendsTogether,
+    TakesBackTogether,
+    Trouble,
+)
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
@@ -198,6 +209,13 @@ class ResourcePlugin(Protocol):
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
         """Take all resources back, even if the start never succeeded."""
 
+    def on_end_together(self, cloud: TakesBackTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+        """Take back the resources of several leases, and return the outcome of each; optional hook.
+
+        It asks the cloud for everything at once, by `take_back_together` only, and returns what that does. It is not
+        called for reservations that release their hosts, nor where a subclass overrides `on_end` alone.
+        """
+
 
 class Plugins(dict[str, ResourcePlugin]):
     """Plugins by resource type. Raise Conflict for a type whose plugin is not loaded although leases of it exist."""
@@ -238,7 +256,7 @@ def loaded(entry: EntryPoint) -> ResourcePlugin:
     except (ImportError, AttributeError) as error:
         raise SettingError(
             f"The plugin of resource type {entry.name} cannot be loaded from {entry.value}: {error}; "
-            "mend it, or leave it out of CLIMATE_RESOURCE_PLUGINS"
+            "repair it, or leave it out of CLIMATE_RESOURCE_PLUGINS"
         ) from error
     if plugin.resource_type != entry.name:
         raise SettingError(

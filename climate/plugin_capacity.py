@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
-from climate.cloud import Capacity, Cloud, NotYet
+from climate.cloud import Capacity, HostPools, NotYet, Servers, SharedCapacity
 from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
 from climate.domain.hosts import flavor_demand
@@ -16,7 +16,7 @@ from climate.domain.hosts.requirements import Requirement
 from climate.domain.lease import Reservation
 from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.store.allocation import capacity
-from climate.store.allocation.capacity import Wanted
+from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.resource_classes import Taken
 from climate.store.hosts.hosts import FLAVOR_TYPE
 
@@ -27,6 +27,10 @@ TERMINATE = "terminate"
 """Only action for servers at the end, because their hosts are shared and cannot move along with them."""
 
 NO_CLASSES: Mapping[str, int] = {}
+
+
+class ServersAndCapacity(HostPools, Servers, SharedCapacity, Protocol):
+    """A cloud whose shared capacity is taken back together with the servers that use it."""
 
 
 def reserve(
@@ -40,7 +44,7 @@ def reserve(
     without = _excluded(ask)
     order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
     present = ask.present.hosts if ask.present else ()
-    wanted = Wanted(
+    wanted = CapacityRequest(
         requirement,
         ask.shared_window,
         order,
@@ -77,7 +81,7 @@ def demand_of(flavor: Mapping[str, Any]) -> Demand:
     return flavor_demand.of(Size(flavor["vcpus"], flavor["ram"], flavor["disk"]), flavor["extra_specs"])
 
 
-def hand_over(cloud: Cloud, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:
+def hand_over(cloud: SharedCapacity, lent: Lent, size: Size, extra_specs: Mapping[str, str] | None = None) -> None:
     """Let the project boot servers of that size on the hosts that are ready."""
     spec = lent.reservation.spec
     granted = Capacity(
@@ -94,7 +98,7 @@ def hand_over(cloud: Cloud, lent: Lent, size: Size, extra_specs: Mapping[str, st
     cloud.grant(granted, lent.token)
 
 
-def take_back(cloud: Cloud, lent: Lent) -> None:
+def take_back(cloud: ServersAndCapacity, lent: Lent) -> None:
     """Delete the servers, wherever they are by now, and then the shared capacity."""
     pool = str(lent.reservation.id)
     servers = cloud.servers_in(pool)

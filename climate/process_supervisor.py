@@ -107,9 +107,9 @@ def _left(run_id: str) -> set[int]:
     """Return the living processes of the run except the supervisor: descendants, and those with its environment."""
     _reap()
     own = os.getpid()
-    fields = {pid: found for pid in _pids() if (found := _fields(pid)) and found[0] not in "ZX"}
+    fields = {pid: result for pid in _pids() if (result := _fields(pid)) and result[0] not in "ZX"}
     family = {own}
-    while more := {pid for pid, found in fields.items() if int(found[1]) in family} - family:
+    while more := {pid for pid, result in fields.items() if int(result[1]) in family} - family:
         family |= more
     return (family | set(carriers(run_id))) - {own}
 

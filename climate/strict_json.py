@@ -51,12 +51,12 @@ def _may_be_refused(data: bytes | str, deepest: int) -> bool:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise BadJson(f"is not usable: the key {_short(twice)} stands twice in one object")
-    return found
+    return result
 
 
 def _constant(text: str) -> NoReturn:

@@ -1,7 +1,5 @@
 """Id of the transaction that has last written a row, so that readers read only what has changed since."""
 
-from typing import Any
-
 from sqlalchemy import Column, func
 from sqlalchemy.types import UserDefinedType
 
@@ -11,7 +9,7 @@ class Xid8(UserDefinedType[int]):
 
     cache_ok = True
 
-    def get_col_spec(self, **_: Any) -> str:
+    def get_col_spec(self, **_: object) -> str:
         return "xid8"
 
 

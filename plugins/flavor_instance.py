@@ -3,17 +3,16 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from marshmallow import Schema, fields, validate
 from sqlalchemy import Connection
 
 from climate import plugin_capacity
-from climate.cloud import Cloud, CloudFlavor
+from climate.cloud import CloudFlavor, HostPools, SharedCapacity
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.hosts.capacity import Size
 from climate.plugin import Allocation, Ask, Lent
-from climate.plugin_capacity import MOST, TERMINATE
+from climate.plugin_capacity import MOST, TERMINATE, ServersAndCapacity
 from climate.plugin_fields import Affinity, Count, grace_period
 from climate.store.hosts import hosts
 
@@ -57,7 +56,7 @@ class FlavorInstance:
     resource_type = hosts.FLAVOR_TYPE
     spec_schema = FlavorSpec
 
-    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
+    def check(self, cloud: SharedCapacity, ask: Ask) -> Mapping[str, object] | None:
         if ask.spec.get("affinity") is not None:
             raise Conflict("Affinity not supported yet: a flavor is reserved on any hosts that have room")
         flavor = cloud.find_flavor(ask.spec["flavor_id"], ask.caller.project_id)
@@ -80,17 +79,17 @@ class FlavorInstance:
         ask = replace(ask, spec={"affinity": None, **ask.spec})
         return plugin_capacity.reserve(conn, ask, demand.requirement, demand.classes)
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])
         # The flavor is copied unchanged, including extra specs with resource classes.
         size = Size(flavor["vcpus"], flavor["ram"], flavor["disk"])
         plugin_capacity.hand_over(cloud, lent, size, flavor["extra_specs"])
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: object, lent: Lent) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: HostPools, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: ServersAndCapacity, lent: Lent) -> None:
         plugin_capacity.take_back(cloud, lent)

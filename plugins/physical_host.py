@@ -2,12 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from marshmallow import Schema, fields, validate, validates_schema
 from sqlalchemy import Connection
 
-from climate.cloud import IMAGEABLE, Cloud, CloudError, CloudServer, LendsTogether, Loan, NotYet, Trouble
+from climate.cloud import (
+    IMAGEABLE,
+    CloudError,
+    CloudServer,
+    HostPools,
+    LendsTogether,
+    Loan,
+    NotYet,
+    Return,
+    Servers,
+    TakesBackTogether,
+    Trouble,
+)
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
 from climate.domain.hosts import requirements
@@ -18,7 +30,7 @@ from climate.plugin import CLOUD_POOLS, TERMS, Allocation, Ask, Lent
 from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
 from climate.store.allocation import hosts as availability
 from climate.store.allocation import requirements_sql
-from climate.store.allocation.hosts import Short, Wanted
+from climate.store.allocation.hosts import HostRequest, Short
 from climate.store.hosts import hosts
 
 MOST_HOSTS = 10_000
@@ -93,7 +105,7 @@ def _same_hosts(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
     return tuple(Hold(host, ask.window) for host in present.hosts) if same and inside and free else ()
 
 
-def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
+def _imaged(cloud: Servers, server: CloudServer, token: int) -> bool:
     try:
         cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", token)
     except NotYet:
@@ -101,7 +113,7 @@ def _imaged(cloud: Cloud, server: CloudServer, token: int) -> bool:
     return True
 
 
-def _deletion_error(cloud: Cloud, server: CloudServer, token: int) -> CloudError | None:
+def _deletion_error(cloud: Servers, server: CloudServer, token: int) -> CloudError | None:
     """Return the error of the cloud for the deletion of a server, so that others are still deleted."""
     try:
         cloud.delete_server(server.id, token)
@@ -127,13 +139,17 @@ def _with_terms(ask: Ask) -> Ask:
     return replace(ask, spec={**ask.terms, **ask.spec})
 
 
+class PoolsWithServers(HostPools, Servers, Protocol):
+    """A cloud whose pools are taken back together with the servers on their hosts."""
+
+
 class PhysicalHost:
     """Hosts of the reservation pool, by number and requirements."""
 
     resource_type = hosts.HOST_TYPE
     spec_schema = HostSpec
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
+    def check(self, cloud: object, ask: Ask) -> None:
         """Do nothing: the reservation pool is in the database."""
 
     def pool_metadata(self, spec: Mapping[str, Any]) -> Mapping[str, str]:
@@ -151,13 +167,13 @@ class PhysicalHost:
         numbers = availability.pick(conn, wanted, patient=ask.patient)
         return Allocation(spec=dict(ask.spec), holds=tuple(Hold(number, wanted.window) for number in numbers))
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: HostPools, lent: Lent) -> None:
         cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token)
 
     def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
         return cloud.lend_together([Loan(str(a.reservation.id), a.project_id, a.hosts, a.token) for a in lent])
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: Servers, lent: Lent) -> None:
         if lent.reservation.spec.get("before_end") == "snapshot":
             pool = str(lent.reservation.id)
             servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
@@ -165,10 +181,10 @@ class PhysicalHost:
             if not all(made):  # the end must not overtake them, because it deletes the servers
                 raise NotYet("images are still being created")
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: HostPools, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: PoolsWithServers, lent: Lent) -> None:
         """Delete the servers, or move them along with their hosts to the pool `lent.after`."""
         pool, to = str(lent.reservation.id), CLOUD_POOLS[lent.after]
         servers = cloud.servers_in(pool) if lent.after in (Pool.RESERVATION, Pool.CLEANING) else ()
@@ -184,10 +200,15 @@ class PhysicalHost:
                 cloud.place(host, CLOUD_POOLS[Pool.RECYCLING], lent.token)
         cloud.take_back(pool, lent.hosts, lent.token, to)
 
-    def _wanted(self, conn: Connection, ask: Ask) -> Wanted:
+    def on_end_together(self, cloud: TakesBackTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+        return cloud.take_back_together(
+            [Return(str(a.reservation.id), a.hosts, a.token, CLOUD_POOLS[a.after]) for a in lent]
+        )
+
+    def _wanted(self, conn: Connection, ask: Ask) -> HostRequest:
         requirement = self._requirement(conn, ask)
         present = ask.present.hosts if ask.present else ()
-        return Wanted(
+        return HostRequest(
             requirement=requirement,
             window=ask.window,
             least=max(ask.spec["min"], len(present) if ask.active else 0),
@@ -210,7 +231,7 @@ class PhysicalHost:
             requirements_sql.refuse_unknown(requirement, known)
         return requirement
 
-    def _refuse_to_shrink(self, conn: Connection, ask: Ask, wanted: Wanted) -> None:
+    def _refuse_to_shrink(self, conn: Connection, ask: Ask, wanted: HostRequest) -> None:
         """Raise an error if a started lease would lose hosts: as in Blazar, all of them must be free for longer."""
         present = wanted.must
         if ask.spec["max"] < len(present):

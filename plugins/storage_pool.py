@@ -6,15 +6,14 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 from sqlalchemy import Connection
 
-from climate.cloud import Cloud
-from climate.cloud.volumes import VolumeOrder
+from climate.cloud.volumes import VolumeOrder, Volumes
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.plugin_fields import Count, grace_period
 from climate.store.allocation import inventories
-from climate.store.allocation.inventories import Wanted
+from climate.store.allocation.inventories import AmountRequest
 
 RESOURCE_TYPE = "storage:pool"
 MOST_GB = 1_000_000_000
@@ -78,7 +77,7 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
-def _wanted(ask: Ask, spec: Mapping[str, Any], piece: int) -> Wanted:
+def _wanted(ask: Ask, spec: Mapping[str, Any], piece: int) -> AmountRequest:
     window = ask.shared_window
     if spec["on_end"] == KEEP:
         window = Period(window.start, FOREVER)
@@ -87,7 +86,7 @@ def _wanted(ask: Ask, spec: Mapping[str, Any], piece: int) -> Wanted:
     if ask.present:
         before = _volume_gb(ask.present.spec)
         present = {hold.number: hold.amount // before for hold in ask.present.amounts}
-    return Wanted(
+    return AmountRequest(
         RESOURCE_TYPE,
         spec["storage_class"],
         piece,
@@ -106,7 +105,7 @@ class StoragePool:
     resource_type = RESOURCE_TYPE
     spec_schema = StorageSpec
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
+    def check(self, cloud: object, ask: Ask) -> None:
         """Refuse volumes that cannot be of equal size; the pools are in the database."""
         _volume_gb(ask.spec)
 
@@ -120,7 +119,7 @@ class StoragePool:
         holds = tuple(AmountHold(number, count * piece, wanted.window) for number, count in chosen.items())
         return Allocation(spec=spec, amounts=holds)
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: Volumes, lent: Lent) -> None:
         """Create the volumes, or extend them to their new size."""
         spec, number = lent.reservation.spec, 0
         size = _volume_gb(spec)
@@ -137,13 +136,13 @@ class StoragePool:
                 )
                 cloud.make_volume(order, lent.token)
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: object, lent: Lent) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: object, lent: Lent) -> None:
         """Do nothing: the volumes stay as they are until the end."""
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: Volumes, lent: Lent) -> None:
         """Delete the volumes, or leave them to their project; volumes never handed over are always deleted."""
         keep = lent.started and lent.reservation.spec["on_end"] == KEEP
         cloud.drop_volumes(str(lent.reservation.id), lent.token, keep=keep)

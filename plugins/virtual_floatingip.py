@@ -7,13 +7,13 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 from sqlalchemy import Connection
 
-from climate.cloud import Cloud
+from climate.cloud import FloatingIps
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
 from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.plugin_fields import Count, grace_period
 from climate.store.allocation import floating_ips
-from climate.store.allocation.floating_ips import Wanted
+from climate.store.allocation.floating_ips import AddressRequest
 
 MOST = 10_000
 LONGEST_ID = 255
@@ -84,7 +84,7 @@ class FloatingIp:
     resource_type = "virtual:floatingip"
     spec_schema = FloatingIpSpec
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
+    def check(self, cloud: object, ask: Ask) -> None:
         """Do nothing: the reservable addresses are in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
@@ -93,7 +93,7 @@ class FloatingIp:
         if ask.present:
             _refuse_changes(ask, ask.present.spec)
         _check_required(spec)
-        wanted = Wanted(
+        wanted = AddressRequest(
             network_id=spec["network_id"],
             amount=spec["amount"],
             window=ask.shared_window,
@@ -107,18 +107,18 @@ class FloatingIp:
         holds = tuple(AddressHold(one.number, one.address, wanted.window) for one in chosen)
         return Allocation(spec=spec, addresses=holds)
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: FloatingIps, lent: Lent) -> None:
         network = lent.reservation.spec["network_id"]
         for hold in lent.reservation.addresses:
             cloud.lend_address(str(lent.reservation.id), lent.project_id, network, hold.address, lent.token)
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: object, lent: Lent) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: object, lent: Lent) -> None:
         """Do nothing: the addresses stay as they are until the end."""
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: FloatingIps, lent: Lent) -> None:
         # An address that was never handed over may exist for another purpose.
         addresses = [hold.address for hold in lent.reservation.addresses] if lent.started else []
         cloud.take_back_addresses(str(lent.reservation.id), addresses, lent.token)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,10 +36,24 @@ Each line is the last run of a module, on a machine with two cores.
 |---|--:|--:|--:|--:|---|---|
 """
 
+COUNTS = """
+## Counts
+
+Tests record what they did with `record_property`. Each line is the last run of a test in a campaign.
+
+| test | counts | date | commit |
+|---|---|---|---|
+"""
+
 
 def length(share: T, full: T) -> T:
     """Return `share`, or `full` when the campaign runs."""
     return full if FULL else share
+
+
+def number(variable: str, usual: int) -> int:
+    """Return the number in an environment variable of the campaign, or `usual` if it is not set."""
+    return int(os.environ.get(variable) or usual)
 
 
 @dataclass
@@ -50,6 +64,8 @@ class Suite:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    counts: dict[str, str] = field(default_factory=dict)
+    """Properties that a test recorded, in words, by the name of the test."""
 
 
 def suites(report: Path) -> dict[str, Suite]:
@@ -65,6 +81,9 @@ def suites(report: Path) -> dict[str, Suite]:
             suite.skipped += 1
         else:
             suite.passed += 1
+        recorded = [f"{one.get('value')} {one.get('name')}" for one in case.iter("property")]
+        if recorded:
+            suite.counts[case.get("name", "")] = ", ".join(recorded)
     return dict(found)
 
 
@@ -83,10 +102,24 @@ def row(name: str, suite: Suite, run: Run) -> str:
 
 
 def page(before: str, found: Mapping[str, Suite], run: Run) -> str:
-    """Return docs/campaign.md with these results; modules that were not run keep the line that they have `before`."""
-    rows = {line.split("`")[1]: line for line in before.splitlines() if line.startswith("| `")}
-    rows |= {name: row(name, suite, run) for name, suite in found.items()}
-    return HEAD + "\n".join(rows[name] for name in sorted(rows)) + "\n"
+    """Return docs/campaign.md with these results; what was not run keeps the line that it has `before`."""
+    results, _, counts = before.partition(COUNTS)
+    rows = {name: row(name, suite, run) for name, suite in found.items()}
+    counted = {
+        f"{name}::{test}": f"| `{name}::{test}` | {what} | {run.day} | {run.commit} |"
+        for name, suite in found.items()
+        for test, what in suite.counts.items()
+    }
+    return HEAD + _table(_lines(results) | rows) + COUNTS + _table(_lines(counts) | counted)
+
+
+def _lines(table: str) -> dict[str, str]:
+    """Return the lines of a table by the name in their first cell."""
+    return {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+
+
+def _table(lines: Mapping[str, str]) -> str:
+    return "".join(f"{lines[name]}\n" for name in sorted(lines))
 
 
 BY_URL = ("tests/store", "tests/service", "tests/migrations", "tests/runner/test_by_url.py")

@@ -23,6 +23,16 @@ def test_a_pool_that_follows_its_backlog_refuses_less_than_a_fixed_one_of_its_me
     assert follows.lent / follows.kept > fixed.lent / fixed.kept
 
 
+def test_a_pool_that_moves_servers_keeps_fewer_hosts_or_refuses_less() -> None:
+    """Drained hosts are empty after some minutes, where they waited for hours."""
+    load = pool_filling.Load(days=6)
+    waits = pool_filling.Pool(load, pool_filling.RULES, seed=1).run()
+    moves = pool_filling.Pool(replace(load, move_minutes=2), pool_filling.RULES, seed=1).run()
+    assert (waits.servers_moved, moves.asked) == (0, waits.asked)
+    assert moves.servers_moved > 0
+    assert moves.refused < waits.refused or moves.kept < waits.kept
+
+
 def test_the_processes_that_are_measured_have_the_settings_of_who_measures_and_no_rate_limit(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, use_ipv6=True, metrics_required=False, port=18000, nodes_file="nodes")
     assert Settings.from_env(environ(settings)) == replace(settings, requests_per_second=0)

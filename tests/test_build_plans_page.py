@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from api.compute.zones.build_orders import BUILD_KEYS
+from api.compute.servers.server_bodies import ZoneBuild
+from api.compute.zones import build_bodies
 from climate.compute.zones.builds import blobs, request_spec
 from climate.configuration.scheduler import BUNDLED
 
@@ -14,7 +15,7 @@ SPEC, ORDER = (json.loads(block) for block in re.findall(r"^```json\n(.*?)^```",
 
 
 def test_request_spec_on_the_page_is_read_in_full() -> None:
-    read = request_spec.read(SPEC)
+    read = build_bodies.request_spec(SPEC)
     assert (read.count, read.flavor, read.image) == (4, "m1.small", "cirros")
     assert set(read.sizes.values()) == {1, 2048, 20, 0}
     assert set(SPEC["instance_type"]) == {"name", *request_spec.SIZES}
@@ -22,7 +23,7 @@ def test_request_spec_on_the_page_is_read_in_full() -> None:
 
 def test_order_on_the_page_has_all_keys_of_a_build() -> None:
     build: dict[str, Any] = ORDER["server"]["zone_build"]
-    assert set(build) == BUILD_KEYS
+    assert set(build) == set(ZoneBuild().keys())
 
 
 def test_refusal_and_hints_on_the_page_are_those_of_the_code() -> None:

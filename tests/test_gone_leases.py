@@ -11,6 +11,7 @@ from sqlalchemy import text
 from benchmarks import history, seed
 from benchmarks.history import Act, rows_read
 from climate.bootstrap import Deployment, build
+from climate.compute.store.tables import metadata
 from climate.connections import reading
 from climate.settings import Settings
 from climate.store.hosts import pools
@@ -29,7 +30,9 @@ def deployment(make_database: Callable[..., str], engine_template: str, tmp_path
     home: Path = tmp_path_factory.mktemp("home")
     settings = Settings(home=home, database_url=make_database(engine_template), redis_url="redis://unused")
     made = history.furnished(build(replace(settings, metrics_required=False), pool_size=2))
+    metadata.create_all(made.climate.engine)
     seed.copy(made.climate.engine, history.live(made.climate), OVER, history.AGE, history.SPREAD)
+    seed.migrations(made.climate.engine, OVER)
     seed.settle(made.climate.engine)
     yield made
     made.climate.engine.dispose()

@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""Tables, plugins, packages and commands that the README and docs/ name are those of the code."""
 
 import re
 from pathlib import Path

@@ -5,7 +5,7 @@ first.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import redis
 from celery import Celery
@@ -113,7 +113,7 @@ def network_queue(host: str) -> str:
     return f"network.{host}"
 
 
-def send(app: Celery, task: str, args: Sequence[Any], queue: str, **options: Any) -> None:
+def send(app: Celery, task: str, args: Sequence[object], queue: str, **options: object) -> None:
     """Send a wake-up. Raise kombu's OperationalError when the broker is away; the poller sends it again."""
     app.send_task(task, args=list(args), queue=_queue(queue), **options)
 

@@ -1,7 +1,6 @@
 """Parts of leases of other cells: requests of the cells above, carried out by the engine of this cell."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 
@@ -20,7 +19,7 @@ log = structlog.get_logger(__name__)
 def handlers(climate: Climate) -> Handlers:
     """Return the method by which the cells above hold hosts of this one."""
 
-    def lease_part(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def lease_part(context: CellContext, message: Message, kwargs: Mapping[str, object]) -> dict[str, object]:
         try:
             asker, action = read(kwargs)
         except ValueError as error:

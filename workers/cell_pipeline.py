@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Protocol, TypeVar
 
 from climate.compute import Compute
 from climate.compute.cells.cell import Cell
@@ -21,8 +21,14 @@ from climate.compute.store.cells.messages import Sent
 GATHER = 0.25
 """Seconds for which confirmations are collected; a neighbour waits much longer for them."""
 
-Guarded = Callable[[str, Callable[[], Any]], Any]
-"""Runs (description, function) and logs its errors."""
+T = TypeVar("T")
+
+
+class Guarded(Protocol):
+    """A function that runs another one and logs its errors."""
+
+    def __call__(self, what: str, act: Callable[[], T], /) -> T | None:
+        """Return the result of `act`, or None after an error. `what` is named in the log."""
 
 
 @dataclass(slots=True)
@@ -167,12 +173,12 @@ class ProcessPipeline:
     def confirm_once(self) -> None:
         """Confirm the messages received so far, after they are on the disk."""
         with self.lock:
-            found, self.confirmed = self.confirmed, {}
-        if not found:
+            result, self.confirmed = self.confirmed, {}
+        if not result:
             return
         links, now = self.here()
-        outbox.flush(self.compute, [name for name in found if name in links.around.parents], now)
-        for cell, deliveries in found.values():
+        outbox.flush(self.compute, [name for name in result if name in links.around.parents], now)
+        for cell, deliveries in result.values():
             act = partial(outbox.confirm, self.compute, self.transport, cell, deliveries, now)
             self.senders.submit(self.guarded, f"confirming to {cell.name}", act)
 

@@ -2,9 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from climate.compute import Compute
 from climate.compute.cells.messaging.pipeline import Pipeline
@@ -12,6 +10,7 @@ from climate.compute.cells.servers import healing, methods, sync
 from climate.compute.cells.servers.healing import Healer
 from climate.compute.store.cells import changes
 from climate.connections import reading
+from workers.cell_pipeline import Guarded
 
 FOLLOW_SECONDS = 1.0
 """Seconds after which an added or deleted parent is noticed."""
@@ -42,7 +41,7 @@ class ServerReports:
     due: dict[str, float] = field(default_factory=dict)
     """Times of the next periodic work, by the monotonic clock."""
 
-    def run(self, guarded: Callable[[str, Callable[[], Any]], Any]) -> None:
+    def run(self, guarded: Guarded) -> None:
         """Report until `stopping` is set; `guarded` logs errors."""
         heard = True
         while not self.stopping.is_set():

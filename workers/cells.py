@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import psycopg
 import structlog
@@ -44,6 +44,8 @@ from workers.cell_pipeline import ProcessPipeline, stations
 from workers.cell_reports import ServerReports
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 WORKERS = (TARGETED, TARGETED, TARGETED, BROADCAST, RESPONSE)
 """Type of the messages of each working thread."""
@@ -119,16 +121,18 @@ class CellsProcess:
         """Store messages that arrive in the broker of this cell."""
         queues = [Queue(name, routing_key=name) for name in QUEUES.values()]  # type: ignore[no-untyped-call]
         while not self.stopping.is_set():
-            connection: Any = safe_transport.connect(self.broker_url, OPTIONS)
+            connection = safe_transport.connect(self.broker_url, OPTIONS)
+            lost = (*connection.connection_errors, *connection.channel_errors)
+            errors: tuple[type[Exception], ...] = (OSError, KombuError, *lost)
             try:
                 self._consume(connection, queues)
-            except (OSError, KombuError, *connection.connection_errors, *connection.channel_errors) as error:
+            except errors as error:
                 log.warning("not receiving: broker unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
             finally:
                 connection.release()
 
-    def _consume(self, connection: Any, queues: list[Queue]) -> None:
+    def _consume(self, connection: safe_transport.BrokerConnection, queues: list[Queue]) -> None:
         found: list[object] = []
         # The sender keeps each message until it is confirmed, so that the broker need not.
         with connection.Consumer(
@@ -142,7 +146,7 @@ class CellsProcess:
                     self._guarded("a batch of messages", receive)
                     found.clear()
 
-    def _drain(self, connection: Any, found: list[object]) -> None:
+    def _drain(self, connection: safe_transport.BrokerConnection, found: list[object]) -> None:
         """Wait for a message. If one was there already, take the others that are there."""
         begun = time.monotonic()
         try:
@@ -227,7 +231,7 @@ class CellsProcess:
         with compute.engine.begin() as conn:
             messages.sweep(conn, compute.now(conn), KEPT)
 
-    def _guarded(self, what: str, act: Callable[[], Any]) -> Any:
+    def _guarded(self, what: str, act: Callable[[], T], /) -> T | None:
         """Return the result of `act`, or None after an error, which is logged, so that the thread survives."""
         try:
             return act()

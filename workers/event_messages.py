@@ -40,7 +40,7 @@ class EventMessages:
             self.waiting(QUEUE)
             event_claims.ring_again(self.climate)
             self.is_cut_off = False
-        messages: Sequence[Message] = event_claims.to_send(self.climate, event_portions.queues(self.climate))
+        messages: Sequence[Message] = event_claims.to_send(self.climate, event_portions.batched(self.climate))
         try:
             messages = self._missing(messages)
             while messages:
@@ -61,10 +61,13 @@ class EventMessages:
             celery_app.send(self.bell, celery_app.RUN_EVENTS, [args], portion[0].queue)
 
     def _missing(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages that were never sent, or whose queue has fewer messages than unbegun events."""
+        """Return the messages that were never sent, or whose queue has fewer messages than were sent and not begun."""
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages
         unbegun = event_claims.rung_unbegun(self.climate)
         full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
+        lost = [message for message in messages if message.sent > 1 and message.queue not in full]
+        if lost:
+            event_claims.mark_apart(self.climate, lost)
         return [message for message in messages if message.sent <= 1 or message.queue not in full]

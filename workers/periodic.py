@@ -3,9 +3,9 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import Event, Thread
 
@@ -13,6 +13,8 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from climate.cloud import CloudError
+from climate.connections import alone as alone_statement
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.service import kept_volumes
@@ -30,22 +32,28 @@ from climate.service.hosts import reconcile
 from climate.service.leases import healing
 from climate.service.notifications import delivery
 from climate.service.power import controller
-from climate.store import db_errors, round_locks
+from climate.store import db_errors, round_locks, round_work
+from climate.store.round_work import RoundWork
 
 log = structlog.get_logger(__name__)
 
 Round = Callable[[Climate], object]
 
-ROUNDS: Sequence[Round] = (
-    reconcile.mend,
-    maintenance.tend,
-    failures.look,
+ON_HOSTS: Sequence[Round] = (
     healing.heal_all,
-    recycling.tend,
-    cleaning.tend,
-    server_moves.tend,
-    draining.tend,
-    pool_filling.tend,
+    recycling.run_round,
+    cleaning.run_round,
+    server_moves.run_round,
+    draining.run_round,
+)
+"""Rounds that have work only while some host is not at rest, or some lease is degraded."""
+
+ROUNDS: Sequence[Round] = (
+    reconcile.correct,
+    maintenance.run_round,
+    failures.look,
+    *ON_HOSTS,
+    pool_filling.run_round,
     kept_volumes.release,
 )
 """Rounds in the order in which they run."""
@@ -53,7 +61,7 @@ ROUNDS: Sequence[Round] = (
 OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 """Rounds of each worker, for its own machine."""
 
-OUTSIDE_ROUNDS: Sequence[Round] = (controller.tend, evacuation.tend, delivery.deliver)
+OUTSIDE_ROUNDS: Sequence[Round] = (controller.run_round, evacuation.run_round, delivery.deliver)
 """Rounds that run apart, so that an unresponsive power supply or receiver delays no other round."""
 
 ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"
@@ -63,7 +71,45 @@ LIFE = 30.0
 """Lifetime of a lock in seconds without a heartbeat."""
 
 
-def make(climate: Climate, rounds: Sequence[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
+def due(climate: Climate) -> Iterator[Round]:
+    """Yield the rounds that may have work, in their order.
+
+    The work is read after `failures.look` again, because it may have moved hosts.
+    """
+    yield reconcile.correct
+    if _work(climate).hosts:
+        yield maintenance.run_round
+    yield failures.look
+    work = _work(climate)
+    if work.hosts:
+        yield from ON_HOSTS
+    if work.filling:
+        yield pool_filling.run_round
+    if work.volumes:
+        yield kept_volumes.release
+
+
+def _work(climate: Climate) -> RoundWork:
+    """Return the work that exists; all kinds while the database cannot tell, so that each round says so itself."""
+    settings = climate.settings
+    try:
+        with reading(climate.engine) as conn:
+            found = round_work.look(conn, climate.other_time(conn))
+    except db_errors.ERRORS as error:
+        log.warning("rounds not narrowed", error=db_errors.reason(error))
+        return RoundWork(hosts=True, filling=True, volumes=True)
+    return replace(found, filling=found.filling or bool(settings.pool_target or settings.pool_horizon))
+
+
+def outside_is_due(climate: Climate) -> bool:
+    """Return whether the rounds over external systems may have work."""
+    if climate.settings.evacuate_failed_hosts:
+        return True
+    with reading(climate.engine) as conn:
+        return round_work.is_outside(conn, climate.other_time(conn))
+
+
+def make(climate: Climate, rounds: Iterable[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:
     """Run each round once, while the process may.
 
     An unexpected error is logged, and the next round tries again.
@@ -104,7 +150,7 @@ class RoundLock:
         """Take the lock if it is free, and keep renewing it."""
         began = time.monotonic()
         try:
-            with self.engine.begin() as conn:
+            with alone_statement(self.engine) as conn:
                 self.token = round_locks.take(conn, self.name, _holder(), timedelta(seconds=self.life))
         except db_errors.ERRORS as error:
             log.warning("rounds skipped: database unreachable", error=type(error).__name__)
@@ -135,7 +181,7 @@ class RoundLock:
         self._over.set()
         if self.token is not None:
             try:
-                with self.engine.begin() as conn:
+                with alone_statement(self.engine) as conn:
                     round_locks.give_back(conn, self.name, self.token)
             except db_errors.ERRORS as error:
                 log.warning("round lock not released; it will expire", lock=self.name, error=type(error).__name__)

@@ -6,6 +6,7 @@ APScheduler only provides periodic calls; the database decides what is due. Any 
 import logging
 import math
 import os
+import select
 import signal
 import socket
 import threading
@@ -42,7 +43,7 @@ from climate.store import db_errors
 from climate.store.engine import line
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.event_claims import CHANNEL, ROUNDS
-from workers import celery_app, zone_polls
+from workers import celery_app, periodic, zone_polls
 from workers.event_messages import BROKER_IS_AWAY, EventMessages
 from workers.work_listener import News
 
@@ -186,6 +187,7 @@ class Poller:
             is_due = event_claims.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
         except DATABASE_IS_AWAY as error:
             self._log_postponed("queues are not filled: the database is away", error)
+            self._refill_in(2 * self.refill_seconds)
             return
         if is_due:
             self.beat()
@@ -208,7 +210,7 @@ class Poller:
     def _wake_for_networks(self, there: Pending) -> None:
         for host in wakeups.to_ring(self.deployment.compute) if there.calls else ():
             celery_app.send(self.bell, celery_app.TEND_NETWORKS, [], celery_app.network_queue(host))
-        for host in wakeups.to_tell(self.deployment.compute) if there.messages else ():
+        for host in wakeups.to_notify(self.deployment.compute) if there.messages else ():
             celery_app.send(self.bell, celery_app.NETWORK_MESSAGES, [], celery_app.network_queue(host))
 
     def _wake_for_builds(self) -> None:
@@ -250,7 +252,7 @@ class Poller:
         all_of_them: dict[str, Callable[[], object]] = {
             "tidy": partial(housekeeping.tidy, climate),
             "sleepers": partial(server_boot.sweep, climate),
-            "pools": partial(lease_pools.tend, climate),
+            "pools": partial(lease_pools.reconcile, climate),
             "abandoned": partial(local_delete.forget, compute),
             "builds": self._sweep_builds,
         }
@@ -272,13 +274,17 @@ class Poller:
         return up or self.waiting(queue) < UNHEARD
 
     def wake_rounds(self) -> None:
-        """Wake a worker for the rounds over hosts; the message expires when it is late."""
+        """Wake a worker for the rounds over hosts, and for those over external systems while they may have work.
+
+        A message expires when it is late.
+        """
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
-            for task in (celery_app.TEND_POOLS, celery_app.TEND_OUTSIDE):
-                celery_app.send(self.bell, task, [], QUEUE, expires=seconds)
-        except BROKER_IS_AWAY as error:
-            log.warning("broker unreachable; wake-up skipped", error=type(error).__name__)
+            celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)
+            if periodic.outside_is_due(self.deployment.climate):
+                celery_app.send(self.bell, celery_app.TEND_OUTSIDE, [], QUEUE, expires=seconds)
+        except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
+            self._log_postponed("rounds are not rung for", error)
 
     def poll_zones(self) -> None:
         """Poll the child zones, in a thread of its own, so that an unresponsive one delays no event."""
@@ -308,12 +314,16 @@ class Poller:
                 self.stopping.wait(1)
 
     def _hear(self, conn: "psycopg.Connection[tuple[object, ...]]") -> None:
+        news = select.poll()  # unlike select.select, it takes the number of any file
+        news.register(conn.fileno(), select.POLLIN)
         while not self.stopping.is_set():
-            for heard in conn.notifies(timeout=1, stop_after=1):
+            for heard in conn.notifies(timeout=0):
                 if heard.channel == notifications.CHANNEL:
                     self.news.hear(heard.payload)
                 else:
                     self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
+            # psycopg would wake ten times a second while it waits.
+            news.poll(1000)
 
     def watch(self) -> None:
         """Exit when beats have stopped, so that a supervisor restarts the process."""
@@ -342,8 +352,9 @@ class Poller:
         now = datetime.now(UTC)
         # Two: the running beat, and one that waits for its turn with whatever became due meanwhile.
         self.scheduler.add_job(self.beat, "interval", seconds=seconds, id="beat", next_run_time=now, max_instances=2)
-        self.scheduler.add_job(self.refill, "interval", seconds=seconds, id="refill", next_run_time=now)
         often = CHORES_SECONDS
+        # Full queues set its next time.
+        self.scheduler.add_job(self.refill, "interval", seconds=often, id="refill", next_run_time=now)
         self.scheduler.add_job(self.wake_compute_services, "interval", seconds=often, id="services", next_run_time=now)
         self.scheduler.add_job(self.do_housekeeping, "interval", seconds=CHORES_SECONDS, id="chores", next_run_time=now)
         beats = self.deployment.settings.network_seconds

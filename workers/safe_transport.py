@@ -3,13 +3,15 @@
 Without it, an unreadable message ends the process, or makes kombu reconnect and deliver the message again, endlessly.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Protocol, cast
 
 import structlog
 from celery.app.amqp import AMQP
 from kombu.connection import Connection
+from kombu.entity import Queue
 from kombu.message import Message
 from kombu.transport import redis
 
@@ -21,15 +23,15 @@ NO_MESSAGE = (*NO_TEXT, LookupError, AttributeError)
 
 
 class _Channel(redis.Channel):
-    def _brpop_read(self, **options: Any) -> Any:
+    def _brpop_read(self, **options: object) -> object:
         try:
             return super()._brpop_read(**options)  # type: ignore[no-untyped-call]
         except NO_TEXT as error:
-            _tell(error)
+            _log(error)
             return True
 
     def basic_consume(
-        self, queue: str, no_ack: bool, callback: Callable[[Message], Any], consumer_tag: str, **options: Any
+        self, queue: str, no_ack: bool, callback: Callable[[Message], object], consumer_tag: str, **options: object
     ) -> None:
         read = partial(_read, callback)
         super().basic_consume(queue, no_ack, read, consumer_tag, **options)  # type: ignore[no-untyped-call]
@@ -37,30 +39,32 @@ class _Channel(redis.Channel):
         known[queue] = partial(_take, known[queue])
 
 
-def _take(made: Callable[[Any], Any], raw: Any) -> None:
+def _take(made: Callable[[object], object], raw: object) -> None:
     """Decode an entry of a queue and deliver it."""
     try:
         made(raw)
     except NO_MESSAGE as error:
-        _tell(error)
+        _log(error)
 
 
-def _read(callback: Callable[[Message], Any], message: Message) -> None:
+def _read(callback: Callable[[Message], object], message: Message) -> None:
     """Acknowledge a rejected message, so that it is not delivered again."""
     try:
         callback(message)
     except NO_MESSAGE as error:
-        _tell(error)
+        _log(error)
         if not message.acknowledged:
             message.reject()  # type: ignore[no-untyped-call]
 
 
-def _tell(error: Exception) -> None:
+def _log(error: Exception) -> None:
     log.warning("a message is dropped: it cannot be read", error=type(error).__name__, reason=str(error)[:200])
 
 
 class _Transport(redis.Transport):
     Channel = _Channel
+    brpop_timeout = 5
+    """Seconds after which an idle reader asks anew; a message ends the wait at once."""
 
 
 class _Connection(Connection):
@@ -74,6 +78,27 @@ class Amqp(AMQP):  # type: ignore[misc]
     Connection = _Connection
 
 
-def connect(url: str, options: Mapping[str, Any]) -> Any:
+class BrokerConnection(Protocol):
+    """The part of kombu's connection, which has no types, that readers of queues use."""
+
+    connection_errors: tuple[type[Exception], ...]
+    channel_errors: tuple[type[Exception], ...]
+
+    def Consumer(  # noqa: N802 - kombu's name
+        self,
+        queues: Sequence[Queue],
+        *,
+        callbacks: Sequence[Callable[[object, Message], None]],
+        no_ack: bool,
+        accept: Sequence[str],
+    ) -> AbstractContextManager[object]: ...
+
+    def drain_events(self, *, timeout: float) -> object: ...
+
+    def release(self) -> None: ...
+
+
+def connect(url: str, options: Mapping[str, object]) -> BrokerConnection:
     """Return a connection for readers of queues without an application."""
-    return _Connection(url, transport_options=dict(options))  # type: ignore[no-untyped-call]
+    made = _Connection(url, transport_options=dict(options))  # type: ignore[no-untyped-call]
+    return cast(BrokerConnection, made)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -92,8 +91,8 @@ class Desk:
         services.refresh(self.deployment.compute, self.reported)
         service_reports.report_compute(self.deployment.compute)
         services.audit(self.deployment.compute)
-        sync_states.put_right(self.deployment.compute)
-        host_drain.tend(self.deployment.compute)
+        sync_states.reconcile(self.deployment.compute)
+        host_drain.run_round(self.deployment.compute)
         resize.confirm_waiting(self.deployment.compute)
         decisions.forget(self.deployment.compute)
         departed_servers.forget(self.deployment.compute)
@@ -110,7 +109,7 @@ class Desk:
             self.deployment.climate.engine, periodic.NETWORKS_LOCK, self.deployment.compute.network_host
         ) as mine:
             if mine:
-                network_service.tend(self.deployment.compute, thorough=thorough)
+                network_service.run_round(self.deployment.compute, thorough=thorough)
                 if thorough and self.settings.network_allocation != "direct":
                     host_answers.reconcile(self.deployment.compute, self.allocator)
                 if thorough:
@@ -124,10 +123,10 @@ class Desk:
     def replies(self) -> Replies:
         return Replies(self.settings.redis_url)
 
-    def answer_network(self, message: Any) -> None:
+    def answer_network(self, message: object) -> None:
         """Answer a request for addresses of this network service."""
         reply = host_answers.answer(self.allocator, message)
-        if reply is not None:
+        if reply is not None and isinstance(message, dict):
             self.replies.send(message.get("reply_to"), reply)
 
     def tell_network(self) -> None:
@@ -143,7 +142,8 @@ class Desk:
         periodic.make(self.deployment.climate, periodic.OWN_ROUNDS)
         with self._alone(periodic.ROUNDS_LOCK) as mine:
             if mine:
-                periodic.make(self.deployment.climate, may_go_on=mine.__bool__)
+                climate = self.deployment.climate
+                periodic.make(climate, periodic.due(climate), may_go_on=mine.__bool__)
 
     def tend_outside(self) -> None:
         """Run the rounds over external systems (power supplies, receivers of notifications), unless another worker

@@ -23,12 +23,12 @@ def interval(poll_seconds: float) -> float:
 
 def poll(deployment: Deployment) -> int:
     """Poll the children that are due; return how many were asked."""
-    return polling.poll(deployment.compute, tell)
+    return polling.poll(deployment.compute, notify)
 
 
-def tell(conn: Connection, now: datetime, zone: ChildZone) -> None:
+def notify(conn: Connection, now: datetime, zone: ChildZone) -> None:
     """Write a notification to administrators that a child is inactive, or active again."""
-    delivery.tell(conn, now, _notice(zone))
+    delivery.notify(conn, now, _notice(zone))
 
 
 def _notice(zone: ChildZone) -> Notice:

@@ -18,16 +18,16 @@ AGES = timedelta(minutes=5)
 def collect(compute: Compute) -> Iterator[Metric]:
     """Yield services and nodes by state, and servers by status."""
     read = metrics.read(compute)
-    found, of_network = read.of_compute, read.of_network
-    yield _by("climate_compute_services", "Compute services.", "state", found.services)
+    result, of_network = read.of_compute, read.of_network
+    yield _by("climate_compute_services", "Compute services.", "state", result.services)
     yield _by(
         "climate_network_services",
         "Network services.",
         "state",
         {"up": of_network.up, "down": of_network.known - of_network.up},
     )
-    yield _by("climate_compute_nodes", "Nodes on which servers can be placed.", "state", found.nodes)
-    yield _by("climate_compute_servers", "Servers.", "status", found.servers)
+    yield _by("climate_compute_nodes", "Nodes on which servers can be placed.", "state", result.nodes)
+    yield _by("climate_compute_servers", "Servers.", "status", result.servers)
     yield from _of_zones(read.zones, read.now)
     if compute.cells.enabled:
         yield from _of_cells(compute)

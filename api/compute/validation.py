@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -18,21 +17,6 @@ NAME_LENGTH = 255
 MOST_METADATA = 128
 
 
-def part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object below `key`."""
-    value = body.get(key)
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{key} must be an object")
-    return value
-
-
-def details(action: str, value: Any) -> dict[str, Any]:
-    """Return the object below the key of an action."""
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{action} must be an object")
-    return value
-
-
 def name(value: Any, field: str = "name") -> str:
     """Return a name: 1 to 255 characters, not only blanks, no control characters, no `/` and no `..`."""
     if not isinstance(value, str) or not value.strip() or len(value) > NAME_LENGTH:
@@ -44,20 +28,20 @@ def name(value: Any, field: str = "name") -> str:
     return value.strip()
 
 
-def description(value: Any) -> str | None:
+def description(value: Any, field: str = "description") -> str | None:
     """Return a description: up to 255 characters, with line breaks as the only control characters; None: none given."""
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > NAME_LENGTH or _CONTROL.search(value.replace("\n", "")):
-        raise InvalidInput(f"description must be a text of at most {NAME_LENGTH} characters, or null")
+        raise InvalidInput(f"{field} must be a text of at most {NAME_LENGTH} characters, or null")
     return value
 
 
-def zone_name(value: Any) -> str:
+def zone_name(value: Any, field: str = "availability_zone") -> str:
     """Return the name of an availability zone, without a host."""
-    zone = name(value, "availability_zone")
+    zone = name(value, field)
     if ":" in zone:
-        raise InvalidInput("availability_zone must be the name of a zone, without a host")
+        raise InvalidInput(f"{field} must be the name of a zone, without a host")
     return zone
 
 

@@ -59,18 +59,18 @@ def services() -> dict[str, Any]:
 
 @blueprint.get("/services/<service_id>")
 def service(service_id: str) -> dict[str, Any]:
-    found = [{**_service(one), "enabled": True} for one in _catalog() if one["id"] == service_id]
-    if not found:
+    result = [{**_service(one), "enabled": True} for one in _catalog() if one["id"] == service_id]
+    if not result:
         raise NotFound(f"Could not find service: {service_id[:80]}.")
-    return {"service": found[0]}
+    return {"service": result[0]}
 
 
 @blueprint.get("/endpoints")
 def endpoints() -> dict[str, Any]:
-    found = [
+    result = [
         {**endpoint, "service_id": one["id"], "enabled": True} for one in _catalog() for endpoint in one["endpoints"]
     ]
-    return listing("endpoints", found)
+    return listing("endpoints", result)
 
 
 @blueprint.get("/regions")

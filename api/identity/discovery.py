@@ -1,7 +1,5 @@
 """Version documents of Identity, served without a token."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.auth import public
@@ -12,19 +10,19 @@ blueprint = Blueprint("identity-discovery", __name__)
 
 @blueprint.get("/identity")
 @public
-def versions() -> tuple[dict[str, Any], int]:
+def versions() -> tuple[dict[str, object], int]:
     """List the only version."""
     return {"versions": {"values": [_version()]}}, 300
 
 
 @blueprint.get("/identity/v3")
 @public
-def version() -> dict[str, Any]:
+def version() -> dict[str, object]:
     """Show the only version."""
     return {"version": _version()}
 
 
-def _version() -> dict[str, Any]:
+def _version() -> dict[str, object]:
     href = f"{deployment().settings.base_url}/identity/v3/"
     return {
         "id": "v3.14",

@@ -1,11 +1,9 @@
 """Projects and the single domain."""
 
-from typing import Any
-
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import validation, views
+from api.identity import bodies, views
 from api.request_context import caller, identity
 from climate.domain.errors import NotFound
 from climate.domain.policy import ADMIN, require
@@ -16,50 +14,43 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
 
 @blueprint.get("/projects")
-def listing() -> dict[str, Any]:
+def listing() -> dict[str, object]:
     """List all projects; for other users than administrators, those in which they have a role."""
     found = lookup.projects(identity(), request.args.get("name"), _own_user_id())
     return views.listing("projects", [views.project(one) for one in found])
 
 
 @blueprint.post("/projects")
-def create() -> tuple[dict[str, Any], int]:
+def create() -> tuple[dict[str, object], int]:
     """Create a project."""
     require(caller(), "identity:admin")
-    body = validation.part(read_object(), "project")
-    made = admin.create_project(
-        identity(),
-        caller(),
-        validation.text(body, "name"),
-        validation.optional(body, "description") or "",
-        validation.flag(body, "enabled", True),
-    )
+    made = admin.create_project(identity(), caller(), **bodies.PROJECT.read(read_object()))
     return {"project": views.project(made)}, 201
 
 
 @blueprint.get("/projects/<project_id>")
-def show(project_id: str) -> dict[str, Any]:
+def show(project_id: str) -> dict[str, object]:
     """Show a project; other users than administrators see only their own."""
     return {"project": views.project(lookup.project(identity(), project_id, _own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")
-def change(project_id: str) -> dict[str, Any]:
+def change(project_id: str) -> dict[str, object]:
     """Update the name or description of a project, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
-    changed = admin.change_project(identity(), caller(), project_id, validation.part(read_object(), "project"))
+    changed = admin.change_project(identity(), caller(), project_id, bodies.CHANGED_PROJECT.read(read_object()))
     return {"project": views.project(changed)}
 
 
 @blueprint.get("/domains")
-def domains() -> dict[str, Any]:
+def domains() -> dict[str, object]:
     """List the only domain."""
     fits = request.args.get("name", DOMAIN_NAME).lower() == DOMAIN_NAME.lower()
     return views.listing("domains", [views.domain()] if fits else [])
 
 
 @blueprint.get("/domains/<domain_id>")
-def domain(domain_id: str) -> dict[str, Any]:
+def domain(domain_id: str) -> dict[str, object]:
     """Show the only domain."""
     if domain_id != DOMAIN_ID:
         raise NotFound(f"Could not find domain: {domain_id[:80]}.")

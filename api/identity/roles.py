@@ -1,7 +1,5 @@
 """Roles and role assignments."""
 
-from typing import Any
-
 from flask import Blueprint, request
 
 from api.identity import views
@@ -17,14 +15,14 @@ ONE = "/projects/<project_id>/users/<user_id>/roles/<role>"
 
 
 @blueprint.get("/roles")
-def listing() -> dict[str, Any]:
+def listing() -> dict[str, object]:
     """List all roles."""
     name = request.args.get("name")
     return views.listing("roles", [views.role(role) for role in ROLES if name in (None, role)])
 
 
 @blueprint.get("/roles/<role>")
-def show(role: str) -> dict[str, Any]:
+def show(role: str) -> dict[str, object]:
     """Show a role; its id is its name."""
     if role not in ROLES:
         raise admin.no_such("role", role)
@@ -32,11 +30,11 @@ def show(role: str) -> dict[str, Any]:
 
 
 @blueprint.get("/projects/<project_id>/users/<user_id>/roles")
-def roles_of(project_id: str, user_id: str) -> dict[str, Any]:
+def roles_of(project_id: str, user_id: str) -> dict[str, object]:
     """List the roles of a user in a project."""
     require(caller(), "identity:admin")
-    found = lookup.roles(identity(), user_id, project_id)
-    return views.listing("roles", [views.role(role) for role in found])
+    result = lookup.roles(identity(), user_id, project_id)
+    return views.listing("roles", [views.role(role) for role in result])
 
 
 @blueprint.get(ONE)
@@ -64,12 +62,12 @@ def take(project_id: str, user_id: str, role: str) -> tuple[str, int]:
 
 
 @blueprint.get("/role_assignments")
-def all_assignments() -> dict[str, Any]:
+def all_assignments() -> dict[str, object]:
     """List role assignments; other users than administrators see their own."""
     asked = request.args
     wanted = Filter(asked.get("user.id"), asked.get("scope.project.id"), asked.get("role.id"))
     if wanted.user_id != caller().user_id:
         require(caller(), "identity:admin")
     names = asked.get("include_names", "0").lower() not in ("0", "false")
-    found = lookup.role_assignments(identity(), wanted)
-    return views.listing("role_assignments", [views.assignment(one, names=names) for one in found])
+    result = lookup.role_assignments(identity(), wanted)
+    return views.listing("role_assignments", [views.assignment(one, names=names) for one in result])

@@ -1,12 +1,10 @@
 """Tokens: issue, validate and revoke."""
 
-from typing import Any
-
 from flask import Blueprint, Response, current_app, jsonify, request
 
 from api.auth import TOKENS, public
 from api.body import read_object
-from api.identity import validation
+from api.identity import sign_in_bodies
 from api.identity.catalog import catalog
 from api.identity.views import DOMAIN, listing, moment, project
 from api.request_context import caller, deployment, identity
@@ -23,7 +21,7 @@ blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth
 @public
 def issue() -> Response:
     """Issue a token."""
-    proof, scope = validation.sign_in(read_object())
+    proof, scope = sign_in_bodies.sign_in(read_object())
     grant = _prove(proof, scope)
     response = _shown(grant)
     response.status_code = 201
@@ -51,34 +49,34 @@ def revoke() -> tuple[str, int]:
 
 
 @blueprint.get("/projects")
-def own_projects() -> dict[str, Any]:
+def own_projects() -> dict[str, object]:
     """List the projects for which the caller can request a token."""
     found = lookup.projects(identity(), user_id=caller().user_id)
     return listing("projects", [project(one) for one in found if one.enabled])
 
 
 @blueprint.get("/domains")
-def own_domains() -> dict[str, Any]:
+def own_domains() -> dict[str, object]:
     """List no domains: tokens are scoped to projects only."""
     return listing("domains", [])
 
 
 @blueprint.get("/system")
-def own_system() -> dict[str, Any]:
+def own_system() -> dict[str, object]:
     """List no system scopes: tokens are scoped to projects only."""
     return listing("system", [])
 
 
-def _prove(proof: validation.Proof, scope: Who | None) -> Grant:
+def _prove(proof: sign_in_bodies.Proof, scope: Who | None) -> Grant:
     address = request.remote_addr or ""
     match proof:
-        case validation.Password():
+        case sign_in_bodies.Password():
             return sign_in.by_password(identity(), proof.who, proof.password, scope, address)
-        case validation.Token():
+        case sign_in_bodies.Token():
             old = authentication.of_token(identity(), proof.token)
             _spend(old.user_id)
             return sign_in.by_token(identity(), old, scope)
-        case validation.Secret():
+        case sign_in_bodies.Secret():
             return sign_in.by_credential(identity(), proof.who, proof.owner, proof.secret, address)
 
 
@@ -101,7 +99,7 @@ def _subject() -> tuple[str, Grant]:
 
 
 def _shown(grant: Grant) -> Response:
-    token: dict[str, Any] = {
+    token: dict[str, object] = {
         "methods": list(grant.methods),
         "user": {"id": grant.user_id, "name": grant.user_name, "domain": DOMAIN, "password_expires_at": None},
         "audit_ids": list(grant.audit_ids[:2]),

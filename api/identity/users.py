@@ -1,11 +1,9 @@
 """Users."""
 
-from typing import Any
-
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import validation, views
+from api.identity import bodies, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
@@ -17,7 +15,7 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 
 
 @blueprint.get("")
-def listing() -> dict[str, Any]:
+def listing() -> dict[str, object]:
     """All users."""
     require(caller(), "identity:admin")
     found = lookup.users(identity(), request.args.get("name"))
@@ -25,33 +23,25 @@ def listing() -> dict[str, Any]:
 
 
 @blueprint.post("")
-def create() -> tuple[dict[str, Any], int]:
+def create() -> tuple[dict[str, object], int]:
     """Create a user; without a password it cannot sign in."""
     require(caller(), "identity:admin")
-    body = validation.part(read_object(), "user")
-    new = NewUser(
-        name=validation.text(body, "name"),
-        password=validation.optional(body, "password"),
-        description=validation.optional(body, "description") or "",
-        email=validation.optional(body, "email"),
-        enabled=validation.flag(body, "enabled", True),
-        default_project_id=validation.optional(body, "default_project_id"),
-    )
+    new = NewUser(**bodies.USER.read(read_object()))
     return {"user": views.user(admin.create_user(identity(), caller(), new))}, 201
 
 
 @blueprint.get("/<user_id>")
-def show(user_id: str) -> dict[str, Any]:
+def show(user_id: str) -> dict[str, object]:
     """Show a user; users may see themselves."""
     _self_or_admin(user_id)
     return {"user": views.user(lookup.user(identity(), user_id))}
 
 
 @blueprint.patch("/<user_id>")
-def change(user_id: str) -> dict[str, Any]:
+def change(user_id: str) -> dict[str, object]:
     """Update the name, password or description of a user, or disable it, so that it gets no more tokens."""
     require(caller(), "identity:admin")
-    changed = admin.change_user(identity(), caller(), user_id, validation.part(read_object(), "user"))
+    changed = admin.change_user(identity(), caller(), user_id, bodies.CHANGED_USER.read(read_object()))
     return {"user": views.user(changed)}
 
 
@@ -70,16 +60,15 @@ def change_password(user_id: str) -> tuple[str, int]:
     """Change a user's password; the request must have the current one."""
     if user_id != caller().user_id:
         raise Forbidden()
-    body = validation.part(read_object(), "user")
-    old, new = validation.text(body, "original_password"), validation.text(body, "password")
+    given = bodies.CHANGED_PASSWORD.read(read_object())
     address = request.remote_addr or ""
-    sign_in.by_password(identity(), Who(id=user_id), old, sign_in.UNSCOPED, address)
-    admin.change_user(identity(), caller(), user_id, {"password": new})
+    sign_in.by_password(identity(), Who(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
+    admin.change_user(identity(), caller(), user_id, {"password": given["password"]})
     return "", 204
 
 
 @blueprint.get("/<user_id>/projects")
-def own_projects(user_id: str) -> dict[str, Any]:
+def own_projects(user_id: str) -> dict[str, object]:
     """List the projects in which a user has a role."""
     _self_or_admin(user_id)
     found = lookup.projects(identity(), user_id=user_id)

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from api.request_context import deployment
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Assignment, Credential, Project, User
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 
@@ -86,7 +85,7 @@ def assignment(one: Assignment, *, names: bool) -> Body:
 
 def credential(one: Credential, secret: str | None = None) -> Body:
     path = f"users/{one.user_id}/application_credentials/{one.id}"
-    told = {} if secret is None else {"secret": secret}
+    details = {} if secret is None else {"secret": secret}
     return {
         "id": one.id,
         "name": one.name,
@@ -98,7 +97,7 @@ def credential(one: Credential, secret: str | None = None) -> Body:
         "expires_at": one.expires_at and one.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f"),
         "unrestricted": one.unrestricted,
         "links": links(path),
-        **told,
+        **details,
     }
 
 

@@ -1,17 +1,20 @@
-"""Validation of images in requests: creation, and changes by JSON patch."""
+"""Bodies of images: creation, and changes by JSON patch."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+from api.compute import body_keys as keys
 from api.compute import validation
 from api.request_context import caller
+from api.schema import shapes
+from api.schema.body import ABSENT, Body, Key, as_given
 from climate.compute.models.image import COMMUNITY, PRIVATE, PUBLIC, QUEUED, SHARED, Image
 from climate.domain.errors import Conflict, Forbidden, InvalidInput
 
-Body = dict[str, Any]
+Values = dict[str, Any]
 
 FORMATS = ("raw", "qcow2", "vhd", "vhdx", "vmdk", "vdi", "iso", "ploop", "aki", "ari", "ami")
 CONTAINERS = ("bare", "ovf", "ova", "aki", "ari", "ami", "docker", "compressed")
@@ -29,17 +32,104 @@ _POINTER = re.compile(r"/(?:[^~/]|~[01])+")
 _GB, _MB = 1 << 20, 1 << 26
 
 
-def new(body: Body) -> Image:
+VERBS = ("add", "replace", "remove")
+CHANGE = 'Each change must be like {"op": "add|replace|remove", "path": "/key", "value": "…"}'
+
+
+def _name(value: Any, field: str) -> str:
+    return "" if value in (None, "") else validation.name(value, field)
+
+
+def _visibility(value: Any, field: str) -> str:
+    if value not in VISIBILITIES:
+        raise InvalidInput(f"{field} must be one of {', '.join(VISIBILITIES)}")
+    if value == PUBLIC and not caller().is_admin:
+        raise Forbidden("Only administrators make images public.")
+    return str(value)
+
+
+def _format_key(*words: str) -> Key:
+    """Return a key whose value is one of these words or null."""
+
+    def read(value: Any, field: str) -> str:
+        if value not in words:
+            raise InvalidInput(f"{field} must be one of {', '.join(words)}")
+        return str(value)
+
+    return Key(read, shapes.one_of(*words), default=ABSENT).or_null()
+
+
+def _flag(value: Any, field: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{field} must be true or false")
+    return value
+
+
+def _tags(value: Any, field: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > MOST_TAGS:
+        raise InvalidInput(f"{field} must be a list of at most {MOST_TAGS} texts")
+    return tuple(sorted({tag(text) for text in value}))
+
+
+class Attributes(Body):
+    """Attributes of an image; every other key that is not read-only is a property."""
+
+    IS_OPEN = True
+
+    name = Key(_name, shapes.or_null(shapes.name()), default=ABSENT)
+    visibility = Key(_visibility, shapes.one_of(*VISIBILITIES), default=ABSENT)
+    disk_format = _format_key(*FORMATS)
+    container_format = _format_key(*CONTAINERS)
+    min_disk_gb = keys.count(0, _GB, key="min_disk", default=ABSENT)
+    min_ram_mb = keys.count(0, _MB, key="min_ram", default=ABSENT)
+    protected = Key(_flag, shapes.flag(), default=ABSENT)
+    hidden = Key(_flag, shapes.flag(), key="os_hidden", default=ABSENT)
+    tags = Key(_tags, shapes.listing(shapes.name(), MOST_TAGS), default=ABSENT)
+
+
+class NewImage(Body):
+    """Id and owner of a new image, which only administrators choose; other keys are attributes and properties."""
+
+    IS_OPEN = True
+
+    id = keys.uuid(default=ABSENT)
+    owner = keys.name(default=ABSENT)
+
+
+def _path(value: Any, field: str) -> str:
+    if not isinstance(value, str) or not _POINTER.fullmatch(value):
+        raise InvalidInput(CHANGE)
+    return value[1:].replace("~1", "/").replace("~0", "~")
+
+
+class Change(Body):
+    """Change of one key by JSON patch."""
+
+    IS_OPEN = True
+
+    verb = keys.word(
+        {verb: verb for verb in VERBS}, CHANGE.replace("{", "{{").replace("}", "}}"), key="op", required=True
+    )
+    path = Key(_path, shapes.text(pattern=r"^/([^~/]|~[01])+$"), required=True)
+    value = Key(as_given, {}, default=ABSENT)
+
+
+ATTRIBUTES, NEW, PATCH = Attributes(), NewImage(), Change()
+KNOWN, CHOSEN = ATTRIBUTES.keys(), NEW.keys()
+
+
+def new(body: Values) -> Image:
     """Return the image to create; InvalidInput, Forbidden."""
     body = {key: value for key, value in body.items() if value is not None}
+    given = NEW.read(body)
     # Some clients send the owner; an administrator may set another one.
-    owner = body.pop("owner", caller().project_id)
+    owner = given.get("owner", caller().project_id)
     if owner != caller().project_id and not caller().is_admin:
         raise Forbidden("You are not permitted to create images for other projects.")
     first = Image(
-        id=validation.uuid(body.pop("id"), "id") if "id" in body else str(uuid4()),
+        id=given.get("id") or str(uuid4()),
         name="",
-        project_id=validation.name(owner, "owner"),
+        project_id=owner,
         status=QUEUED,
         visibility=SHARED,
         disk_format=None,
@@ -47,7 +137,7 @@ def new(body: Body) -> Image:
         size=None,
         sha512=None,
     )
-    return _set(first, body)
+    return _set(first, {key: value for key, value in body.items() if key not in CHOSEN})
 
 
 def changed(image: Image, operations: Any) -> Image:
@@ -61,7 +151,7 @@ def changed(image: Image, operations: Any) -> Image:
 
 def tagged(image: Image, text: str) -> Image:
     """Return the image with one more tag; InvalidInput."""
-    return changed(image, [{"op": "replace", "path": "/tags", "value": [*image.tags, text]}])
+    return _set(image, {"tags": [*image.tags, text]})
 
 
 def tag(text: Any) -> str:
@@ -70,18 +160,17 @@ def tag(text: Any) -> str:
 
 
 def _change(image: Image, operation: Any) -> Image:
-    path = operation.get("path") if isinstance(operation, dict) else None
-    verb = operation.get("op") if isinstance(operation, dict) else None
-    if not isinstance(path, str) or not _POINTER.fullmatch(path) or verb not in ("add", "replace", "remove"):
-        raise InvalidInput('Each change must be like {"op": "add|replace|remove", "path": "/key", "value": "…"}')
-    key = path[1:].replace("~1", "/").replace("~0", "~")
+    if not isinstance(operation, dict):
+        raise InvalidInput(CHANGE)
+    given = PATCH.read(operation)
+    key, verb = given["path"], given["verb"]
     if verb != "add" and key not in KNOWN and key not in READ_ONLY and key not in image.properties:
         raise Conflict(f"Property {key[:80]} does not exist.")
     if verb == "remove":
         return _without(image, key)
-    if "value" not in operation:
+    if "value" not in given:
         raise InvalidInput(f"The change of {key[:80]} must have a value")
-    return _set(image, {key: operation["value"]})
+    return _set(image, {key: given["value"]})
 
 
 def _without(image: Image, key: str) -> Image:
@@ -91,13 +180,10 @@ def _without(image: Image, key: str) -> Image:
 
 
 def _set(image: Image, values: Mapping[str, Any]) -> Image:
-    own: Body = {}
-    for key, value in values.items():
+    for key in values:
         if key in READ_ONLY:
             raise Forbidden(f"Attribute '{key}' is read-only.")
-        if key in KNOWN:
-            field, read = KNOWN[key]
-            own[field] = read(key, value)
+    own = ATTRIBUTES.read(values)
     if image.status != QUEUED and {"disk_format", "container_format"} & own.keys():
         raise Forbidden("The format of an image with content cannot be changed.")
     properties = dict(image.properties) | _properties({key: values[key] for key in values if key not in KNOWN})
@@ -106,55 +192,8 @@ def _set(image: Image, values: Mapping[str, Any]) -> Image:
     return replace(image, **own, properties=properties)
 
 
-def _properties(found: Body) -> dict[str, str]:
+def _properties(found: Values) -> dict[str, str]:
     for key, value in found.items():
         if not isinstance(value, str) or len(value) > LONGEST or not 0 < len(key) <= validation.NAME_LENGTH:
             raise InvalidInput(f"{key[:80]!r} must be a text of at most {LONGEST} characters")
     return found
-
-
-def _name(key: str, value: Any) -> str:
-    return "" if value in (None, "") else validation.name(value, key)
-
-
-def _visibility(key: str, value: Any) -> str:
-    if value not in VISIBILITIES:
-        raise InvalidInput(f"{key} must be one of {', '.join(VISIBILITIES)}")
-    if value == PUBLIC and not caller().is_admin:
-        raise Forbidden("Only administrators make images public.")
-    return str(value)
-
-
-def _one_of(*words: str) -> Callable[[str, Any], str | None]:
-    def read(key: str, value: Any) -> str | None:
-        if value is not None and value not in words:
-            raise InvalidInput(f"{key} must be one of {', '.join(words)}")
-        return None if value is None else str(value)
-
-    return read
-
-
-def _flag(key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{key} must be true or false")
-    return value
-
-
-def _tags(key: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > MOST_TAGS:
-        raise InvalidInput(f"{key} must be a list of at most {MOST_TAGS} texts")
-    return tuple(sorted({tag(text) for text in value}))
-
-
-KNOWN: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
-    "name": ("name", _name),
-    "visibility": ("visibility", _visibility),
-    "disk_format": ("disk_format", _one_of(*FORMATS)),
-    "container_format": ("container_format", _one_of(*CONTAINERS)),
-    "min_disk": ("min_disk_gb", lambda key, value: validation.count(value, key, 0, _GB)),
-    "min_ram": ("min_ram_mb", lambda key, value: validation.count(value, key, 0, _MB)),
-    "protected": ("protected", _flag),
-    "os_hidden": ("hidden", _flag),
-    "tags": ("tags", _tags),
-}
-"""Key -> (field of an image, how its value is read).  Every other key that is not read-only is a property."""

@@ -1,11 +1,9 @@
 """JSON views of images."""
 
-from typing import Any
-
 from climate.compute.models.image import Image
 
 
-def view(image: Image) -> dict[str, Any]:
+def view(image: Image) -> dict[str, object]:
     """Return an image with all details; its properties are keys beside its attributes."""
     return dict(image.properties) | {
         "id": image.id,

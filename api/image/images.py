@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from flask import Blueprint, Response, request, send_file
 from werkzeug.exceptions import UnsupportedMediaType
@@ -20,7 +19,7 @@ from climate.compute.images import images, registry
 from climate.compute.models.image import ACTIVE, Image
 from climate.domain.errors import Forbidden
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("image-images", __name__, url_prefix="/image/v2")
 
@@ -35,12 +34,12 @@ def listing() -> Body:
     validation.may_read()
     wanted, query = page(), image_query.wanted()
     try:
-        found = registry.listed(compute(), replace(query, marker=wanted.marker), validation.own_project())
+        result = registry.listed(compute(), replace(query, marker=wanted.marker), validation.own_project())
     except NotFound:
         raise unknown_marker(str(wanted.marker)) from None
-    more, found = len(found) > wanted.limit, found[: wanted.limit]
-    body: Body = {"images": [view(image) for image in found], "schema": "/v2/schemas/images", "first": "/v2/images"}
-    return body | ({"next": next_links(here(), found[-1].id, wanted)[0]["href"]} if more else {})
+    more, result = len(result) > wanted.limit, result[: wanted.limit]
+    body: Body = {"images": [view(image) for image in result], "schema": "/v2/schemas/images", "first": "/v2/images"}
+    return body | ({"next": next_links(here(), result[-1].id, wanted)[0]["href"]} if more else {})
 
 
 @blueprint.post("/images")

@@ -1,12 +1,10 @@
 """Extensions of the Network API."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.network.filters import one
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("network-extensions", __name__, url_prefix="/network/v2.0")
 

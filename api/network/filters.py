@@ -1,14 +1,13 @@
 """Filters and pages of Network API lists."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from flask import request
 
 from api.paging import cut, page
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 PAGING = frozenset({"limit", "marker", "fields", "sort_key", "sort_dir", "page_reverse"})
 
@@ -19,11 +18,11 @@ def fitting(things: Iterable[Body], *, skipped: frozenset[str] = frozenset()) ->
     `skipped`: keys of the query that are not filters here.
     """
     wanted = {key: _lower(values) for key, values in request.args.lists() if key not in PAGING | skipped}
-    found = [thing for thing in things if all(key in thing and _fits(thing[key], wanted[key]) for key in wanted)]
-    return cut(found, page(), lambda thing: str(thing["id"]))[0]
+    matching = [thing for thing in things if all(key in thing and _fits(thing[key], wanted[key]) for key in wanted)]
+    return cut(matching, page(), lambda thing: str(thing["id"]))[0]
 
 
-def _fits(value: Any, wanted: set[str]) -> bool:
+def _fits(value: object, wanted: set[str]) -> bool:
     """Return whether a value matches; lists match by one entry, and objects by one key, as in ip_address=10.0.0.3."""
     if not isinstance(value, list):
         return str(value).lower() in wanted

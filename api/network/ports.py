@@ -1,6 +1,5 @@
 """Ports, which are the interfaces of servers; server actions create and delete them."""
 
-from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, request
@@ -11,7 +10,7 @@ from api.network.filters import fitting, one
 from api.request_context import compute
 from climate.compute.network.operations import overview
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 

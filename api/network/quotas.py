@@ -1,18 +1,17 @@
 """Quota of floating IPs of a project; the Network API creates nothing else."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.audited import audited
+from api.body import read_object
 from api.compute import validation as asked
-from api.network import validation as given
+from api.network.bodies import QUOTA
 from api.request_context import caller, compute
 from climate.compute.projects import quotas
 from climate.compute.store.projects.quotas import DEFAULT_LIMITS
 from climate.domain.errors import Forbidden
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("network-quotas", __name__, url_prefix="/network/v2.0")
 
@@ -47,7 +46,7 @@ def default(project_id: str) -> Body:
 def details(project_id: str) -> Body:
     """Show the quota and the usage of a project."""
     _may_see(project_id)
-    now = quotas.standing(compute(), project_id)
+    now = quotas.quota_usage(compute(), project_id)
     limits = FIXED | {name: now.limits[key] for name, key in SETTABLE.items()}
     used = {name: now.used[key] for name, key in SETTABLE.items()} | {"port": now.used["fixed_ips"]}
     shown = {name: {"limit": most, "used": used.get(name, 0), "reserved": 0} for name, most in limits.items()}
@@ -59,11 +58,9 @@ def change(project_id: str) -> Body:
     """Update the quota of a project."""
     asked.may_administer()
     asked.name(project_id, "the id of the project")
-    body = given.thing("quota", {*SETTABLE, "force", "check_limit"}, ("project_id", "tenant_id"))
-    force = asked.flag(body.pop("force", False), "force")
-    asked.flag(body.pop("check_limit", False), "check_limit")
-    wanted = {SETTABLE[name]: _limit(name, value) for name, value in body.items()}
-    quotas.change(audited(), project_id, wanted, force=force)
+    given = QUOTA.read(read_object())
+    wanted = {key: given[key] for key in SETTABLE.values() if key in given}
+    quotas.change(audited(), project_id, wanted, force=given["force"])
     return {"quota": _quota(project_id)}
 
 
@@ -78,12 +75,8 @@ def reset(project_id: str) -> tuple[str, int]:
 
 
 def _quota(project_id: str) -> Body:
-    limits = quotas.standing(compute(), project_id).limits
+    limits = quotas.quota_usage(compute(), project_id).limits
     return {**FIXED, **{name: limits[key] for name, key in SETTABLE.items()}, "project_id": project_id}
-
-
-def _limit(name: str, value: Any) -> int:
-    return -1 if value in (-1, "-1") and not isinstance(value, bool) else asked.count(value, f"quota: {name}")
 
 
 def _may_see(project_id: str) -> None:

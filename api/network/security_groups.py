@@ -1,6 +1,5 @@
 """Security groups, read-only: each project has one group, which allows all traffic."""
 
-from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from flask import Blueprint
@@ -9,7 +8,7 @@ from api.compute import validation
 from api.network.filters import fitting, one
 from api.request_context import caller
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("network-security", __name__, url_prefix="/network/v2.0")
 

@@ -1,7 +1,5 @@
 """Version documents and OpenAPI document of Network, served without a token."""
 
-from typing import Any
-
 from flask import Blueprint, current_app
 
 from api.auth import public
@@ -15,7 +13,7 @@ blueprint = Blueprint("network-discovery", __name__)
 @blueprint.get("/network")
 @blueprint.get("/network/v2.0")
 @public
-def versions() -> dict[str, Any]:
+def versions() -> dict[str, object]:
     """List the only version."""
     href = f"{deployment().settings.base_url}/network/v2.0/"
     return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}]}
@@ -23,6 +21,6 @@ def versions() -> dict[str, Any]:
 
 @blueprint.get("/network/openapi.json")
 @public
-def described() -> dict[str, Any]:
+def described() -> dict[str, object]:
     """Return the OpenAPI document of Network."""
     return document(current_app, FACE)

@@ -1,7 +1,6 @@
 """Routes of liveness, readiness, metrics and the OpenAPI document."""
 
 from functools import partial
-from typing import Any
 
 from flask import Blueprint, Response, current_app
 
@@ -29,16 +28,16 @@ def healthz() -> dict[str, str]:
 
 @blueprint.get("/readyz")
 @public
-def readyz() -> tuple[dict[str, Any], int]:
+def readyz() -> tuple[dict[str, object], int]:
     """Answer 200 if everything that CLIMATE_READY_NEEDS names works, else 503."""
     checks = readiness.readiness(climate(), disk=disk_watch())
     if checks[0].ok:
         checks += service_health.checks(deployment().compute)
     settings = climate().settings
-    told = {check.name: {"ok": check.ok, "warns": check.warns, "detail": check.detail} for check in checks}
+    details = {check.name: {"ok": check.ok, "warns": check.warns, "detail": check.detail} for check in checks}
     if readiness.missing(checks, settings):
-        return {"status": "not ready", "checks": told}, 503
-    return {"status": "ready" if all(check.ok for check in checks) else "degraded", "checks": told}, 200
+        return {"status": "not ready", "checks": details}, 503
+    return {"status": "ready" if all(check.ok for check in checks) else "degraded", "checks": details}, 200
 
 
 @blueprint.get("/metrics")
@@ -51,7 +50,7 @@ def figures() -> Response:
 
 @blueprint.get("/openapi.json")
 @public
-def openapi() -> dict[str, Any]:
+def openapi() -> dict[str, object]:
     """Return the OpenAPI document of the reservation API."""
-    described: dict[str, Any] = document(current_app).spec.to_dict()
+    described: dict[str, object] = document(current_app).spec.to_dict()
     return described

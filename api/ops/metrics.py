@@ -29,12 +29,12 @@ class Scrape:
     def collect(self) -> Iterable[Metric]:
         """Yield requests first; a store that does not answer leaves its metrics out."""
         yield from self._tally.collect()
-        found = metrics.read(self._climate)
-        yield _gauge("climate_database_up", "Whether the database answers.", found is not None)
-        if found:
-            yield from _of_events(found.leases)
-            yield from _of_pools(found.pools)
-            yield from _of_power(found.power)
+        result = metrics.read(self._climate)
+        yield _gauge("climate_database_up", "Whether the database answers.", result is not None)
+        if result:
+            yield from _of_events(result.leases)
+            yield from _of_pools(result.pools)
+            yield from _of_power(result.power)
             yield from _of_cloud(self._cloud)
         yield from _of_queues(self._climate.settings.redis_url)
 

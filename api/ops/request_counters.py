@@ -84,8 +84,8 @@ class Tally:
     def collect(self) -> Iterable[Metric]:
         """Yield the sums over all processes."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        found: Iterable[Metric] = Collector(None, path=str(self._folder)).collect()
-        return found
+        result: Iterable[Metric] = Collector(None, path=str(self._folder)).collect()
+        return result
 
     def _add(self, kind: str, key: str, amount: float) -> None:
         file = self._files[kind]
@@ -173,8 +173,8 @@ def _buckets(labels: Labels) -> tuple[str, ...]:
 
 
 def _key(metric: str, name: str, labels: Labels, **more: str) -> str:
-    found = {"route": labels[0], "method": labels[1], **more}
-    return mmap_dict.mmap_key(metric, name, list(found), list(found.values()), HELP[metric])
+    result = {"route": labels[0], "method": labels[1], **more}
+    return mmap_dict.mmap_key(metric, name, list(result), list(result.values()), HELP[metric])
 
 
 def _close(files: dict[str, Any]) -> None:

@@ -18,17 +18,24 @@ READ = (
 )
 """Pattern of the dates that `climate.service.leases.dates` reads."""
 
+ZONE = "+00:00"
+"""UTC, as Python writes it."""
+
 STAMP = DATE.replace("T", " ")
 
 
 def date(moment: datetime) -> str:
     """Return `2030-01-31T09:00:00.000000`, in UTC without a zone: Blazar's client reads no other form."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return _in_utc(moment).isoformat(timespec="microseconds").removesuffix(ZONE)
 
 
 def stamp(moment: datetime) -> str:
     """Return `2030-01-31 09:00:00.000000`, the form of `created_at` and `updated_at`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return _in_utc(moment).isoformat(sep=" ", timespec="microseconds").removesuffix(ZONE)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
 def maybe(form: Any, moment: datetime | None) -> str | None:

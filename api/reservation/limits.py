@@ -15,7 +15,7 @@ from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service.admission import limits
-from climate.service.admission.limits import Standing
+from climate.service.admission.limits import LimitUsage
 from climate.store.limits import DEFAULT
 
 Read = dict[str, Any]
@@ -160,11 +160,11 @@ def _project(text: str) -> str:
     return DEFAULT if text == EVERYBODY else text
 
 
-def _answer(standings: list[Standing]) -> ResponseReturnValue:
+def _answer(standings: list[LimitUsage]) -> ResponseReturnValue:
     return {"limits": [_body(one) for one in standings]}
 
 
-def _body(one: Standing) -> dict[str, Any]:
+def _body(one: LimitUsage) -> dict[str, Any]:
     return {
         "name": str(one.limit),
         "value": one.value,

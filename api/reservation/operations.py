@@ -31,8 +31,8 @@ class Strict(Schema):
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
         names = sorted(known.data_key or name for name, known in self.load_fields.items())
-        told = f"known are {', '.join(names)}" if names else "no parameter is known"
-        self.error_messages = {**self.error_messages, "unknown": f"Unknown parameter; {told}"}
+        message = f"known are {', '.join(names)}" if names else "no parameter is known"
+        self.error_messages = {**self.error_messages, "unknown": f"Unknown parameter; {message}"}
 
 
 class NotSignedIn(Schema):

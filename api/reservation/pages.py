@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from marshmallow import fields, validate
 
@@ -43,10 +43,12 @@ def requested() -> RequestedPage:
     return RequestedPage(asked.limit if asked.asked else MOST_UNASKED, asked.marker, asked.asked)
 
 
-def listing(key: str, rows: Sequence[T], part: RequestedPage, body_of: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+def listing(
+    key: str, rows: Sequence[T], part: RequestedPage, body_of: Callable[[T], dict[str, object]]
+) -> dict[str, object]:
     """Return the answer with the rows, and the link to the next page if there are more."""
     shown = [body_of(row) for row in rows[: part.limit]]
-    answer: dict[str, Any] = {key: shown}
+    answer: dict[str, object] = {key: shown}
     more = len(rows) > part.limit
     if more or part.asked:
         last = str(shown[-1].get("id") or shown[-1].get("resource_id")) if more else ""

@@ -1,7 +1,6 @@
 """Resource types that can be reserved."""
 
 import inspect
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 from marshmallow import Schema, fields
@@ -24,7 +23,7 @@ class PluginsAnswer(Schema):
 
 
 @serve(blueprint, "GET", "/plugins", Operation("plugins:get", {200: PluginsAnswer}))
-def list_plugins(query: Any) -> ResponseReturnValue:
+def list_plugins(query: object) -> ResponseReturnValue:
     """List the resource types."""
     known = sorted(climate().plugins.items())
     return {

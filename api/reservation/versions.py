@@ -1,7 +1,5 @@
 """Version document of the reservation API, served without a token."""
 
-from typing import Any
-
 from marshmallow import Schema, fields
 
 from api.openapi import Blueprint
@@ -29,24 +27,24 @@ class Versions(Schema):
 
 
 @serve(blueprint, "GET", "", Operation(None, {300: Versions}))
-def choices(query: Any) -> tuple[dict[str, Any], int]:
+def choices(query: object) -> tuple[dict[str, object], int]:
     """List the only version."""
     return _document(), 300
 
 
 @serve(blueprint, "GET", "/versions", Operation(None, {300: Versions}))
-def choices_by_name(query: Any) -> tuple[dict[str, Any], int]:
+def choices_by_name(query: object) -> tuple[dict[str, object], int]:
     """List the only version, under Blazar's second path."""
     return _document(), 300
 
 
 @serve(blueprint, "GET", "/v1", Operation(None, {200: Versions}))
-def version(query: Any) -> dict[str, Any]:
+def version(query: object) -> dict[str, object]:
     """Show the only version."""
     return _document()
 
 
-def _document() -> dict[str, Any]:
+def _document() -> dict[str, object]:
     href = f"{deployment().settings.base_url}/reservation/v1"
     known = {
         "id": "v1.0",

@@ -1,7 +1,5 @@
 """Block storage limits: leases of storage have their own limits, and only they create volumes."""
 
-from typing import Any
-
 from flask import Blueprint, request
 
 from api.compute import validation
@@ -9,7 +7,7 @@ from api.request_context import caller, compute
 from climate.compute import volumes
 from climate.domain.errors import Forbidden
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("volume-quotas", __name__, url_prefix="/volume/v3")
 
@@ -51,5 +49,5 @@ def quota(project_id: str) -> Body:
 
 
 def _used(project_id: str) -> dict[str, int]:
-    found = volumes.listed(compute(), project_id)
-    return {"volumes": len(found), "gigabytes": sum(one.size_gb for one in found)}
+    result = volumes.listed(compute(), project_id)
+    return {"volumes": len(result), "gigabytes": sum(one.size_gb for one in result)}

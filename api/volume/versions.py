@@ -1,7 +1,5 @@
 """Version documents of Block Storage, served without a token."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.auth import public
@@ -13,7 +11,7 @@ blueprint = Blueprint("volume-discovery", __name__)
 @blueprint.get("/volume")
 @blueprint.get("/volume/v3")
 @public
-def versions() -> dict[str, Any]:
+def versions() -> dict[str, object]:
     """List the only version, which has no microversions."""
     href = f"{deployment().settings.base_url}/volume/v3/"
     links = [{"rel": "self", "href": href}]

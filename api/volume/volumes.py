@@ -1,7 +1,5 @@
 """Volumes: list and show them, and delete them after their reservations."""
 
-from typing import Any
-
 from flask import Blueprint, request
 
 from api.compute import validation
@@ -10,7 +8,7 @@ from api.request_context import caller, compute, deployment, here
 from climate.compute import volumes
 from climate.compute.store.projects.volumes import Volume
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("volume-volumes", __name__, url_prefix="/volume/v3")
 
@@ -23,11 +21,11 @@ def listing() -> Body:
     everywhere = validation.own_project() is None and validation.flag(
         request.args.get("all_tenants", "0"), "all_tenants"
     )
-    found = volumes.listed(compute(), None if everywhere else caller().project_id)
+    result = volumes.listed(compute(), None if everywhere else caller().project_id)
     name, status = request.args.get("name"), request.args.get("status")
-    found = [one for one in found if name in (None, one.name) and status in (None, one.state)]
+    result = [one for one in result if name in (None, one.name) and status in (None, one.state)]
     wanted_page = page()
-    rows, more = cut(found, wanted_page, lambda one: one.id)
+    rows, more = cut(result, wanted_page, lambda one: one.id)
     body: Body = {"volumes": [view(one) for one in rows]}
     if more and wanted_page.asked:
         body["volumes_links"] = next_links(here(), rows[-1].id, wanted_page)

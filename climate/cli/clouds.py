@@ -35,9 +35,9 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
     wanted = wanted or DEFAULT
     looked = list(dict.fromkeys(files(environ, home)))
     for path in looked:
-        found = _clouds(path).get(wanted)
-        if isinstance(found, Mapping):
-            return entry(found, f"{wanted} in {path}")
+        result = _clouds(path).get(wanted)
+        if isinstance(result, Mapping):
+            return entry(result, f"{wanted} in {path}")
     raise Failure(
         f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
         USAGE,

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -22,6 +21,7 @@ from climate.cloud import (
     Loan,
     NotYet,
     Refused,
+    Return,
     Trouble,
     provided,
 )
@@ -39,6 +39,7 @@ from climate.compute.projects import flavors
 from climate.compute.reservations import capacity as granting
 from climate.compute.reservations import lend_together as lending_together
 from climate.compute.reservations import pools as lending
+from climate.compute.reservations import take_back_together as taking_back
 from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS
@@ -128,6 +129,11 @@ class BundledCloud:
     def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
         with _translated_errors():
             lending.take_back(self.compute, pool, hosts, token, to)
+
+    def take_back_together(self, returns: Sequence[Return]) -> Sequence[Trouble | None]:
+        with _translated_errors():
+            wanted = [taking_back.Return(one.pool, one.hosts, one.token, one.to) for one in returns]
+            return [_translated(e) if e else None for e in taking_back.take_back(self.compute, wanted)]
 
     def place(self, host: str, to: str | None, token: int) -> None:
         with _translated_errors():
@@ -269,11 +275,11 @@ def _host(node: Node, default_zone: str) -> CloudHost:
     )
 
 
-def _list(told: Any) -> list[Any]:
+def _list(told: object) -> list[object]:
     return told if isinstance(told, list) else []
 
 
-def _object(told: Any) -> dict[str, Any]:
+def _object(told: object) -> dict[str, object]:
     return told if isinstance(told, dict) else {}
 
 

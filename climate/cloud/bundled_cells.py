@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Any
 
 from climate.cloud import CloudError
 from climate.cloud.children import CELL, Child, Outcome, PartRequest
@@ -39,13 +38,15 @@ class BundledCells:
             return ()
         with reading(self.compute.engine) as conn:
             now, children = self.compute.now(conn), neighbours.around(conn).children
-        found = [
+        matching = [
             path
             for cell in children.values()
             if not cell.failures and not state.is_mute(self.compute, cell, now)
             for path in self._answering(cell, now)
         ]
-        return [Child(CELL, 0, path) for path in sorted(found, key=lambda path: (paths.hops(path), path))[:MOST_CELLS]]
+        return [
+            Child(CELL, 0, path) for path in sorted(matching, key=lambda path: (paths.hops(path), path))[:MOST_CELLS]
+        ]
 
     def silent(self) -> Sequence[Child]:
         """Return the children that have not reported lately, whose brokers cannot be reached, or that are not asked."""
@@ -97,7 +98,7 @@ class BundledCells:
 
 
 def _below(
-    path: str, children: Sequence[Mapping[str, Any]], age: timedelta = timedelta(0)
+    path: str, children: Sequence[Mapping[str, object]], age: timedelta = timedelta(0)
 ) -> Iterator[tuple[str, timedelta]]:
     """Yield (path, age of its last report in that of the child) of a cell and of the cells below it that reported."""
     yield path, age

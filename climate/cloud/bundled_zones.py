@@ -51,8 +51,8 @@ class BundledZones:
             return ()
         with reading(self.compute.engine) as conn:
             now = self.compute.now(conn)
-            found = child_zones.listed(conn)
-        return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in found if zone.is_asked(now) == are_asked]
+            result = child_zones.listed(conn)
+        return [Child(ZONE, zone.id, zone.name or str(zone.id)) for zone in result if zone.is_asked(now) == are_asked]
 
     def _opened(
         self, zone: ChildZone | None, request: ZoneRequest

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from climate.cloud import CloudError
@@ -48,7 +48,7 @@ class PartOrder:
     name: str
     start: datetime | None
     end: datetime
-    spec: Mapping[str, Any] = field(repr=False)
+    spec: Mapping[str, object] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +195,9 @@ class ChildrenOfKinds:
         return [child for children in self.kinds.values() for child in children.silent()]
 
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
-        found: dict[int, Outcome] = {}
+        result: dict[int, Outcome] = {}
         for kind, children in self.kinds.items():
             places = [place for place, request in enumerate(requests) if request.child.kind == kind]
             if places:
-                found |= zip(places, children.ask_all([requests[place] for place in places]), strict=True)
-        return [found[place] for place in range(len(requests))]
+                result |= zip(places, children.ask_all([requests[place] for place in places]), strict=True)
+        return [result[place] for place in range(len(requests))]

@@ -41,8 +41,8 @@ class FakeCloud(Pretence):
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         with self._verb("find_hosts", name):
             known = self.hosts.get(name)
-            found = known or next((host for host in self.hosts.values() if name in host.ids), None)
-            return [replace(found, servers=len(self._on({found.name})))] if found else []
+            result = known or next((host for host in self.hosts.values() if name in host.ids), None)
+            return [replace(result, servers=len(self._on({result.name})))] if result else []
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         with self._verb("ordinary_hosts", ""):
@@ -202,8 +202,8 @@ class FakeCloud(Pretence):
 
     def find_external(self, network: str) -> ExternalNetwork | None:
         with self._verb("find_external", network):
-            found = (known for known in self.external.values() if network in (known.id, known.name))
-            return next(found, None)
+            result = (known for known in self.external.values() if network in (known.id, known.name))
+            return next(result, None)
 
     def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
         with self._verb("lend_address", address):

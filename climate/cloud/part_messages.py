@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict, cast
 from uuid import UUID
 
 from climate.cloud import CloudError
@@ -34,9 +34,19 @@ LONGEST = 255
 ROLES = ("admin", "member")
 
 
-def written(asker: Asker, action: Action) -> dict[str, Any]:
+class LeaseValue(TypedDict):
+    """A lease in the value of an answer."""
+
+    id: str
+    reservation_id: str | None
+    hosts: int | None
+    end: str | None
+    is_over: bool
+
+
+def written(asker: Asker, action: Action) -> dict[str, object]:
     """Return the arguments of the message for an action."""
-    said: dict[str, Any] = {"project_id": asker.project_id, "role": asker.role, "action": type(action).__name__}
+    said: dict[str, object] = {"project_id": asker.project_id, "role": asker.role, "action": type(action).__name__}
     match action:
         case Offer(order):
             return {**said, "order": _written_order(order)}
@@ -59,7 +69,7 @@ def written(asker: Asker, action: Action) -> dict[str, Any]:
             return {**said, "lease_id": str(lease_id)}
 
 
-def read(said: Mapping[str, Any]) -> tuple[Asker, Action]:
+def read(said: Mapping[str, object]) -> tuple[Asker, Action]:
     """Return the action that a message requests. Raise ValueError that names the unusable argument."""
     role = _text(said, "role")
     if role not in ROLES:
@@ -70,7 +80,7 @@ def read(said: Mapping[str, Any]) -> tuple[Asker, Action]:
     return Asker(_text(said, "project_id"), role), _READERS[kind](said)
 
 
-def written_answer(answer: PartAnswer) -> dict[str, Any]:
+def written_answer(answer: PartAnswer) -> dict[str, object]:
     """Return the message value of an answer."""
     lease = answer.lease
     shown = lease and {
@@ -83,12 +93,12 @@ def written_answer(answer: PartAnswer) -> dict[str, Any]:
     return {"verdict": str(answer.verdict), "reason": answer.reason, "lease": shown}
 
 
-def later(reason: str) -> dict[str, Any]:
+def later(reason: str) -> dict[str, object]:
     """Return the value for an action that the cell could not carry out now."""
     return {"verdict": LATER, "reason": reason, "lease": None}
 
 
-def read_answer(value: Any) -> Outcome:
+def read_answer(value: object) -> Outcome:
     """Return the answer in the value of a message, or a CloudError if it is unreadable."""
     if not isinstance(value, dict):
         return CloudError("the cell gave an unreadable answer")
@@ -97,12 +107,14 @@ def read_answer(value: Any) -> Outcome:
         return CloudError(f"the cell cannot carry out the action now ({reason})")
     try:
         shown = value.get("lease")
-        return PartAnswer(Verdict(str(value.get("verdict"))), None if shown is None else _read_lease(shown), reason)
+        return PartAnswer(
+            Verdict(str(value.get("verdict"))), None if shown is None else _read_lease(cast(LeaseValue, shown)), reason
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         return CloudError("the cell gave an unreadable answer")
 
 
-def _read_lease(shown: Mapping[str, Any]) -> PartLease:
+def _read_lease(shown: LeaseValue) -> PartLease:
     reservation_id, hosts, end = shown["reservation_id"], shown["hosts"], shown["end"]
     return PartLease(
         id=UUID(shown["id"]),
@@ -113,38 +125,39 @@ def _read_lease(shown: Mapping[str, Any]) -> PartLease:
     )
 
 
-def _written_order(order: PartOrder) -> dict[str, Any]:
+def _written_order(order: PartOrder) -> dict[str, object]:
     start = None if order.start is None else order.start.isoformat()
     return {"name": order.name, "start": start, "end": order.end.isoformat(), "spec": dict(order.spec)}
 
 
-def _offer(said: Mapping[str, Any]) -> Offer:
+def _offer(said: Mapping[str, object]) -> Offer:
     return Offer(_order(said))
 
 
-def _hold(said: Mapping[str, Any]) -> Hold:
+def _hold(said: Mapping[str, object]) -> Hold:
     return Hold(_order(said), _text(said, "key"), _number(said, "seconds"), _date(said, "until"))
 
 
-def _confirm(said: Mapping[str, Any]) -> Confirm:
+def _confirm(said: Mapping[str, object]) -> Confirm:
     return Confirm(_id(said), _text(said, "key"))
 
 
-def _look(said: Mapping[str, Any]) -> Look:
+def _look(said: Mapping[str, object]) -> Look:
     return Look(_id(said), _number(said, "number"))
 
 
-def _prolong(said: Mapping[str, Any]) -> Prolong:
-    if not isinstance(said.get("dry_run"), bool):
+def _prolong(said: Mapping[str, object]) -> Prolong:
+    dry_run = said.get("dry_run")
+    if not isinstance(dry_run, bool):
         raise ValueError("dry_run must be true or false")
-    return Prolong(_id(said), _date(said, "end"), _number(said, "number"), said["dry_run"])
+    return Prolong(_id(said), _date(said, "end"), _number(said, "number"), dry_run)
 
 
-def _release(said: Mapping[str, Any]) -> Release:
+def _release(said: Mapping[str, object]) -> Release:
     return Release(_id(said))
 
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], Action]] = {
+_READERS: Mapping[str, Callable[[Mapping[str, object]], Action]] = {
     "Offer": _offer,
     "Hold": _hold,
     "Confirm": _confirm,
@@ -154,7 +167,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Action]] = {
 }
 
 
-def _order(said: Mapping[str, Any]) -> PartOrder:
+def _order(said: Mapping[str, object]) -> PartOrder:
     given = said.get("order")
     if not isinstance(given, dict) or not isinstance(given.get("spec"), dict):
         raise ValueError("order must be an object with a spec")
@@ -162,28 +175,28 @@ def _order(said: Mapping[str, Any]) -> PartOrder:
     return PartOrder(_text(given, "name"), start, _date(given, "end"), given["spec"])
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
+def _text(said: Mapping[str, object], name: str) -> str:
     value = said.get(name)
     if not isinstance(value, str) or not 1 <= len(value) <= LONGEST or "\0" in value:
         raise ValueError(f"{name} must be a text of 1 to {LONGEST} characters")
     return value
 
 
-def _number(said: Mapping[str, Any], name: str) -> int:
+def _number(said: Mapping[str, object], name: str) -> int:
     value = said.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
         raise ValueError(f"{name} must be a positive number")
     return value
 
 
-def _id(said: Mapping[str, Any]) -> UUID:
+def _id(said: Mapping[str, object]) -> UUID:
     try:
         return UUID(str(said.get("lease_id")))
     except ValueError:
         raise ValueError("lease_id must be a UUID") from None
 
 
-def _date(said: Mapping[str, Any], name: str) -> datetime:
+def _date(said: Mapping[str, object], name: str) -> datetime:
     try:
         return _moment(str(said.get(name)))
     except ValueError:
@@ -191,5 +204,5 @@ def _date(said: Mapping[str, Any], name: str) -> datetime:
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    result = datetime.fromisoformat(text)
+    return result if result.tzinfo is not None else result.replace(tzinfo=UTC)

@@ -1,9 +1,9 @@
 """Parts of leases in child zones: requests over the reservation API, and the parsing of answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 from uuid import UUID
 
 from climate.cloud import CloudError
@@ -67,7 +67,21 @@ def written(request: PartRequest) -> ZoneRequest:
             return ZoneRequest(zone_id, "DELETE", f"/leases/{lease_id}", role=role)
 
 
-def lease_body(order: PartOrder, seconds: int) -> dict[str, Any]:
+class _ReservationBody(TypedDict):
+    id: str
+    held_hosts: NotRequired[int | None]
+
+
+class _LeaseBody(TypedDict):
+    """The parts of a lease that are read from an answer."""
+
+    id: str
+    status: str
+    end_date: str
+    reservations: list[_ReservationBody]
+
+
+def lease_body(order: PartOrder, seconds: int) -> dict[str, object]:
     """Return the body of a lease that is held for the given number of seconds."""
     return {
         "name": order.name,
@@ -92,16 +106,16 @@ def _read(outcome: ZoneAnswer | CloudError) -> Outcome:
     return PartAnswer(Verdict.DONE, _lease(outcome.body))
 
 
-def _lease(body: Any) -> PartLease | None:
+def _lease(body: object) -> PartLease | None:
     """Return the lease of a successful answer, or None if it is unreadable."""
     shown = body.get("lease") if isinstance(body, dict) else None
     try:
-        return _read_lease(shown) if isinstance(shown, dict) else None
+        return _read_lease(cast(_LeaseBody, shown)) if isinstance(shown, dict) else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
-def _read_lease(shown: Mapping[str, Any]) -> PartLease:
+def _read_lease(shown: _LeaseBody) -> PartLease:
     (one,) = shown["reservations"]
     hosts = one.get("held_hosts")
     return PartLease(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from climate.cloud import CloudError
 from climate.cloud.children import Child
@@ -15,7 +15,7 @@ class ZoneRequest:
     zone_id: int
     method: str
     path: str
-    body: Mapping[str, Any] | None = field(default=None, repr=False)
+    body: Mapping[str, object] | None = field(default=None, repr=False)
     query: Mapping[str, str] | None = None
     key: str = ""
     """Idempotency-Key: the request is carried out once, however often it is sent."""
@@ -29,7 +29,7 @@ class ZoneAnswer:
     """The answer of a child zone, whatever its status."""
 
     status: int
-    body: Any = field(default=None, repr=False)
+    body: object = field(default=None, repr=False)
 
     @property
     def is_good(self) -> bool:

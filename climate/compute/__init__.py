@@ -60,6 +60,6 @@ def drivers(
     }
     # The cluster driver comes last: its report on servers of clusters overrides that of the drivers of members.
     members[CLUSTER] = HypervisorClusterDriver(
-        read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere
+        read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere, machines.limits
     )
     return ClusterDriver(read_nodes, members)

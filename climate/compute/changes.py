@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -12,7 +12,7 @@ SERVICE, ZONE = "compute_service", "zone"
 SET, CHANGED = "set", "changed"
 """The only words recorded of a secret."""
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,6 @@ def silent(conn: Connection, change: Change, /) -> None:
     """Record nothing."""
 
 
-def secrets(values: Mapping[str, Any], names: Collection[str], word: str) -> dict[str, str]:
+def secrets(values: Mapping[str, object], names: Collection[str], word: str) -> dict[str, str]:
     """Return the secrets among the values, each replaced by a word."""
     return {name: word for name in names if values.get(name)}

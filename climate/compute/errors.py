@@ -1,7 +1,6 @@
 """Errors of the bundled cloud. The docstring is the message if none is given."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 
 class ComputeError(Exception):
@@ -46,7 +45,7 @@ class Waits(Conflict):
 class NoValidHost(Conflict):
     """No valid host was found. There are not enough hosts available."""
 
-    def __init__(self, message: str = "", *, trail: Mapping[str, Any] | None = None, found: int = 0) -> None:
+    def __init__(self, message: str = "", *, trail: Mapping[str, object] | None = None, found: int = 0) -> None:
         """Create the error. `trail`: the steps of the selection; `found`: number of servers that got a node."""
         super().__init__(message)
         self.trail = trail or {}
@@ -121,6 +120,10 @@ class ClaimLost(ComputeError):
 
 class VirtError(ComputeError):
     """The virtualization driver failed."""
+
+
+class Unanswered(VirtError):
+    """Another compute service did not answer in time: it may have done what it was asked for, or may yet do it."""
 
 
 class NetworkError(ComputeError):

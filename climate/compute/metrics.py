@@ -47,10 +47,10 @@ class UnreportedChanges:
 def read(compute: Compute) -> CloudFigures:
     """Return the metrics of this deployment."""
     with reading(compute.engine) as conn:
-        found = metrics.read(conn, compute.now(conn), compute.down_seconds)
+        result = metrics.read(conn, compute.now(conn), compute.down_seconds)
         of_network = network_hosts.liveness(conn, compute.now(conn), compute.network.down_seconds)
         zones, now = child_zones.listed(conn), compute.now(conn)
-    return CloudFigures(now, found, of_network, zones)
+    return CloudFigures(now, result, of_network, zones)
 
 
 def cell_server_figures(compute: Compute, window: timedelta) -> CellServers:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event as Pause
 
 from climate.compute.errors import BadRequest, VirtError
 
@@ -22,6 +23,9 @@ DISK, DATA, PLAIN = "disk.raw", "data", "plain"
 
 SECONDS = 60.0
 """Timeout of system programs in seconds."""
+
+MOUNT_TRIES, MOUNT_PAUSE = 20, 0.5
+"""Number of attempts to mount a disk whose former loop device is still there, and the seconds between them."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _ID = re.compile(r"[0-9a-f-]{36}")
@@ -38,13 +42,13 @@ class Directory:
         place = self._backend(backend)
         if place is None:
             return None
-        found = os.statvfs(place)
-        return int(found.f_frsize * found.f_blocks // GB)
+        result = os.statvfs(place)
+        return int(result.f_frsize * result.f_blocks // GB)
 
     def known(self) -> list[str]:
         """Return the names of all backends."""
-        found = [entry.name for entry in self.folder.iterdir() if entry.is_dir()] if self.folder.is_dir() else []
-        return sorted({LOCAL, *(name for name in found if _NAME.fullmatch(name))})
+        result = [entry.name for entry in self.folder.iterdir() if entry.is_dir()] if self.folder.is_dir() else []
+        return sorted({LOCAL, *(name for name in result if _NAME.fullmatch(name))})
 
     def make(self, backend: str, volume_id: str, size_gb: int) -> None:
         """Create or grow a volume; a larger one is not changed. VirtError; BadRequest for an unknown backend."""
@@ -120,8 +124,12 @@ def _mounted(disk: Path, data: Path) -> bool:
     if blank and not _ran("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "root_owner=0:0", str(disk)):
         return False
     _ran("resize2fs", "-f", str(disk))  # grow the file system: the file may be larger than at the last mount
-    if _ran("mount", "-o", "loop,nosuid,nodev", str(disk), str(data)):
-        return True
+    for _ in range(MOUNT_TRIES):
+        if _ran("mount", "-o", "loop,nosuid,nodev", str(disk), str(data)):
+            return True
+        if not _is_attached(disk):
+            break
+        Pause().wait(MOUNT_PAUSE)
     if blank:  # leave the disk blank for a virtual machine
         size = disk.stat().st_size
         os.truncate(disk, 0)
@@ -129,11 +137,21 @@ def _mounted(disk: Path, data: Path) -> bool:
     return False
 
 
+def _is_attached(disk: Path) -> bool:
+    """Return whether a loop device still has the file: the kernel detaches it some time after it was unmounted."""
+    return bool(_output("losetup", "--noheadings", "-j", str(disk)))
+
+
 def _ran(*command: str) -> bool:
+    return _output(*command) is not None
+
+
+def _output(*command: str) -> bytes | None:
+    """Return the output of a command; None if it failed."""
     try:
         done = subprocess.run(  # noqa: S603  (paths of ours)
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return None
+    return done.stdout if done.returncode == 0 else None

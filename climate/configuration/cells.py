@@ -43,11 +43,11 @@ def transport(settings: Settings) -> Callable[[], CellTransport]:
     """Return the class of the transport; SettingError if there is none of this name."""
     if settings.cells_transport == "broker":
         return BrokerTransport
-    found = {one.name: one for one in installed(TRANSPORTS)}
-    if settings.cells_transport not in found:
-        known = ", ".join(sorted({"broker", *found}))
+    result = {one.name: one for one in installed(TRANSPORTS)}
+    if settings.cells_transport not in result:
+        known = ", ".join(sorted({"broker", *result}))
         raise SettingError(f"CLIMATE_CELLS_TRANSPORT={settings.cells_transport!r} must be one of {known}")
-    loaded: Callable[[], CellTransport] = found[settings.cells_transport].load()
+    loaded: Callable[[], CellTransport] = result[settings.cells_transport].load()
     return loaded
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -36,7 +35,7 @@ def read(settings: Settings) -> Policy:
 def _rules(path: Path) -> dict[str, str]:
     if path.stat().st_size > LARGEST:
         raise BadRule(f"a policy file must have at most {LARGEST} bytes")
-    told: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    told: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     if told is None:
         return {}
     if not isinstance(told, dict):

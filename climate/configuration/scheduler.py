@@ -118,13 +118,13 @@ def _options(settings: Settings) -> Options:
 
 
 def _pci_aliases(text: str) -> tuple[tuple[str, tuple[str, str]], ...]:
-    found: dict[str, tuple[str, str]] = {}
+    result: dict[str, tuple[str, str]] = {}
     for entry in _words(text):
         product = re.fullmatch(r"([\w-]{1,64})\s*=\s*([0-9a-fA-F]{4}):([0-9a-fA-F]{4})", entry)
-        if product is None or product[1] in found:
+        if product is None or product[1] in result:
             raise ComputeError(f"{entry!r} must be an alias, once, and the device that it is, like gpu=10de:20b0")
-        found[product[1]] = product[2].lower(), product[3].lower()
-    return tuple(found.items())
+        result[product[1]] = product[2].lower(), product[3].lower()
+    return tuple(result.items())
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -138,10 +138,10 @@ def _known(name: str, known: Mapping[str, Filter]) -> str:
 
 
 def _costs(text: str) -> tuple[Cost, ...]:
-    found = costs.load([_weighted(entry) for entry in _words(text)])
-    if not found:
+    result = costs.load([_weighted(entry) for entry in _words(text)])
+    if not result:
         raise ComputeError("at least one cost function is needed, like noop_cost_fn=1")
-    return found
+    return result
 
 
 def _weighted(entry: str) -> tuple[str, float]:

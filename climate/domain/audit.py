@@ -23,7 +23,7 @@ from climate.domain.facts import (
 from climate.domain.hosts import host_facts, maintenance_facts
 from climate.domain.hosts.host_facts import Wired
 from climate.domain.hosts.maintenance_facts import (
-    Standing,
+    FoldedWindow,
     WindowBegun,
     WindowChanged,
     WindowClosed,
@@ -179,7 +179,7 @@ def _of_window(stream: UUID, fact: WindowFact, earlier: Sequence[Any]) -> Change
     return Change(AuditKind.MAINTENANCE, str(stream), "", Action.CHANGED, old, new)
 
 
-def _window(standing: Standing) -> dict[str, Any]:
+def _window(standing: FoldedWindow) -> dict[str, Any]:
     during = standing.during
     return {
         "host_id": str(standing.host),

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 
 class ClimateError(Exception):
@@ -37,7 +36,7 @@ class Forbidden(ClimateError):
 class LimitExceeded(Forbidden):
     """A limit of the project is exceeded."""
 
-    def __init__(self, message: str, details: Mapping[str, Any]) -> None:
+    def __init__(self, message: str, details: Mapping[str, object]) -> None:
         super().__init__(message)
         self.details = details
         """The limit, its value, the use and the request, for programs."""
@@ -58,7 +57,7 @@ class Tampered(Conflict):
 class LeasesInTheWay(Conflict):
     """Leases hold the hosts."""
 
-    def __init__(self, message: str, details: Mapping[str, Any]) -> None:
+    def __init__(self, message: str, details: Mapping[str, object]) -> None:
         super().__init__(message)
         self.details = details
         """The leases and the hosts that each would lose, for programs."""

@@ -80,9 +80,9 @@ def choose_postgres(pg_bin: str = "", made_by: int | None = None) -> Choice:
     usable = _usable(postgres_places(pg_bin), "PostgreSQL", "CLIMATE_DATABASE_URL")
     if made_by is None:
         return Choice(usable[0], "the first usable folder in order of preference")
-    fitting = [found for found in usable if found.major == made_by]
+    fitting = [result for result in usable if result.major == made_by]
     if not fitting:
-        have = ", ".join(sorted({found.version for found in usable}))
+        have = ", ".join(sorted({result.version for result in usable}))
         raise StoreError(
             f"the data needs PostgreSQL {made_by}, found only {have}: install PostgreSQL {made_by} "
             "or set CLIMATE_PG_BIN to the folder with its programs; or move the data away to start with none"
@@ -97,7 +97,7 @@ def choose_valkey() -> Choice:
 
 
 def _usable(places: list[Found], what: str, setting: str) -> list[Found]:
-    usable = [found for found in places if not found.problem]
+    usable = [result for result in places if not result.problem]
     if not usable:
         looked = "; ".join(map(str, places)) or "nothing was found"
         raise StoreError(f"no usable {what} here ({looked}): set {setting} to a running server")
@@ -106,11 +106,11 @@ def _usable(places: list[Found], what: str, setting: str) -> list[Found]:
 
 def _look(place: str, path: Path) -> Found:
     anchor, tree = _installation(path)
-    found = Found(place, path, anchor=anchor, tree=tree)
+    result = Found(place, path, anchor=anchor, tree=tree)
     missing = [name for name in ("postgres", "initdb") if not (path / name).is_file()]
     if missing:
-        return replace(found, problem=f"no {' and no '.join(missing)} in it")
-    return _probe(found, path / "postgres", r"(\d+[\d.]*)", LEAST_POSTGRES)
+        return replace(result, problem=f"no {' and no '.join(missing)} in it")
+    return _probe(result, path / "postgres", r"(\d+[\d.]*)", LEAST_POSTGRES)
 
 
 def _probe(found: Found, program: Path, pattern: str, least: int) -> Found:

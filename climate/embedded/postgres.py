@@ -127,6 +127,7 @@ def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
         stop_signal=signal.SIGINT,
         stop_seconds=30,
         keeps=(lock,),
+        data=data,
     )
 
 

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from climate.embedded.account import Account, die_with_parent, libc
@@ -20,7 +21,7 @@ class Program:
     """A program, its account, and its stop signal.
 
     `keeps` are open files of this process that it inherits (the lock on the home); `stop_seconds` is the longest time
-    between its stop signal and its kill.
+    between its stop signal and its kill. `data` is the folder without free space in which it cannot run.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Program:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 10.0
     keeps: tuple[int, ...] = ()
+    data: Path | None = None
 
 
 def start(program: Program, output: int | IO[bytes], *, folder: str | None = None) -> subprocess.Popen[bytes]:

@@ -5,7 +5,6 @@ No entry holds a password, a secret or a hash. It only records that one was set.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -19,7 +18,7 @@ from climate.store.journal import audit
 SETUP = Caller("climate:setup", "")
 """Author of the first users and projects."""
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +90,15 @@ def _record(conn: Connection, author: Caller, of: _Subject, before: Values | Non
     audit.record(conn, author, ObjectChanged(at, of.kind, of.id, action, of.name, of.project_id, before, after))
 
 
-def _user(user: User) -> dict[str, Any]:
+def _user(user: User) -> dict[str, object]:
     return {name: value for name, value in asdict(user).items() if name != "id"}
 
 
-def _project(project: Project) -> dict[str, Any]:
+def _project(project: Project) -> dict[str, object]:
     return {name: value for name, value in asdict(project).items() if name != "id"}
 
 
-def _credential(credential: Credential) -> dict[str, Any]:
+def _credential(credential: Credential) -> dict[str, object]:
     """Return the audited fields of a credential, without its secret."""
     known = {name: value for name, value in asdict(credential).items() if name not in ("id", "project_id")}
     expires = credential.expires_at

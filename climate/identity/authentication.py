@@ -37,7 +37,7 @@ def grant(identity: "Identity", headers: Headers, address: str) -> Grant:
 
 def of_token(identity: "Identity", token: str) -> Grant:
     """Return the grant in a token that is neither forged nor expired nor revoked."""
-    found = unseal(identity.keys, token, identity.watch.now(), identity.token_seconds)
+    found = unseal(identity.keys, token, identity.watch.now(), identity.token_seconds, identity.grants)
     identity.watch.check(found)
     return found
 

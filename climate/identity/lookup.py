@@ -25,10 +25,10 @@ def users(identity: "Identity", name: str | None = None) -> list[User]:
 def user(identity: "Identity", user_id: str) -> User:
     """Return a user. Raise NotFound."""
     with reading(identity.engine) as conn:
-        found = user_rows.find(conn, Who(id=user_id))
-    if found is None:
+        result = user_rows.find(conn, Who(id=user_id))
+    if result is None:
         raise admin.no_such("user", user_id)
-    return found
+    return result
 
 
 def projects(identity: "Identity", name: str | None = None, user_id: str | None = None) -> list[Project]:
@@ -40,10 +40,10 @@ def projects(identity: "Identity", name: str | None = None, user_id: str | None 
 def project(identity: "Identity", project_id: str, user_id: str | None = None) -> Project:
     """Return a project. Raise NotFound, also when `user_id` is given and that user has no role in it."""
     with reading(identity.engine) as conn:
-        found = project_rows.listing(conn, user_id=user_id, project_id=project_id)
-    if not found:
+        result = project_rows.listing(conn, user_id=user_id, project_id=project_id)
+    if not result:
         raise admin.no_such("project", project_id)
-    return found[0]
+    return result[0]
 
 
 def credentials(identity: "Identity", user_id: str, name: str | None = None) -> list[Credential]:
@@ -55,10 +55,10 @@ def credentials(identity: "Identity", user_id: str, name: str | None = None) -> 
 def credential(identity: "Identity", user_id: str, credential_id: str) -> Credential:
     """Return an application credential of a user. Raise NotFound."""
     with reading(identity.engine) as conn:
-        found = credential_rows.find(conn, user_id, credential_id)
-    if found is None:
+        result = credential_rows.find(conn, user_id, credential_id)
+    if result is None:
         raise admin.no_such("application credential", credential_id)
-    return found
+    return result
 
 
 def roles(identity: "Identity", user_id: str, project_id: str) -> list[str]:

@@ -12,7 +12,7 @@ from climate.identity.password_cache import Memory
 from climate.identity.passwords import Passwords
 from climate.identity.revocation_cache import Watch
 from climate.identity.store import revocations
-from climate.identity.tokens import Grant
+from climate.identity.tokens import Grant, GrantCache
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Identity:
     watch: Watch
     passwords: Passwords = field(default_factory=Passwords)
     memory: Memory = field(default_factory=Memory)
+    grants: GrantCache = field(default_factory=GrantCache)
 
     def authenticate(self, headers: Headers, address: str = "") -> Caller:
         """Return the caller of these headers.

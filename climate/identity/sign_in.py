@@ -50,11 +50,11 @@ def by_password(identity: "Identity", who: Who, password: str, scope: Who | None
         with identity.engine.begin() as conn:
             _check_attempts(conn, login, address)
             issued = revocations.clock(conn)
-            found = users.for_sign_in(conn, who)
-        kept = found[1] if found else None
+            result = users.for_sign_in(conn, who)
+        kept = result[1] if result else None
         if not identity.passwords.verify(kept, password):
             _failed(identity, login, address)
-    user = _present(found and found[0])
+    user = _present(result and result[0])
     if kept is not None and identity.passwords.outdated(kept):
         _rehash(identity, user.id, password, kept)
     return _scoped(identity, user, scope, _begin(identity, user, "password", issued))
@@ -66,11 +66,11 @@ def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
         raise Forbidden("A token of an application credential cannot be exchanged for another")
     with identity.engine.begin() as conn:
         issued = revocations.clock(conn)
-        found = users.for_sign_in(conn, Who(id=old.user_id))
+        result = users.for_sign_in(conn, Who(id=old.user_id))
     # An earlier change may have revoked the old token after the last read; the new token would be issued after it.
     identity.watch.forget()
     identity.watch.check(old)
-    user = _present(found and found[0])
+    user = _present(result and result[0])
     fresh = _begin(identity, user, "token", issued)
     methods = tuple(dict.fromkeys((*old.methods, "token")))
     # Keep the first audit id of the chain, so that its revocation covers all tokens derived from it.
@@ -90,10 +90,10 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
         with identity.engine.begin() as conn:
             _check_attempts(conn, login, address)
             issued = revocations.clock(conn)
-            found = credentials.for_sign_in(conn, who, owner_id)
-        if not identity.passwords.verify(found[1] if found else None, secret) or found is None:
+            result = credentials.for_sign_in(conn, who, owner_id)
+        if not identity.passwords.verify(result[1] if result else None, secret) or result is None:
             _failed(identity, login, address)
-    credential = found[0]
+    credential = result[0]
     with identity.engine.begin() as conn:
         holder = users.for_sign_in(conn, Who(id=credential.user_id))
         user = _present(holder and holder[0])

@@ -1,11 +1,13 @@
 """Tokens: sealed grants, which every process with the keys can read without SQL."""
 
 import json
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
+from threading import Lock
 from typing import Any
 
-from cryptography.fernet import InvalidToken
+from cryptography.fernet import InvalidToken, MultiFernet
 
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
@@ -51,26 +53,66 @@ def seal(keys: KeyRing, grant: Grant) -> str:
     return keys.fernet().encrypt_at_time(data, int(grant.issued_at)).decode()
 
 
-def unseal(keys: KeyRing, token: str, now: float, life: float) -> Grant:
+MOST_CACHED = 1000
+"""Maximum number of grants in a cache; beyond it the one that was used longest ago is dropped."""
+
+
+class GrantCache:
+    """Grants of genuine tokens, so that a token is decrypted once while the keys are the same. Expiry is not cached."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._fernet: MultiFernet | None = None
+        self._grants: OrderedDict[str, Grant] = OrderedDict()
+
+    def recall(self, fernet: MultiFernet, token: str) -> Grant | None:
+        """Return the grant of a token that was decrypted with these keys; None if it was not."""
+        with self._lock:
+            if fernet is not self._fernet or token not in self._grants:
+                return None
+            self._grants.move_to_end(token)
+            return self._grants[token]
+
+    def keep(self, fernet: MultiFernet, token: str, grant: Grant) -> None:
+        """Cache a grant; grants that other keys decrypted are dropped."""
+        with self._lock:
+            if fernet is not self._fernet:
+                self._grants.clear()
+                self._fernet = fernet
+            self._grants[token] = grant
+            if len(self._grants) > MOST_CACHED:
+                self._grants.popitem(last=False)
+
+
+def unseal(keys: KeyRing, token: str, now: float, life: float, cache: GrantCache | None = None) -> Grant:
     """Return the grant in a token.
 
     Raise NotAuthenticated, always with the same text, when it is forged, broken or expired.
     """
-    data = _opened(keys, token, now, life)
-    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in json.loads(data)]
-    grant = Grant(*values)
-    if grant.expires_at <= now:
+    cache = cache or GrantCache()
+    grant = cache.recall(keys.fernet(), token)
+    if grant is None:
+        fernet, data = _opened(keys, token, now, life)
+        grant = _decoded(data)
+        cache.keep(fernet, token, grant)
+    if min(grant.expires_at, int(grant.issued_at) + int(life) + 2) <= now:
         raise NotAuthenticated()
     return grant
 
 
-def _opened(keys: KeyRing, token: str, now: float, life: float) -> bytes:
+def _decoded(data: bytes) -> Grant:
+    values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in json.loads(data)]
+    return Grant(*values)
+
+
+def _opened(keys: KeyRing, token: str, now: float, life: float) -> tuple[MultiFernet, bytes]:
+    """Return the keys that decrypted a token, and its content."""
     if len(token) > LONGEST or not token.isascii():
         raise NotAuthenticated()
     for look_now in (False, True):  # another process may have just created a key
         try:
             fernet = keys.fernet(look_now=look_now)
-            return fernet.decrypt_at_time(token.encode(), int(life) + 1, int(now))
+            return fernet, fernet.decrypt_at_time(token.encode(), int(life) + 1, int(now))
         except InvalidToken:
             continue
     raise NotAuthenticated()

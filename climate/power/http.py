@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
 
@@ -52,7 +52,7 @@ class Session:
     controller: Controller
     client: httpx.AsyncClient
 
-    async def get(self, path: str) -> Mapping[str, Any]:
+    async def get(self, path: str) -> Mapping[str, object]:
         """Return the resource of that path."""
         body = await self._send("GET", path, None)
         try:

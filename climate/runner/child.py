@@ -1,6 +1,7 @@
 """A process of the stack: start, stop and restart."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections import deque
@@ -8,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from climate.embedded.spawn import Program, kill_group, start
+
+LEAST_FREE = 64 * 1024**2
+"""Free bytes below which a disk counts as full: Postgres starts with a new segment of 16 MB of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,19 @@ class Child:
         if self.alive and self.process:
             kill_group(self.process.pid)
 
+    @property
+    def is_out_of_space(self) -> bool:
+        """Return whether the disk of its data is full."""
+        try:
+            return self.program.data is not None and shutil.disk_usage(self.program.data).free < LEAST_FREE
+        except OSError:
+            return False
+
     def died(self, now: float, patience: Patience, *, ready: bool) -> bool:
-        """Record a crash and set the time of the next start; return False after too many crashes."""
+        """Record a crash and set the time of the next start; return False after too many crashes.
+
+        A store whose disk has become full is tried until there is space.
+        """
         while self._deaths and self._deaths[0] < now - patience.window:
             self._deaths.popleft()
         if now - self.begun_at >= patience.short:
@@ -108,4 +123,4 @@ class Child:
             self._deaths.append(now)
         quick = len(self._deaths)
         self.next_at = now + (min(patience.pause * 2 ** (quick - 1), patience.longest) if quick else 0.0)
-        return quick < (patience.deaths if ready else patience.first_deaths)
+        return quick < (patience.deaths if ready else patience.first_deaths) or (ready and self.is_out_of_space)

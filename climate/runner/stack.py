@@ -172,10 +172,10 @@ def child_environ(settings: Settings, environ: Mapping[str, str], stores: Stores
 
 
 def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> Program:
-    found = shutil.which(words[0], path=environ["PATH"])
-    if not found:
+    result = shutil.which(words[0], path=environ["PATH"])
+    if not result:
         raise GaveUp(f"{name} cannot be started: program not found: {words[0]}")
-    return Program(name, (found, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
+    return Program(name, (result, *words[1:]), environ, stop_seconds=STOP_SECONDS.get(_process(name), 10.0))
 
 
 def _answers(store: Store, child: Child) -> bool:

@@ -162,7 +162,8 @@ class Supervisor:
         lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)
         if not lives_on:
             raise GaveUp(f"{child.name} {child.ended} too often")
-        self._console.say(f"{child.name} {child.ended}; restarting it")
+        why = f"; the disk of {child.program.data} is full, free some space" if child.is_out_of_space else ""
+        self._console.say(f"{child.name} {child.ended}{why}; restarting it")
 
 
 def _nothing(number: int, frame: object) -> None:

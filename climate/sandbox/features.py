@@ -84,8 +84,8 @@ def probe(environ: Mapping[str, str]) -> Found:
             argv, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
         )
         if done.returncode == 0:
-            found = Found(frozenset(json.loads(done.stdout)))
-            return Found(found.features, found.lacks(NEEDED))
+            result = Found(frozenset(json.loads(done.stdout)))
+            return Found(result.features, result.lacks(NEEDED))
         said = done.stderr.decode(errors="replace").strip().splitlines()
         return Found(reason=said[-1] if said else f"the probe ended with status {done.returncode}")
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
@@ -95,17 +95,17 @@ def probe(environ: Mapping[str, str]) -> Found:
 def features(environ: Mapping[str, str]) -> frozenset[str]:
     """Return the features that work in this sandbox, whose network is empty."""
     path = with_system_programs(environ)["PATH"]
-    found = {name for name in PROGRAMS if shutil.which(name, path=path)}
-    found |= {name for name, words in TRIED.items() if _works(words, path)}
-    if "ip" in found:
-        found |= _links(path)
+    names = {name for name in PROGRAMS if shutil.which(name, path=path)}
+    names |= {name for name, words in TRIED.items() if _works(words, path)}
+    if "ip" in names:
+        names |= _links(path)
     with suppress(OSError):
         _try_tap()
-        found.add("tap")
+        names.add("tap")
     with suppress(OSError):
         _try_bpf()
-        found.add("bpf")
-    return frozenset(found)
+        names.add("bpf")
+    return frozenset(names)
 
 
 def main() -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from typing import Any
 
 _PIECE = 65536
 
@@ -14,7 +13,7 @@ def serve(listener: socket.socket, port: int) -> None:
 
 async def _serve(listener: socket.socket, port: int) -> None:
     # The event loop holds only weak references to tasks, so this set keeps them alive.
-    carried: set[asyncio.Task[Any] | None] = set()
+    carried: set[asyncio.Task[object] | None] = set()
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         carried.add(asyncio.current_task())

@@ -14,6 +14,9 @@ from climate.service.process_health import Check
 TOO_LITTLE = 64 * 1024**2
 """Free bytes at CLIMATE_HOME below which its disk counts as full."""
 
+DATABASE = "postgres"
+"""Folder below CLIMATE_HOME with the data of the embedded database, which may be a file system of its own."""
+
 REMEMBERED = 60.0
 """Seconds for which a disk counts as full after a failed write; also the time between two log lines."""
 
@@ -53,11 +56,16 @@ class DiskWatch:
             log.error("disk full; writes fail until space is freed", disk=what)
 
     def check(self) -> Check:
-        """Return whether there is space: no recent write failed, and the disk of CLIMATE_HOME is not full."""
+        """Return whether there is space: no recent write failed, and no disk below CLIMATE_HOME is full.
+
+        The disk of the embedded database is looked at too: every process then answers alike, not only the one whose
+        write failed.
+        """
         if self._refused is not None and self.now() - self._refused < REMEMBERED:
             ago = self.now() - self._refused
             return Check("disk", False, f"{self._what} is full, a write failed {ago:.0f} s ago: free some space")
         free = self.free(self.home)
-        if free is not None and free < TOO_LITTLE:
-            return Check("disk", False, f"{free / 1024**2:.0f} MB are free at CLIMATE_HOME: free some space")
+        for name, room in (("CLIMATE_HOME", free), (f"CLIMATE_HOME/{DATABASE}", self.free(self.home / DATABASE))):
+            if room is not None and room < TOO_LITTLE:
+                return Check("disk", False, f"{room / 1024**2:.0f} MB are free at {name}: free some space")
         return Check("disk", True, "there is enough space" if free is None else f"{free / 1024**3:.1f} GB are free")

@@ -1,5 +1,6 @@
 """Inventory of reservable floating IPs: register, list, delete, and list their allocations."""
 
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from climate.context import Climate
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.policy import Caller, require
 from climate.service.leases import shortages
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import floating_ips, idempotency
 from climate.store.floating_ips import Allocated, FloatingIp
 from climate.store.idempotency import Key
@@ -26,21 +27,29 @@ def register(
     """
     require(caller, "floatingips:post")
     with shortages.of_the_cloud():
-        found = climate.cloud.find_external(network)
-    if found is None:
+        result = climate.cloud.find_external(network)
+    if result is None:
         raise NotFound(f"There is no external network '{network}'")
-    subnet = _subnet(found, IPv4Address(address))
+    subnet = _subnet(result, IPv4Address(address))
+    place = _ExternalAddress(result.id, subnet.id, address)
+    return run(climate, _insert, climate, caller, place, key, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> FloatingIp:
-        if key and (known := idempotency.earlier(conn, caller, key)):
-            return floating_ips.get(conn, UUID(known))
-        now = climate.now(conn)
-        made = floating_ips.add(conn, found.id, subnet.id, address, now)
-        if key:
-            idempotency.remember(conn, caller, key, str(made.id), now)
-        return made
 
-    return work(climate, act, keep=not dry_run)
+@dataclass(frozen=True, slots=True)
+class _ExternalAddress:
+    network_id: str
+    subnet_id: str
+    address: str
+
+
+def _insert(conn: Connection, climate: Climate, caller: Caller, place: _ExternalAddress, key: Key | None) -> FloatingIp:
+    if key and (known := idempotency.earlier(conn, caller, key)):
+        return floating_ips.get(conn, UUID(known))
+    now = climate.now(conn)
+    made = floating_ips.add(conn, place.network_id, place.subnet_id, place.address, now)
+    if key:
+        idempotency.remember(conn, caller, key, str(made.id), now)
+    return made
 
 
 def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
@@ -48,8 +57,8 @@ def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
     known = {subnet.cidr: subnet for subnet in network.subnets}
     cidr = next((cidr for cidr in known if address in IPv4Network(cidr)), None)
     if cidr is None:
-        told = ", ".join(known) or "there are none"
-        raise InvalidInput(f"floating_ip_address {address} is in no subnet of the network; its subnets are: {told}")
+        message = ", ".join(known) or "there are none"
+        raise InvalidInput(f"floating_ip_address {address} is in no subnet of the network; its subnets are: {message}")
     subnet, whole = known[cidr], IPv4Network(cidr)
     edges = (whole.network_address, whole.broadcast_address) if whole.prefixlen < 31 else ()
     if address in edges:
@@ -68,29 +77,29 @@ def _subnet(network: ExternalNetwork, address: IPv4Address) -> ExternalSubnet:
 def get(climate: Climate, caller: Caller, floatingip_id: str) -> FloatingIp:
     """Return a registered address; raise NotFound for an unknown id."""
     require(caller, "floatingips:get")
-    return work(climate, lambda conn, patient: floating_ips.get(conn, _id(floatingip_id)))
+    return run(climate, floating_ips.get, _id(floatingip_id))
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[FloatingIp]:
     """Return all registered addresses, in one statement; raise InvalidInput for an unknown marker."""
     require(caller, "floatingips:get")
     after = None if marker is None else marker_id(marker)
-    return work(climate, lambda conn, patient: floating_ips.listed(conn, after, limit))
+    return run(climate, floating_ips.listed, after, limit)
 
 
 def remove(climate: Climate, caller: Caller, floatingip_id: str, *, dry_run: bool = False) -> None:
     """Unregister an address; raise Conflict with the number of leases that hold it, now or later."""
     require(caller, "floatingips:delete")
+    run(climate, _delete, climate, floatingip_id, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> None:
-        known = floating_ips.get(conn, _id(floatingip_id), lock=True)
-        count = len(floating_ips.promised(conn, known.number))
-        if count:
-            leases = "1 lease counts" if count == 1 else f"{count} leases count"
-            raise Conflict(f"Can't delete floating IP {known.address}. It is reserved: {leases} on it")
-        floating_ips.remove(conn, known.number, climate.now(conn))
 
-    work(climate, act, keep=not dry_run)
+def _delete(conn: Connection, climate: Climate, floatingip_id: str) -> None:
+    known = floating_ips.get(conn, _id(floatingip_id), lock=True)
+    count = len(floating_ips.promised(conn, known.number))
+    if count:
+        leases = "1 lease counts" if count == 1 else f"{count} leases count"
+        raise Conflict(f"Can't delete floating IP {known.address}. It is reserved: {leases} on it")
+    floating_ips.remove(conn, known.number, climate.now(conn))
 
 
 def allocations(
@@ -99,26 +108,28 @@ def allocations(
     """Return a page of all addresses with their present and future allocations."""
     require(caller, "floatingips:allocations")
     after = None if marker is None else marker_id(marker)
+    return run(climate, _read_allocations, climate, limit, after)
 
-    def act(conn: Connection, patient: bool) -> list[tuple[FloatingIp, list[Allocated]]]:
-        known = {one.number: one for one in floating_ips.listed(conn, after, limit)}
-        held: dict[int, list[Allocated]] = {number: [] for number in known}
-        for one in floating_ips.allocated(conn, climate.now(conn), known):
-            held[one.number].append(one)
-        return [(known[number], taken) for number, taken in held.items()]
 
-    return work(climate, act)
+def _read_allocations(
+    conn: Connection, climate: Climate, limit: int | None, after: UUID | None
+) -> list[tuple[FloatingIp, list[Allocated]]]:
+    known = {one.number: one for one in floating_ips.listed(conn, after, limit)}
+    held: dict[int, list[Allocated]] = {number: [] for number in known}
+    for one in floating_ips.allocated(conn, climate.now(conn), known):
+        held[one.number].append(one)
+    return [(known[number], taken) for number, taken in held.items()]
 
 
 def allocation(climate: Climate, caller: Caller, floatingip_id: str) -> tuple[FloatingIp, list[Allocated]]:
     """Return one address with its present and future allocations."""
     require(caller, "floatingips:allocations")
+    return run(climate, _read_allocation, climate, floatingip_id)
 
-    def act(conn: Connection, patient: bool) -> tuple[FloatingIp, list[Allocated]]:
-        known = floating_ips.get(conn, _id(floatingip_id))
-        return known, floating_ips.allocated(conn, climate.now(conn), [known.number])
 
-    return work(climate, act)
+def _read_allocation(conn: Connection, climate: Climate, floatingip_id: str) -> tuple[FloatingIp, list[Allocated]]:
+    known = floating_ips.get(conn, _id(floatingip_id))
+    return known, floating_ips.allocated(conn, climate.now(conn), [known.number])
 
 
 def _id(text: str) -> UUID:

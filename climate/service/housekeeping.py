@@ -1,6 +1,6 @@
 """Deletion of expired rows, and heartbeats of processes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 import structlog
@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import Unavailable
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import db_errors, heartbeats, idempotency, notifications
 from climate.store.batch_delete import PORTION
 from climate.store.hosts import pool_membership
@@ -19,15 +19,15 @@ log = structlog.get_logger(__name__)
 PORTIONS = 20
 """Maximum number of portions of one kind of rows in one run."""
 
-Forget = Callable[[Climate, Connection], int]
+Forget = Callable[[Connection, Climate], int]
 
 OLD: Mapping[str, Forget] = {
-    "processes": lambda climate, conn: heartbeats.forget_old(conn, climate.now(conn)),
-    "idempotency keys": lambda climate, conn: idempotency.forget_old(conn, climate.now(conn)),
-    "fences": lambda climate, conn: fences.forget_old(conn, climate.now(conn)),
-    "tries of healing": lambda climate, conn: healing_waits.forget_old(conn, climate.now(conn)),
-    "causes of pools": lambda climate, conn: pool_membership.correct_causes(conn),
-    "notices": lambda climate, conn: notifications.forget_old(
+    "processes": lambda conn, climate: heartbeats.forget_old(conn, climate.now(conn)),
+    "idempotency keys": lambda conn, climate: idempotency.forget_old(conn, climate.now(conn)),
+    "fences": lambda conn, climate: fences.forget_old(conn, climate.now(conn)),
+    "tries of healing": lambda conn, climate: healing_waits.forget_old(conn, climate.now(conn)),
+    "causes of pools": lambda conn, climate: pool_membership.correct_causes(conn),
+    "notices": lambda conn, climate: notifications.forget_old(
         conn, climate.now(conn) - timedelta(days=climate.settings.notice_days)
     ),
 }
@@ -36,7 +36,11 @@ OLD: Mapping[str, Forget] = {
 
 def show_life(climate: Climate, process: str, *roles: str) -> None:
     """Record that this process has just done the work of these roles; readiness checks the age of that."""
-    work(climate, lambda conn, patient: heartbeats.beat(conn, roles, process, climate.now(conn)))
+    run(climate, _beat, climate, roles, process)
+
+
+def _beat(conn: Connection, climate: Climate, roles: Sequence[str], process: str) -> None:
+    heartbeats.beat(conn, roles, process, climate.now(conn))
 
 
 def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
@@ -54,7 +58,7 @@ def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
 
 def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:
     for _ in range(PORTIONS):
-        went = work(climate, lambda conn, patient: forget(climate, conn))
+        went = run(climate, forget, climate)
         alive()
         if went < PORTION:
             break

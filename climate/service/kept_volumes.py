@@ -9,7 +9,7 @@ from climate.context import Climate
 from climate.domain.facts import AmountHold, KeptAmountsReleased
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.leases import repair
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import inventory_pools
 from climate.store.allocation import inventories
 from climate.store.allocation.inventories import Kept
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 def release(climate: Climate) -> int:
     """Release the amounts of deleted volumes; return the number of reservations that released some."""
-    kept = work(climate, lambda conn, patient: inventories.kept(conn))
+    kept = run(climate, inventories.kept)
     if not kept:
         return 0
     there = climate.cloud.volumes([str(one.reservation_id) for one in kept])

@@ -39,7 +39,7 @@ class Check:
     """Set if the check passes but an operator should look at it."""
 
 
-def checks(climate: Climate, conn: Connection, moment: datetime) -> Iterator[Check]:
+def checks(conn: Connection, climate: Climate, moment: datetime) -> Iterator[Check]:
     """Yield the checks of all processes that send heartbeats."""
     now = moment.timestamp()
     yield check_poller(conn, now, max(SLOWEST_BEAT, 5 * climate.settings.poll_seconds))
@@ -71,8 +71,8 @@ def check_events(conn: Connection, now: datetime) -> Check:
         return Check("events", True, "none is due")
     waited, behind = (now - since).total_seconds(), (now - seen).total_seconds() if seen else inf
     ok = min(waited, behind) <= LONGEST_WAIT
-    told = f"the oldest that is due waits for {waited:.1f} s"
-    return Check("events", ok, told if ok else f"{told}, and the pollers have not caught up for as long")
+    message = f"the oldest that is due waits for {waited:.1f} s"
+    return Check("events", ok, message if ok else f"{message}, and the pollers have not caught up for as long")
 
 
 def check_cells(conn: Connection, now: float) -> Check:
@@ -81,8 +81,8 @@ def check_cells(conn: Connection, now: float) -> Check:
     if at is None:
         return Check("cells", False, "no cells process was ever heard of: run `climate cells`")
     age = max(0.0, now - at.timestamp())
-    told = f"last heard of {age:.1f} s ago"
-    return Check("cells", age <= CELLS_BEAT, told if age <= CELLS_BEAT else f"{told}: start `climate cells`")
+    message = f"last heard of {age:.1f} s ago"
+    return Check("cells", age <= CELLS_BEAT, message if age <= CELLS_BEAT else f"{message}: start `climate cells`")
 
 
 def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> Check:
@@ -90,14 +90,14 @@ def check_workers(conn: Connection, now: datetime, needed: Collection[str]) -> C
     known = heartbeats.by_queue(conn, now - metrics.ALIVE)
     missing = [name for name in needed if name not in known or not known[name].alive]
     if missing:
-        told = ", ".join(f"{name} {since(known[name].at if name in known else None)}" for name in missing)
-        return Check("workers", False, f"no worker reads {told}: start `climate worker`")
+        message = ", ".join(f"{name} {since(known[name].at if name in known else None)}" for name in missing)
+        return Check("workers", False, f"no worker reads {message}: start `climate worker`")
     waiting = event_claims.longest_unbegun(conn)
     late = [name for name, begun in waiting.items() if (now - begun).total_seconds() > LONGEST_WAIT]
     if late:
-        told = ", ".join(f"{name} since {said(waiting[name])}" for name in sorted(late))
+        message = ", ".join(f"{name} since {said(waiting[name])}" for name in sorted(late))
         more = "all workers are busy: start more by `climate worker`, or raise CLIMATE_WORKER_PROCESSES"
-        return Check("workers", True, f"events wait for a worker in {told}: {more}", warns=True)
+        return Check("workers", True, f"events wait for a worker in {message}: {more}", warns=True)
     return Check("workers", True, f"each queue is read, {QUEUE} by {known[QUEUE].alive}")
 
 

@@ -82,14 +82,14 @@ def check_clock(now: float, here: float) -> Check:
 
 def of_database(climate: Climate, wall: Callable[[], float] = time) -> list[Check]:
     """Return the checks that need the database; if it is unreachable, only that result is returned."""
-    found: list[Check] = []
+    result: list[Check] = []
     try:
         with reading(climate.engine) as conn:
             moment = climate.now(conn)
-            found += [check_clock(moment.timestamp(), wall()), check_migrations(conn)]
-            found += process_health.checks(climate, conn, moment)
+            result += [check_clock(moment.timestamp(), wall()), check_migrations(conn)]
+            result += process_health.checks(conn, climate, moment)
     except db_errors.ERRORS as error:
         full = db_errors.disk_full(error)
         detail = "its disk is full: free some space" if full else "does not answer as it should"
-        return [Check("database", False, detail), *found]
-    return [Check("database", True, "answers"), *found]
+        return [Check("database", False, detail), *result]
+    return [Check("database", True, "answers"), *result]

@@ -1,8 +1,9 @@
-"""Transactions with retries where these are safe and useful."""
+"""Transactions of the engine: `run(climate, function, *args)`, with retries where these are safe and useful."""
 
 from collections.abc import Callable
+from functools import partial
 from threading import Event as Pause
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -16,7 +17,7 @@ from climate.store.allocation.hosts import TryPatiently
 from climate.store.locks import HostsInUse
 
 T = TypeVar("T")
-Act = Callable[[Connection, bool], T]
+Args = TypeVarTuple("Args")
 
 TRIES = 4
 LONGEST_PAUSE = 0.05
@@ -26,17 +27,29 @@ QUICK_TRIES = 3
 """Number of attempts without waiting for hosts; each ends when a concurrent transaction is done with one."""
 
 
-def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
-    """Run `act(conn, patient)` in a transaction; commit, or with `keep` false roll back.
+def run(climate: Climate, function: Callable[[Connection, *Args], T], *args: *Args, keep: bool = True) -> T:
+    """Run `function(conn, *args)` in a transaction; commit, or with `keep` false roll back.
 
-    The first attempts do not wait for locks. If they raise TryPatiently, `act` runs again once its rivals are
-    done, a few times at most, and then with patience. It also runs again if it meets hosts out of order. Clashes
-    and broken connections are retried a few times, then Unavailable is raised. An error leaves nothing behind,
-    except Undecided: the connection broke during the commit, so its result is unknown.
+    The function runs again if it meets hosts out of order. Clashes and broken connections are retried a few times,
+    then Unavailable is raised. An error leaves nothing behind, except Undecided: the connection broke during the
+    commit, so its result is unknown.
     """
+    return _with_retries(climate, partial(_in_order, climate, function, args, keep))
+
+
+def allocate(climate: Climate, function: Callable[[Connection, bool, *Args], T], *args: *Args, keep: bool = True) -> T:
+    """Run `function(conn, patient, *args)` like `run`, at first without waiting for locks.
+
+    If that raises TryPatiently, the function runs again once its rivals are done, a few times at most, and then with
+    `patient` true.
+    """
+    return _with_retries(climate, partial(_beside_rivals, climate, function, args, keep))
+
+
+def _with_retries(climate: Climate, attempt: Callable[[], T]) -> T:
     for turn in range(TRIES + 1):
         try:
-            return _beside_rivals(climate, act, keep)
+            return attempt()
         except _InCommit as error:
             raise Undecided() from error.__cause__
         except SQLAlchemyError as error:
@@ -50,15 +63,17 @@ def work(climate: Climate, act: Act[T], *, keep: bool = True) -> T:
     raise Unavailable()
 
 
-def _beside_rivals(climate: Climate, act: Act[T], keep: bool) -> T:
-    """Run `act` without patience while that may succeed, then with patience."""
+def _beside_rivals(
+    climate: Climate, function: Callable[[Connection, bool, *Args], T], args: tuple[*Args], keep: bool
+) -> T:
+    """Run the function without patience while that may succeed, then with patience."""
     for _ in range(QUICK_TRIES):
         try:
-            return _in_order(climate, act, False, keep)
+            return _in_order(climate, function, (False, *args), keep)
         except TryPatiently as hurdle:
             if not _outlasted(climate, hurdle):
                 break
-    return _in_order(climate, act, True, keep)
+    return _in_order(climate, function, (True, *args), keep)
 
 
 def _outlasted(climate: Climate, hurdle: TryPatiently) -> bool:
@@ -66,27 +81,33 @@ def _outlasted(climate: Climate, hurdle: TryPatiently) -> bool:
         return hosts.outlast(conn, hurdle)
 
 
-def _in_order(climate: Climate, act: Act[T], patient: bool, keep: bool) -> T:
-    """Restart a few times if the hosts that `act` needs are not locked in order; then raise Busy."""
+def _in_order(climate: Climate, function: Callable[[Connection, *Args], T], args: tuple[*Args], keep: bool) -> T:
+    """Restart a few times if the hosts that the function needs are not locked in order; then raise Busy."""
     ahead: frozenset[int] = frozenset()
     for _ in range(RESTARTS):
         try:
-            return _once(climate, lambda conn: act(conn, patient), ahead, keep)
+            return _once(climate, partial(_with_hosts, ahead, function, args), keep)
         except HostsInUse as error:
             ahead |= error.numbers
-    return _once(climate, lambda conn: act(conn, patient), ahead, keep)
+    return _once(climate, partial(_with_hosts, ahead, function, args), keep)
+
+
+def _with_hosts(
+    ahead: frozenset[int], function: Callable[[Connection, *Args], T], args: tuple[*Args], conn: Connection
+) -> T:
+    if ahead:
+        locks.expect_hosts(conn, ahead)
+    return function(conn, *args)
 
 
 class _InCommit(Exception):
     """The connection broke during the commit."""
 
 
-def _once(climate: Climate, act: Callable[[Connection], T], ahead: frozenset[int], keep: bool) -> T:
+def _once(climate: Climate, function: Callable[[Connection], T], keep: bool) -> T:
     with climate.engine.connect() as conn:
         transaction = conn.begin()
-        if ahead:
-            locks.expect_hosts(conn, ahead)
-        answer = act(conn)
+        answer = function(conn)
         if not keep:
             transaction.rollback()
             return answer

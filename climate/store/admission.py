@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -27,7 +26,7 @@ class Rules:
     time: datetime
     """The database's clock."""
     limits: Mapping[Limit, Rule]
-    terms: Mapping[str, Any]
+    terms: Mapping[str, object]
     """Settings of an administrator for the reservation pool; None if there are none."""
 
 

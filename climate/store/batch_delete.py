@@ -12,5 +12,5 @@ def drop(conn: Connection, table: Table, old: ColumnElement[bool]) -> int:
     Skip locked rows, so that concurrent processes do not wait for each other.
     """
     place: ColumnElement[str] = literal_column("ctid")
-    found = select(place).select_from(table).where(old).limit(PORTION).with_for_update(skip_locked=True)
-    return conn.execute(delete(table).where(place == func.any(func.array(found.scalar_subquery())))).rowcount
+    result = select(place).select_from(table).where(old).limit(PORTION).with_for_update(skip_locked=True)
+    return conn.execute(delete(table).where(place == func.any(func.array(result.scalar_subquery())))).rowcount

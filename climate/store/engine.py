@@ -41,6 +41,8 @@ def connect(url: str, *, pool_size: int = 10, application: str = "climate", opti
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_timeout=10,
+        # The connection that was used last has its statements prepared and its pages cached.
+        pool_use_lifo=True,
         pool_pre_ping=False,
         hide_parameters=True,
         connect_args={

@@ -48,8 +48,8 @@ def by_queue(conn: Connection, alive_since: datetime) -> dict[str, QueueBeat]:
     """Return for each queue its last heartbeat, and the number of workers with one since a moment."""
     alive = func.count().filter(beats.c.at >= alive_since)
     query = select(beats.c.role, func.max(beats.c.at), alive).where(beats.c.role.startswith(QUEUE, autoescape=True))
-    found = conn.execute(query.group_by(beats.c.role))
-    return {role.removeprefix(QUEUE): QueueBeat(at, count) for role, at, count in found}
+    rows = conn.execute(query.group_by(beats.c.role))
+    return {role.removeprefix(QUEUE): QueueBeat(at, count) for role, at, count in rows}
 
 
 def forget_old(conn: Connection, now: datetime) -> int:

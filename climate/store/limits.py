@@ -56,9 +56,9 @@ def put(conn: Connection, author: Caller, project_id: str, values: Mapping[Limit
     stream = limits_stream(project_id)
     known = journal.hold(conn, stream)
     tampering.refuse_values(f"the limits of {project_id or 'all projects'}", _own(conn, project_id), _folded(known))
-    told = {str(limit): value for limit, value in values.items()}
-    journal.append(conn, author, stream, known, LimitsSet(now, project_id, told))
-    write(conn, project_id, told, now)
+    details = {str(limit): value for limit, value in values.items()}
+    journal.append(conn, author, stream, known, LimitsSet(now, project_id, details))
+    write(conn, project_id, details, now)
 
 
 def drop(conn: Connection, author: Caller, project_id: str, now: datetime) -> int:
@@ -90,11 +90,11 @@ def write(conn: Connection, project_id: str, values: Mapping[str, Any], now: dat
 
 def then(conn: Connection, project_id: str, at: datetime) -> dict[Limit, Rule]:
     """Return the limits of a project at that moment: its own override the defaults."""
-    found: dict[Limit, Rule] = {}
+    result: dict[Limit, Rule] = {}
     for owner in (DEFAULT, project_id):
         known = _folded(journal.until(journal.read(conn, limits_stream(owner)), at))
-        found |= {Limit(name): Rule(owner, Limit(name), value) for name, value in known.items()}
-    return found
+        result |= {Limit(name): Rule(owner, Limit(name), value) for name, value in known.items()}
+    return result
 
 
 def _own(conn: Connection, project_id: str) -> dict[str, Any]:

@@ -90,9 +90,9 @@ def read_hosts(conn: Connection, query: Select[Any], numbers: Collection[int]) -
     if held.numbers or not held.ahead.issubset(numbers):
         lock_hosts(conn, numbers)
         return conn.execute(query, given)
-    found = conn.execute(ordered(query, hosts.c.id), given)
+    rows = conn.execute(ordered(query, hosts.c.id), given)
     held.numbers.update(numbers)
-    return found
+    return rows
 
 
 def await_host(conn: Connection, number: int) -> None:

@@ -77,8 +77,8 @@ def read(conn: Connection, now: datetime) -> Figures:
 
 
 def _queues(conn: Connection, now: datetime) -> dict[str, tuple[int, float]]:
-    found = heartbeats.by_queue(conn, now - ALIVE)
-    return {name: (beat.alive, max(0.0, (now - beat.at).total_seconds())) for name, beat in found.items()}
+    result = heartbeats.by_queue(conn, now - ALIVE)
+    return {name: (beat.alive, max(0.0, (now - beat.at).total_seconds())) for name, beat in result.items()}
 
 
 def _lateness(conn: Connection, now: datetime) -> dict[float, float]:
@@ -89,5 +89,5 @@ def _lateness(conn: Connection, now: datetime) -> dict[float, float]:
     marks = [func.percentile_disc(quantile).within_group(late) for quantile in QUANTILES]
     recent = events.c.first_claimed_at > now - RECENT
     claimed = events.c.id == func.any(func.array(select(ids.c.id).scalar_subquery()))
-    found = conn.execute(select(*marks).where(claimed, recent)).one()
-    return {quantile: float(value) for quantile, value in zip(QUANTILES, found, strict=True) if value is not None}
+    row = conn.execute(select(*marks).where(claimed, recent)).one()
+    return {quantile: float(value) for quantile, value in zip(QUANTILES, row, strict=True) if value is not None}

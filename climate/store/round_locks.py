@@ -5,34 +5,38 @@ A session lock would survive a frozen machine, whose kernel still answers for th
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Connection, delete, update
+from sqlalchemy import BigInteger, Connection, Interval, bindparam, delete, func, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.store.engine import database_time
 from climate.store.leases import event_claims
 from climate.store.tables.hosts import round_locks
 
 
 def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | None:
     """Take a lock that is free or has expired; return its token, or None if another process holds it."""
-    now, token = database_time(conn), event_claims.tokens(conn, 1)[0]
-    row = {"holder": holder, "token": token, "expires_at": now + life}
-    free = insert(round_locks).values(name=name, **row)
-    taken = free.on_conflict_do_update(index_elements=["name"], set_=row, where=round_locks.c.expires_at <= now)
-    found: int | None = conn.scalar(taken.returning(round_locks.c.token))
+    found: int | None = conn.scalar(_TAKE, {"lock": name, "who": holder, "life": life})
     return found
 
 
 def renew(conn: Connection, name: str, token: int, life: timedelta) -> bool:
     """Renew the lock; return False if it was released, or taken by another process since."""
-    expiry = database_time(conn) + life
-    return conn.execute(update(round_locks).where(_mine(name, token)).values(expires_at=expiry)).rowcount == 1
+    return conn.execute(_RENEW, {"lock": name, "held": token, "life": life}).rowcount == 1
 
 
 def give_back(conn: Connection, name: str, token: int) -> None:
     """Delete the lock if it is still held under this token, so that a late renewal fails."""
-    conn.execute(delete(round_locks).where(_mine(name, token)))
+    conn.execute(_GIVE_BACK, {"lock": name, "held": token})
 
 
-def _mine(name: str, token: int) -> ColumnElement[bool]:
-    return (round_locks.c.name == name) & (round_locks.c.token == token)
+_MINE = (round_locks.c.name == bindparam("lock")) & (round_locks.c.token == bindparam("held", type_=BigInteger))
+_EXPIRY = func.clock_timestamp() + bindparam("life", type_=Interval)
+_FREE = insert(round_locks).values(
+    name=bindparam("lock"), holder=bindparam("who"), token=event_claims.next_token(), expires_at=_EXPIRY
+)
+_TAKE = _FREE.on_conflict_do_update(
+    index_elements=["name"],
+    set_={name: _FREE.excluded[name] for name in ("holder", "token", "expires_at")},
+    where=round_locks.c.expires_at <= func.clock_timestamp(),
+).returning(round_locks.c.token)
+_RENEW = update(round_locks).where(_MINE).values(expires_at=_EXPIRY)
+_GIVE_BACK = delete(round_locks).where(_MINE)

@@ -63,9 +63,9 @@ class Framing:
             if head < 0:
                 return Arrival.ENDLESS if len(self.data) > LONGEST_HEAD else Arrival.HEAD
             head = self._without_question(head)
-            found = self._begin_body(bytes(self.data[: head + 2]), head + len(_HEAD_END))
-            if found is not None:
-                return found
+            result = self._begin_body(bytes(self.data[: head + 2]), head + len(_HEAD_END))
+            if result is not None:
+                return result
         return self._look()
 
     def _without_question(self, head: int) -> int:

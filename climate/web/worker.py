@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
@@ -42,6 +42,12 @@ WAIT_SECONDS = 60.0
 LONGEST_UNSENT = 16 * 1024 * 1024
 """Bytes of an answer that a thread leaves to the loop at most; beyond them it waits for the client."""
 
+LONGEST_TAKEN = 2
+"""Threads of a process that wait at once for clients to take what is longer than that."""
+
+TAKE_SECONDS = 2.0
+"""Time for which any other thread waits for its client to take a piece of such an answer, in seconds."""
+
 LINGER_SECONDS = 2.0
 """Time for a client to take the last answer before its connection is closed, in seconds."""
 
@@ -57,6 +63,7 @@ MOST_BYTES = 64 * 1024 * 1024
 Beyond them, the connection that has any of them and has waited longest is closed.
 """
 
+_TAKEN = BoundedSemaphore(LONGEST_TAKEN)
 _PIECE = 64 * 1024
 _FILE_PIECE = 1024 * 1024
 _DOWNLOAD = re.compile(rb"GET /image/v2/images/[^/ ]+/file[ ?]")
@@ -71,7 +78,7 @@ _REFUSALS = {
 class PatientSocket(socket.socket):
     """A client's socket on which no thread waits for ever."""
 
-    slow_seconds = SLOW_SECONDS
+    slow_seconds, take_seconds = SLOW_SECONDS, TAKE_SECONDS
     _begun = 0.0
     _received: int | None = None
     _sent, _sending = 0, 0.0
@@ -118,6 +125,21 @@ class PatientSocket(socket.socket):
         left = memoryview(data).cast("B")
         if self.leaves:
             left = self._leave(left)
+        if not left:
+            return
+        if not self.leaves:
+            self._send_waiting(left, flags)
+            return
+        is_patient = _TAKEN.acquire(blocking=False)
+        try:
+            self.settimeout(WAIT_SECONDS if is_patient else self.take_seconds)
+            self._send_waiting(left, flags)
+        finally:
+            if is_patient:
+                _TAKEN.release()
+
+    def _send_waiting(self, left: memoryview, flags: int) -> None:
+        """Send everything. ConnectionResetError if the client takes nothing for too long, or too little."""
         while left:
             begun = time.monotonic()
             try:

@@ -1,7 +1,6 @@
 """virtual:instance: a server that sleeps until its lease starts, or capacity for servers of one size."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -24,7 +23,7 @@ class VirtualInstance:
     def __init__(self) -> None:
         self._room, self._sleeping = RoomForServers(), SleepingServer()
 
-    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, Any] | None:
+    def check(self, cloud: Cloud, ask: Ask) -> Mapping[str, object] | None:
         return self._form(ask.spec).check(cloud, ask)
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
@@ -45,5 +44,5 @@ class VirtualInstance:
     def on_end(self, cloud: Cloud, lent: Lent) -> None:
         self._form(lent.reservation.spec).on_end(cloud, lent)
 
-    def _form(self, spec: Mapping[str, Any]) -> Form:
+    def _form(self, spec: Mapping[str, object]) -> Form:
         return self._room if "amount" in spec else self._sleeping

@@ -5,12 +5,12 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from climate import plugin_capacity
-from climate.cloud import Cloud
+from climate.cloud import HostPools, SharedCapacity
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.hosts import requirements
 from climate.domain.hosts.requirements import Requirement
 from climate.plugin import Allocation, Ask, Lent
-from climate.plugin_capacity import TERMINATE
+from climate.plugin_capacity import TERMINATE, ServersAndCapacity
 from climate.store.allocation import requirements_sql
 from climate.store.hosts import hosts
 
@@ -21,7 +21,7 @@ OPEN = frozenset({"amount", "grace_period"})
 class RoomForServers:
     """Slots of a size, used through a flavor of their own."""
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
+    def check(self, cloud: object, ask: Ask) -> None:
         """Do nothing: the reservation pool is in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
@@ -36,16 +36,16 @@ class RoomForServers:
                 raise Conflict("amount cannot be updated: it can only grow once the lease has started")
         return plugin_capacity.reserve(conn, ask, self._requirement(conn, ask))
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         plugin_capacity.hand_over(cloud, lent, plugin_capacity.size_of(lent.reservation.spec))
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: object, lent: Lent) -> None:
         """Do nothing: such reservations have no actions before the end."""
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: HostPools, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: ServersAndCapacity, lent: Lent) -> None:
         plugin_capacity.take_back(cloud, lent)
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:

@@ -11,11 +11,11 @@ from climate.cloud import (
     RESERVED,
     RESIZED,
     SUSPENDED,
-    Cloud,
     CloudError,
     CloudServer,
     NotYet,
     Refused,
+    Servers,
 )
 from climate.domain.errors import Conflict, NotFound
 from climate.plugin import Allocation, Ask, Lent
@@ -40,7 +40,7 @@ def actions(text: str) -> tuple[str, ...]:
 class SleepingServer:
     """A server by its id: woken at the start; at the end saved as an image, suspended or deleted."""
 
-    def check(self, cloud: Cloud, ask: Ask) -> None:
+    def check(self, cloud: Servers, ask: Ask) -> None:
         if ask.present is None:
             self._own(cloud, str(ask.spec["resource_id"]), ask.caller.project_id)
 
@@ -53,7 +53,7 @@ class SleepingServer:
         on_end = actions(ask.spec.get("on_end") or ask.settings.on_end)
         return Allocation(spec={"on_end": ", ".join(on_end)}, resource_id=resource_id, exists_before_start=True)
 
-    def on_start(self, cloud: Cloud, lent: Lent) -> None:
+    def on_start(self, cloud: Servers, lent: Lent) -> None:
         server = self._lent(cloud, lent)
         if server is None and lent.reservation.spec.get(GIVEN_UP):
             return
@@ -67,13 +67,13 @@ class SleepingServer:
         if server.status in (RESERVED, BUILD):  # any other status means that its user has changed it since
             raise NotYet(f"server {server.id} is being woken up")
 
-    def before_end(self, cloud: Cloud, lent: Lent) -> None:
+    def before_end(self, cloud: Servers, lent: Lent) -> None:
         """Do nothing: the end has its own actions."""
 
-    def close(self, cloud: Cloud, lent: Lent) -> None:
+    def close(self, cloud: object, lent: Lent) -> None:
         """Do nothing: the server continues until the end."""
 
-    def on_end(self, cloud: Cloud, lent: Lent) -> None:
+    def on_end(self, cloud: Servers, lent: Lent) -> None:
         server = self._lent(cloud, lent)
         wanted = actions(str(lent.reservation.spec.get("on_end") or "delete"))
         if server is None:
@@ -91,17 +91,17 @@ class SleepingServer:
             cloud.delete_server(server.id, lent.token)
         self._finished(cloud, lent, gone="delete" in wanted or slept)
 
-    def _finished(self, cloud: Cloud, lent: Lent, *, gone: bool) -> None:
+    def _finished(self, cloud: Servers, lent: Lent, *, gone: bool) -> None:
         server = cloud.server(str(lent.reservation.resource_id))
         if server is not None and (gone or server.busy):
             raise NotYet(f"server {server.id} is still {'being deleted' if gone else SUSPENDED.lower()}")
 
-    def _lent(self, cloud: Cloud, lent: Lent) -> CloudServer | None:
+    def _lent(self, cloud: Servers, lent: Lent) -> CloudServer | None:
         """Return the server if it is the project's; servers of other projects are never changed."""
         server = cloud.server(str(lent.reservation.resource_id))
         return server if server and server.project_id == lent.project_id else None
 
-    def _own(self, cloud: Cloud, server_id: str, project_id: str) -> CloudServer:
+    def _own(self, cloud: Servers, server_id: str, project_id: str) -> CloudServer:
         server = cloud.server(server_id)
         if server is None or server.project_id != project_id:
             raise NotFound(f"Object with {{'server_id': '{server_id}'}} not found")

@@ -1,7 +1,6 @@
 """Requests for servers: one by its id, or a number of one size."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
@@ -41,7 +40,7 @@ class InstanceSpec(Schema):
     grace_period = grace_period()
 
     @validates_schema(skip_on_field_errors=True)
-    def _of_one_form(self, data: Mapping[str, Any], *, partial: object, **_: Any) -> None:
+    def _of_one_form(self, data: Mapping[str, object], *, partial: object, **_: object) -> None:
         if "resource_id" in data and (both := sorted(ROOM & set(data))):
             raise ValidationError("not together with resource_id", both[0])
         if "resource_id" not in data and not partial:

@@ -12,6 +12,10 @@ LONG = 12 * 1024 * 1024
 """Bytes of a long answer: more than the buffers of two sockets hold."""
 
 
+LONGER = 40 * 1024 * 1024
+"""Bytes of an answer that no thread leaves to the loop whole."""
+
+
 class ImpatientWorker(BufferingWorker):
     """The worker, with little time for heads and bodies."""
 
@@ -28,6 +32,18 @@ class HurryingWorker(BufferingWorker):
     """The worker, with little time for long bodies."""
 
     client_socket = ImpatientSocket
+
+
+class BriskSocket(PatientSocket):
+    """A socket on which a client that takes nothing of too long an answer is given up soon."""
+
+    take_seconds = 0.2
+
+
+class BriskWorker(BufferingWorker):
+    """The worker, with little time for clients that take too long answers."""
+
+    client_socket = BriskSocket
 
 
 class FrugalWorker(BufferingWorker):
@@ -47,7 +63,8 @@ class FewFilesWorker(BufferingWorker):
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Answer with the path and how long the body is.
 
-    `/hold` waits for a lock on a file, `.../file` is a long file, and `/long` a long text.
+    `/hold` waits for a lock on a file, `.../file` is a long file, `/long` a long text, and `/longer` one
+    that is too long to be kept.
     """
     path = environ["PATH_INFO"]
     if path.startswith("/hold/"):
@@ -59,7 +76,8 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         sent: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
         return sent
     size = os.getpid() if path == "/pid" else len(environ["wsgi.input"].read())
-    answer = f"{path} {size}".encode() + (b"x" * LONG if path.startswith("/long") else b"")
+    lengths = {"/long": LONG, "/long/broken": LONG, "/longer": LONGER}
+    answer = f"{path} {size}".encode() + b"x" * lengths.get(path, 0)
     start_response("200 OK", [("Content-Length", str(len(answer)))])
     return _broken(answer) if path == "/long/broken" else [answer]
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
 from climate.web.worker import BufferingWorker
-from tests.api.small_app import LONG
+from tests.api.small_app import LONG, LONGER
 
 ROOT = Path(__file__).parents[2]
 GET = b"GET /%s HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -313,6 +313,19 @@ def test_clients_that_take_nothing_of_a_long_answer_hold_no_thread(port: int) ->
         begun = time.monotonic()
         assert ask(port, b"other") == b"/other 0"
         assert time.monotonic() - begun < SECONDS / 2
+
+
+def test_clients_that_take_nothing_of_too_long_an_answer_hold_two_threads_at_most(tmp_path: Path) -> None:
+    """Two threads wait for the first two clients; the third thread gives up each of the others in its turn."""
+    with server(tmp_path, "tests.api.small_app.BriskWorker", "--threads", "3") as port, ExitStack() as open_ones:
+        silent = [open_ones.enter_context(client(port, CLOSE % b"longer")) for _ in range(6)]
+        assert ask(port, b"other") == b"/other 0"
+        assert [len(_rest(one)) >= LONGER for one in silent].count(True) == 2, "the first two are waited for"
+
+
+def test_too_long_an_answer_arrives_whole_when_it_is_taken(port: int) -> None:
+    for _ in range(4):
+        assert len(ask(port, b"longer")) == len(b"/longer 0") + LONGER
 
 
 def test_a_long_answer_arrives_whole_however_late_it_is_taken(port: int) -> None:

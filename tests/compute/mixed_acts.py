@@ -1,6 +1,6 @@
 """The acts of `mixed_load`: what users, workers, services and admins of the bundled cloud do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network
 from random import Random
@@ -13,11 +13,12 @@ from climate.compute import operations
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.migrations import cold_migration, evacuation
-from climate.compute.models.node import FREEPOOL
+from climate.compute.models.aggregate import ORDINARY, POOL, ZONE
+from climate.compute.models.node import FREEPOOL, OWNER
 from climate.compute.models.server import ACTIVE, DELETE, REVERT, SHELVED_OFFLOADED, SHUTOFF, START, STOP, VERIFY_RESIZE
 from climate.compute.network import floating_ips, networks
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import claiming
 from climate.compute.nodes import aggregates, maintenance, services
 from climate.compute.placement import server_groups
@@ -204,7 +205,8 @@ def _take_back(load: Load, chance: Random) -> None:
 
 
 def _place(load: Load, chance: Random) -> None:
-    pools.place(load.compute, chance.choice(NODES), chance.choice([None, FREEPOOL, *POOLS]), load.next_token())
+    to = chance.choice([None, FREEPOOL, "draining", "failed", *POOLS])
+    pools.place(load.compute, chance.choice(NODES), to, load.next_token())
 
 
 def _grant(load: Load, chance: Random) -> None:
@@ -253,6 +255,28 @@ def _describe_aggregate(load: Load, chance: Random) -> None:
     aggregates.set_metadata(load.compute, chance.choice(there).id, changes)
 
 
+def _own(load: Load, chance: Random) -> None:
+    """Make an ordinary aggregate a pool of a project by its metadata."""
+    _turn(load, chance, ORDINARY, {OWNER: chance.choice(PROJECTS), ZONE: None})
+
+
+def _disown(load: Load, chance: Random) -> None:
+    """Make a pool of a project an ordinary aggregate."""
+    _turn(load, chance, POOL, {OWNER: None})
+
+
+def _turn(load: Load, chance: Random, kind: str, changes: Mapping[str, str | None]) -> None:
+    there = [one for one in aggregates.listed(load.compute) if one.name.startswith("a") and one.kind == kind]
+    if not there:
+        raise NotFound(f"no aggregate is of the kind {kind}")
+    aggregates.set_metadata(load.compute, chance.choice(there).id, changes)
+
+
+def _rename_aggregate(load: Load, chance: Random) -> None:
+    name = chance.choice([f"a{chance.randint(1, 4)}", "draining", "failed"])
+    aggregates.update(load.compute, _some_aggregate(load, chance), name)
+
+
 def _drop_aggregate(load: Load, chance: Random) -> None:
     aggregates.delete(load.compute, _some_aggregate(load, chance))
 
@@ -270,7 +294,7 @@ def _network(load: Load, chance: Random) -> None:
     cidr = chance.choice(RANGES)
     with load.engine.begin() as conn:
         manager = chance.choice(["vlan", "flat"])
-        networks.create(conn, NetworkOptions(), Wanted(f"net-{cidr.network_address}", cidr), manager)
+        networks.create(conn, NetworkOptions(), NetworkRequest(f"net-{cidr.network_address}", cidr), manager)
 
 
 def _drop_network(load: Load, chance: Random) -> None:
@@ -342,7 +366,7 @@ def _audit(load: Load, chance: Random) -> None:
 
 
 def _put_right(load: Load, chance: Random) -> None:
-    sync_states.put_right(_some_service(load, chance))
+    sync_states.reconcile(_some_service(load, chance))
 
 
 def _claim_network(load: Load, chance: Random) -> None:
@@ -361,6 +385,7 @@ LENDERS: Sequence[Act] = (
 )
 ADMINS: Sequence[Act] = (
     *(_disable, _maintain, _aggregate, _fill, _fill, _empty, _describe_aggregate, _drop_aggregate, _quota),
+    *(_own, _own, _disown, _rename_aggregate),
     *(_reset_quota, _network, _drop_network, _give_network, _take_network, _fill_outside, _empty_outside),
 )
 WORKERS: Sequence[Act] = (_work,)

@@ -11,8 +11,9 @@ from random import Random
 from threading import Lock, Thread
 from typing import Any
 
-from psycopg.errors import DeadlockDetected
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Engine, event, text
+from sqlalchemy.exc import DBAPIError
 
 from climate.compute import build
 from climate.compute.cells.options import CellOptions
@@ -148,7 +149,7 @@ class Load:
                 self._count(self.refused, act)
             except BaseException as error:
                 self._count(self.refused, act)
-                if not db_errors.deadlocked(error):
+                if not db_errors.deadlocked(error) and not _timed_out(error):
                     self.errors.append(error)
 
     def _count(self, counts: Counter[str], act: "Act") -> None:
@@ -193,6 +194,11 @@ class Load:
 
 
 Act = Callable[[Load, Random], object]
+
+
+def _timed_out(error: BaseException) -> bool:
+    """Return whether a lock was waited for too long, as happens on a busy machine; a circle is found long before."""
+    return isinstance(error, DBAPIError) and isinstance(error.orig, LockNotAvailable)
 
 
 def name_of(act: Act) -> str:

@@ -77,7 +77,7 @@ class Pair:
         """A round of each service that is there."""
         for compute in [self.rack, self.here.compute] if self.answers else [self.here.compute]:
             services.refresh(compute)
-            sync_states.put_right(compute)
+            sync_states.reconcile(compute)
         self.here.settle()
 
     def fails(self) -> None:
@@ -188,7 +188,7 @@ def test_the_service_of_a_member_leaves_the_servers_of_the_cluster_alone(pair: P
         rack = replace(rack, driver=drivers(rack.home, wired=True))
     assert bool(rack.driver.offers()) is (trouble is None)  # type: ignore[attr-defined]
     assert server_id in rack.driver.states()
-    sync_states.put_right(rack)
+    sync_states.reconcile(rack)
     assert processes(server_id) == 1
     assert (rack.home / "servers" / server_id).is_dir()
 
@@ -336,7 +336,7 @@ def test_a_report_waits_until_nothing_is_under_way_for_the_server(pair: Pair) ->
     pair.fails()
     asking.ask(pair.here.compute, server_id, PAUSE)
     pair.here.rings.rung.clear()
-    sync_states.put_right(pair.here.compute)
+    sync_states.reconcile(pair.here.compute)
     assert actions(pair, server_id) == []
     pair.here.rings(SERVICE, server_id)
     pair.here.settle()

@@ -111,7 +111,7 @@ def test_a_machine_goes_on_wherever_it_is_moved(site: Site) -> None:
         assert site.states(server) == {service: State.RUNNING}
         site.goes_on(server)
         for compute in site.services.values():
-            sync_states.put_right(compute)
+            sync_states.reconcile(compute)
         assert site.states(server) == {service: State.RUNNING}
         assert site.here.look(server.id).status == ACTIVE
         assert site.here.drift() == []

@@ -88,6 +88,11 @@ def test_who_was_overtaken_is_refused_everywhere(here: Place) -> None:
     lending.take_back(here.compute, "r1", [], 6)
     with pytest.raises(StaleToken):
         lending.lend(here.compute, "r2", "demo", ["n1"], 5)
+    for verb in (lending.enrol, lending.withdraw):
+        with pytest.raises(StaleToken):
+            verb(here.compute, "n1", 5)
+    with pytest.raises(StaleToken):
+        lending.place(here.compute, "n1", None, 5)
     assert lending.pools(here.compute) == {"freepool": {"n1"}}
 
 

@@ -90,11 +90,11 @@ def test_what_died_by_itself_is_noticed(real: Place, driver: ProcessDriver) -> N
     stopped = real.boot_one()
     actions.ask(real.compute, stopped.id, STOP)
     real.settle()
-    sync_states.put_right(real.compute)
+    sync_states.reconcile(real.compute)
     assert real.rings.rung == []
     assert real.look(running.id).status == ACTIVE
     end_all(driver)
-    sync_states.put_right(real.compute)
+    sync_states.reconcile(real.compute)
     assert real.look(running.id).status == SHUTOFF
     assert (real.look(sleeping.id).status, real.look(sleeping.id).task) == (RESERVED, None)
     assert driver.states()[sleeping.id] is State.PREPARED
@@ -126,6 +126,6 @@ def test_what_belongs_to_no_server_is_cleared_away(real: Place, driver: ProcessD
     driver.prepare(stray)
     (driver.folder / "not-a-server").mkdir()
     kept = real.boot_one()
-    sync_states.put_right(real.compute)
+    sync_states.reconcile(real.compute)
     assert driver.states().keys() == {kept.id}
     assert (driver.folder / "not-a-server").is_dir()

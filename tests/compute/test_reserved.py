@@ -168,7 +168,7 @@ def test_the_room_of_a_reserved_server_is_taken_though_it_uses_no_memory(real: P
                 reserve(real, flavor=refused, zone="nova")
         services.refresh(real.compute)
         services.audit(real.compute)
-        sync_states.put_right(real.compute)
+        sync_states.reconcile(real.compute)
     gone, awake = (one for one in made if one.node == "n1")
     actions.ask(real.compute, gone.id, DELETE)
     real.settle()
@@ -183,7 +183,7 @@ def test_a_service_that_is_started_again_finds_reserved_servers_as_they_were(rea
     before = real.look(server.id)
     disk = (real.compute.home / "servers" / server.id / "disk").stat()
     services.refresh(real.compute)
-    sync_states.put_right(real.compute)
+    sync_states.reconcile(real.compute)
     assert (real.look(server.id), real.rings.rung) == (before, [])
     assert (real.compute.home / "servers" / server.id / "disk").stat() == disk
 
@@ -203,7 +203,7 @@ def test_a_host_that_was_started_again_has_the_interfaces_of_reserved_servers_an
     wired.here.driver.told = True
     for host in ("c1", "c2"):
         wired.net(host).plugs.clear()
-    sync_states.put_right(wired.compute)
+    sync_states.reconcile(wired.compute)
     wired.settle()
     after = wired.here.look(server.id)
     assert (after.status, after.task, after.addresses) == (RESERVED, None, server.addresses)

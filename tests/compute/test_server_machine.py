@@ -187,7 +187,7 @@ class Life:
     def tend(self) -> None:
         """Each service looks after what it has."""
         for site in self.sites.values():
-            sync_states.put_right(site.compute)
+            sync_states.reconcile(site.compute)
 
     def work(self, ends: Ends, dead: str | None = None) -> None:
         """Workers do what was rung for; some die at it, and what they had claimed is free after a while."""

@@ -1,1 +1,1 @@
-"""One suite per port, run on every implementation."""
+"""One suite per protocol of the cloud interface, run on every implementation."""

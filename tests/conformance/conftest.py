@@ -40,6 +40,13 @@ class Scene(Protocol):
         """How often the verb took effect."""
 
 
+def booted(scene: Scene, pool: str | None = None, status: str = ACTIVE) -> str:
+    """A user boots a server; its id."""
+    server_id = scene.server(pool, status=status)
+    assert server_id is not None
+    return server_id
+
+
 class FakeScene:
     def __init__(self) -> None:
         self.cloud = FakeCloud({name: replace(host(name), ids=(f"{at}",)) for at, name in enumerate(HOSTS, 1)})

@@ -1,11 +1,11 @@
-"""Volumes made for reservations, by every implementation of the cloud port that can make them."""
+"""Volumes in every cloud that has storage."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from climate.cloud import Cloud, Fenced, Refused
+from climate.cloud import Fenced, Refused, Volumes
 from climate.cloud.bundled import BundledCloud
 from climate.cloud.fake import FakeCloud
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
@@ -17,19 +17,19 @@ POOL, OTHER = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11", "6f0f3a1e-7d1c-4b4c-9d0e-0
 
 
 @pytest.fixture
-def fake_storage() -> Cloud:
+def fake_storage() -> Volumes:
     return FakeCloud(storage={"local": CloudStorage("local", 100)})
 
 
 @pytest.fixture
-def bundled_storage(scratch: str, tmp_path: Path) -> Iterator[Cloud]:
+def bundled_storage(scratch: str, tmp_path: Path) -> Iterator[Volumes]:
     with place(scratch, tmp_path, [node("h1")]) as here:
         yield BundledCloud(here.compute)
 
 
 @pytest.fixture(params=["fake_storage", "bundled_storage"])
-def there(request: pytest.FixtureRequest) -> Cloud:
-    found: Cloud = request.getfixturevalue(request.param)
+def there(request: pytest.FixtureRequest) -> Volumes:
+    found: Volumes = request.getfixturevalue(request.param)
     return found
 
 
@@ -37,11 +37,11 @@ def order(number: int = 1, size_gb: int = 2, pool: str = POOL, backend: str = "l
     return VolumeOrder(pool, number, "demo", backend, "ssd", size_gb)
 
 
-def seen(cloud: Cloud, *pools: str) -> list[tuple[str, int, int, bool]]:
+def seen(cloud: Volumes, *pools: str) -> list[tuple[str, int, int, bool]]:
     return sorted((one.pool, one.number, one.size_gb, one.kept) for one in cloud.volumes(pools or (POOL, OTHER)))
 
 
-def test_what_there_is(there: Cloud) -> None:
+def test_what_there_is(there: Volumes) -> None:
     found = there.find_storage("local")
     assert found is not None
     assert (found.backend, found.capacity_gb > 1) == ("local", True)
@@ -49,7 +49,7 @@ def test_what_there_is(there: Cloud) -> None:
         assert there.find_storage(other) is None
 
 
-def test_made_and_dropped(there: Cloud) -> None:
+def test_made_and_dropped(there: Volumes) -> None:
     there.make_volume(order(1), 1)
     there.make_volume(order(2), 1)
     there.make_volume(order(1), 1)
@@ -63,7 +63,7 @@ def test_made_and_dropped(there: Cloud) -> None:
     assert seen(there) == [(POOL, 1, 2, False)], "a later claim may begin anew"
 
 
-def test_a_volume_grows_and_never_shrinks(there: Cloud) -> None:
+def test_a_volume_grows_and_never_shrinks(there: Volumes) -> None:
     there.make_volume(order(1, 2), 1)
     (before,) = there.volumes([POOL])
     there.make_volume(order(1, 5), 2)
@@ -72,7 +72,7 @@ def test_a_volume_grows_and_never_shrinks(there: Cloud) -> None:
     assert (after.id, after.size_gb) == (before.id, 5)
 
 
-def test_what_is_kept_is_left_to_its_project(there: Cloud) -> None:
+def test_what_is_kept_is_left_to_its_project(there: Volumes) -> None:
     there.make_volume(order(1), 1)
     there.make_volume(order(1, pool=OTHER), 1)
     for _ in range(2):
@@ -82,7 +82,7 @@ def test_what_is_kept_is_left_to_its_project(there: Cloud) -> None:
     assert seen(there, POOL) == [(POOL, 1, 2, True)], "it is not the reservation's any more"
 
 
-def test_nothing_is_made_late(there: Cloud) -> None:
+def test_nothing_is_made_late(there: Volumes) -> None:
     there.drop_volumes(POOL, 7, keep=False)
     with pytest.raises(Fenced):
         there.make_volume(order(1), 6)
@@ -94,7 +94,7 @@ def test_nothing_is_made_late(there: Cloud) -> None:
     assert seen(there) == [(OTHER, 1, 2, False)], "another reservation is none of its business"
 
 
-def test_there_is_no_such_backend(there: Cloud) -> None:
+def test_there_is_no_such_backend(there: Volumes) -> None:
     with pytest.raises(Refused, match="nowhere"):
         there.make_volume(order(backend="nowhere"), 1)
     assert seen(there) == []

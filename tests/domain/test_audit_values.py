@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from climate.domain.audit import describe
-from climate.domain.hosts.maintenance_facts import Standing, WindowClosed, WindowPlanned
+from climate.domain.hosts.maintenance_facts import FoldedWindow, WindowClosed, WindowPlanned
 from climate.domain.period import Period
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ OTHER: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Standing)])
+@pytest.mark.parametrize("field", [field.name for field in fields(FoldedWindow)])
 def test_an_entry_of_a_window_shows_each_of_its_fields(field: str) -> None:
     window = UUID(int=1)
     if field == "state":

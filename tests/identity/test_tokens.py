@@ -21,7 +21,7 @@ from climate.identity.models import Who
 from climate.identity.revocation_cache import TIDY, View, Watch
 from climate.identity.store import revocations
 from climate.identity.store.revocations import TOKEN
-from climate.identity.tokens import Grant, seal, unseal
+from climate.identity.tokens import MOST_CACHED, Grant, GrantCache, seal, unseal
 from climate.settings import Settings
 from climate.store.engine import connect
 from tests.identity.identity_factory import Asker, Place, app_of, place
@@ -51,6 +51,32 @@ def test_a_token_ends_with_its_life(keys: KeyRing) -> None:
 def test_a_shorter_life_holds_for_tokens_that_were_given_before(keys: KeyRing) -> None:
     with pytest.raises(NotAuthenticated):
         unseal(keys, seal(keys, GRANT), NOW + 120, 60)
+
+
+def test_a_cached_grant_ends_as_one_that_is_decrypted(keys: KeyRing) -> None:
+    cache, token = GrantCache(), seal(keys, GRANT)
+    assert unseal(keys, token, NOW, LIFE, cache) is unseal(keys, token, NOW + 1, LIFE, cache)
+    for now, life in ((NOW + LIFE, LIFE), (NOW + 120, 60)):
+        with pytest.raises(NotAuthenticated):
+            unseal(keys, token, now, life, cache)
+
+
+def test_a_cached_grant_is_gone_with_the_key_of_its_token(keys: KeyRing) -> None:
+    cache, old = GrantCache(), seal(keys, GRANT)
+    unseal(keys, old, NOW, LIFE, cache)
+    for _ in range(KEPT):
+        keys.rotate()
+    with pytest.raises(NotAuthenticated):
+        unseal(keys, old, NOW, LIFE, cache)
+
+
+def test_a_cache_keeps_the_grants_that_were_used_lately(keys: KeyRing) -> None:
+    cache, fernet = GrantCache(), keys.fernet()
+    for number in range(MOST_CACHED):
+        cache.keep(fernet, str(number), GRANT)
+    assert cache.recall(fernet, "0") is GRANT
+    cache.keep(fernet, "another", GRANT)
+    assert (cache.recall(fernet, "0"), cache.recall(fernet, "1")) == (GRANT, None)
 
 
 @given(st.data())

@@ -154,7 +154,7 @@ class Site(World):
 
     def open_windows(self) -> list[Window]:
         with self.engine.connect() as conn:
-            return windows.listed(conn, windows.Wanted())
+            return windows.listed(conn, windows.WindowFilter())
 
     def by_reservation(self) -> Mapping[UUID, Lease]:
         return {r.id: one for one in self.leases() for r in one.reservations}

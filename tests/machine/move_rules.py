@@ -1,6 +1,6 @@
 """The engine over the bundled cloud: two services whose nodes move running servers, and a cluster of three members."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,20 +11,19 @@ from sqlalchemy import Engine, text
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute
 from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
-from climate.compute.errors import ComputeError, VirtError
+from climate.compute.errors import ComputeError
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import Server
 from climate.compute.nodes import services
 from climate.compute.servers import sync_states, task_worker
-from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order, Progress, Watch
 from climate.compute.virt.multi_node import ClusterDriver
 from climate.context import Climate
 from climate.service.leases import event_claims, events
 from climate.settings import Settings
 from tests.compute.cloud_factory import SERVICE as HEAD
 from tests.compute.cloud_factory import Place, node, place
+from tests.compute.virt.hypervisor_cluster.live_machines import RUNNING, Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import LIMITS, Fenced, Machine
 from tests.conftest import Clock
 from tests.installed_plugins import installed_plugins
@@ -36,96 +35,6 @@ RESERVABLE = (SUM, GPU)
 """Nodes that are kept for leases: a cluster, and one behind the service SIDE.  Others serve everybody."""
 NEAR, FAR = "near", ("m1", "m2")
 """Members of the cluster: one at its own service, and two on machines that can fail."""
-RUNNING = frozenset({State.RUNNING, State.PAUSED})
-
-
-class Dies(BaseException):
-    """The end of a worker, which nothing in it catches."""
-
-
-@dataclass
-class Strikes:
-    """How the next verbs of all drivers end: by which error, and whether after their effect."""
-
-    ahead: list[tuple[type[BaseException] | None, bool]] = field(default_factory=list)
-
-    def around(self, act: Callable[[], Any]) -> Any:
-        error, late = self.ahead.pop(0) if self.ahead else (None, False)
-        answer = act() if error is None or late else None
-        if error is not None:
-            raise error("the end")
-        return answer
-
-
-@dataclass
-class Host(Machine):
-    """A machine that can die, and move running guests to others."""
-
-    name: str = ""
-    strikes: Strikes = field(default_factory=Strikes)
-    others: dict[str, "Host"] = field(default_factory=dict)
-    """The machines that guests can be moved to, by their names."""
-    awaited: set[str] = field(default_factory=set)
-    """Guests that wait for their memory here."""
-
-    def live(self, node: str) -> LiveMigrator | None:
-        return Migrator(self) if self.others else None
-
-    def delete(self, server_id: str) -> None:
-        super().delete(server_id)
-        self.awaited.discard(server_id)
-
-    def die(self) -> None:
-        """Lose its power: no guest of it runs any more."""
-        self.up = False
-        self.guests.update({one: State.DEAD for one, state in self.guests.items() if state in RUNNING})
-
-    def _set(self, verb: str, guest: Guest, state: State) -> None:
-        self.strikes.around(lambda: super(Host, self)._set(verb, guest, state))
-
-
-@dataclass
-class Migrator:
-    """The part of a machine in live migrations; memory and disk of a guest are where its entry is."""
-
-    here: Host
-
-    def offer(self, guest: Guest) -> Mapping[str, Any]:
-        if self.here.guests.get(guest.id) not in RUNNING:
-            raise VirtError("the guest does not run")
-        return self.here.strikes.around(lambda: {"from": self.here.name})  # type: ignore[no-any-return]
-
-    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.here.strikes.around(lambda: self.here.awaited.add(guest.id))
-        return {**offer, "to": self.here.name, "shared": False}
-
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
-        self.here.strikes.around(lambda: self._hand_over(guest, self.here.others[arrangement["to"]], watch))
-        return {}
-
-    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
-        if guest.id not in self.here.guests:
-            raise VirtError("no guest has arrived")
-        self.here.strikes.around(lambda: self.here.awaited.discard(guest.id))
-
-    def drop(self, server_id: str, *, spare_disk: bool = False) -> None:
-        self.here.awaited.discard(server_id)
-
-    def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
-        """Nothing of it is here any more."""
-
-    def waiting(self) -> Collection[str]:
-        return self.here.awaited
-
-    def _hand_over(self, guest: Guest, target: Host, watch: Watch) -> None:
-        if guest.id in target.guests and guest.id not in self.here.guests:
-            return  # by a sender that has died since
-        if watch(Progress(memory_total=8)) is Order.ABORT:
-            raise VirtError("it was aborted")
-        if not target.up or guest.id not in target.awaited:
-            raise VirtError("nobody waits for it at the destination")
-        target.guests[guest.id] = self.here.guests.pop(guest.id)
-        target.disks[guest.id] = self.here.disks.pop(guest.id, "carried")
 
 
 @dataclass
@@ -150,6 +59,10 @@ class Moving:
         self.hosts = {name: Host(name=name, strikes=self.strikes) for name in (HEAD, SIDE)}
         for host in self.hosts.values():
             host.others = self.hosts
+        own = [self.near, *(one.driver for one in self.members.values())]
+        summed = {host.name: host for host in own if isinstance(host, Host)}
+        for host in summed.values():
+            host.others = summed
         self.local = {NEAR: member(NEAR)}
         url = self.engine.url.render_as_string(hide_password=False)
         self.here: Place = self.stack.enter_context(place(url, self.home / HEAD, [], self._head()))
@@ -199,7 +112,7 @@ class Moving:
         for name, compute in self.services.items():
             if name not in self.dead:
                 with suppress(Dies):
-                    sync_states.put_right(compute)
+                    sync_states.reconcile(compute)
         self._members_tend()
 
     def _members_tend(self) -> None:

@@ -27,7 +27,7 @@ from climate.service.leases import healing, host_replacement, leases
 from climate.service.leases.leases import Order
 from climate.store.engine import connect
 from climate.store.hosts import pool_membership
-from climate.store.hosts.maintenance import Wanted, Window
+from climate.store.hosts.maintenance import Window, WindowFilter
 from tests.conftest import ADMIN, MEMBER
 from tests.machine.invariants import OVERLAPS
 from tests.machine.search import look
@@ -38,7 +38,14 @@ MINUTES = st.sampled_from([1, 5, 10, 30, 60, 90])
 NOBODY = UUID(int=0)
 """The id of what was refused: what can be drawn next is not to depend on it, for ids are made by chance and decide."""
 
-ROUNDS = (reconcile.mend, maintenance.tend, failures.look, healing.heal_all, recycling.tend, cleaning.tend)
+ROUNDS = (
+    reconcile.correct,
+    maintenance.run_round,
+    failures.look,
+    healing.heal_all,
+    recycling.run_round,
+    cleaning.run_round,
+)
 
 
 class Care(RuleBasedStateMachine):
@@ -156,7 +163,7 @@ class Care(RuleBasedStateMachine):
         assert check.differences(self.climate) == []
         with self.engine.connect() as conn:
             assert conn.scalar(text(OVERLAPS)) == 0
-        known, open_windows = self.world.leases(), maintenance.listed(self.climate, ADMIN, Wanted())
+        known, open_windows = self.world.leases(), maintenance.listed(self.climate, ADMIN, WindowFilter())
         self._by_brute_force(known, open_windows)
         there = {host: self._place(host) for host in range(1, len(HOSTS) + 1)}
         for lease in known:
@@ -190,7 +197,7 @@ class Care(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Once everything is well, all work is done and all leases are over, every host is at home."""
         self.cloud.unwell.clear()
-        for window in maintenance.listed(self.climate, ADMIN, Wanted()):
+        for window in maintenance.listed(self.climate, ADMIN, WindowFilter()):
             maintenance.end(self.climate, ADMIN, window.id)
         for host in range(1, len(HOSTS) + 1):
             self._try(lambda host=host: failures.heal(self.climate, ADMIN, str(host)))  # type: ignore[misc]

@@ -113,7 +113,7 @@ def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(old:
     made = build(old, home=tmp_path, service_host="service-1", cast=Rings(), driver=MemoryDriver())
     compute = replace(made, wires=Wires(lambda _: wire))
     for _ in range(3):
-        network_service.tend(compute)
+        network_service.run_round(compute)
     assert rows(old, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]
     assert wire.serving == {}, "flat: somebody else does it"
     actions.ask(compute, SERVERS[0], DELETE)

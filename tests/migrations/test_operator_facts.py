@@ -18,7 +18,7 @@ from climate.service.hosts import inventory, reservable
 from climate.service.journal import check
 from climate.service.journal.rebuild import Rebuilt, rebuild
 from climate.store.engine import connect
-from climate.store.hosts.maintenance import Wanted, Window, WindowState
+from climate.store.hosts.maintenance import Window, WindowFilter, WindowState
 from climate.store.journal.journal import Entry
 from tests.conftest import ADMIN
 
@@ -86,7 +86,7 @@ def test_they_are_facts_of_the_migration(old: str) -> None:
     engine = connect(old, pool_size=2)
     climate = Climate(engine, FakeCloud(), {})
     assert check.differences(climate) == []
-    windows = maintenance.listed(climate, ADMIN, Wanted(states=tuple(WindowState)))
+    windows = maintenance.listed(climate, ADMIN, WindowFilter(states=tuple(WindowState)))
     told = {str(one.state): [entry.actor["user_id"] for entry in history(climate, one)] for one in windows}
     both = ["admin", "climate:migration"]
     assert told == {"planned": ["admin"], "active": both, "done": both}

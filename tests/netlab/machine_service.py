@@ -6,6 +6,8 @@ It is started in the network of a lab's host, and in a view of the files in whic
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +16,13 @@ from typing import Any
 import structlog
 
 from climate import compute
+from climate.compute import Compute
+from climate.compute.clusters.cluster_spec import CLUSTER
+from climate.compute.clusters.remote_members import Elsewhere
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states, task_worker
+from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.qemu.driver import QemuDriver
@@ -24,6 +30,8 @@ from climate.compute.virt.qemu.migration_ports import Listening
 from climate.identity.keys import KeyRing
 from climate.sealed_secrets import Vault
 from climate.store.engine import connect
+
+LIMITS, LOOK_SECONDS = Limits(seconds=120, stall_seconds=8), 0.05
 
 NODE = "- {{name: {}, driver: qemu, vcpus: 4, memory_mb: 4096, local_gb: 20}}\n"
 
@@ -93,11 +101,13 @@ class Rings:
         self.rung += [(service_host, server_id) for server_id in server_ids]
 
 
-def driver(home: Path, address: str | None = None) -> ClusterDriver:
-    """The driver of a service; `address`: where it takes guests of other machines."""
+def driver(home: Path, address: str | None = None, find: Find = nowhere) -> ClusterDriver:
+    """The driver of a service; `address`: where it takes guests of other machines; `find`: members of its clusters."""
     listening = None if address is None else Listening.of(address)
     machines = QemuDriver(home / "machines", "tcg", stop_seconds=1, listening=listening)
-    return ClusterDriver(NodesFile(home, "nodes.yaml").nodes, {"qemu": machines})
+    read = NodesFile(home, "nodes.yaml").nodes
+    summing = HypervisorClusterDriver(read, {"qemu": machines}, home, find_elsewhere=find, live_limits=LIMITS)
+    return ClusterDriver(read, {"qemu": machines, CLUSTER: summing})
 
 
 def vault(shared: Path) -> Vault:
@@ -105,19 +115,31 @@ def vault(shared: Path) -> Vault:
     return Vault(KeyRing(shared / "keys", name="secret").fernet)
 
 
+def serve(own: Compute) -> None:
+    """Carry out what clusters order of this service, until the process ends."""
+    while True:
+        for host, order in task_worker.unfinished(own, wait=0):
+            if host == own.service_host:
+                task_worker.carry_out(own, order)
+        time.sleep(LOOK_SECONDS)
+
+
 def main(name: str, home: Path, shared: Path, database: str, address: str) -> None:
     """Do what is asked until nothing more comes."""
     # Answers are all that is on the standard output.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     engine, rings = connect(database, pool_size=4), Rings()
-    made = compute.build(engine, home=home, service_host=name, cast=rings, driver=driver(home, address))
-    own = replace(made, vault=vault(shared), live_limits=Limits(seconds=120, stall_seconds=8))
+    elsewhere = Elsewhere(engine, home.resolve(), name, lambda: None, 60.0, vault=vault(shared))
+    made = compute.build(engine, home=home, service_host=name, cast=rings, driver=driver(home, address, elsewhere.find))
+    own = replace(made, vault=vault(shared), live_limits=LIMITS)
     for line in sys.stdin:
         verb, *words = json.loads(line)
         if verb == "refresh":
             services.refresh(own)
         elif verb == "reconcile":
-            sync_states.put_right(own)
+            sync_states.reconcile(own)
+        elif verb == "serve":
+            threading.Thread(target=serve, args=(own,), daemon=True).start()
         elif verb == "carry out":
             task_worker.carry_out(own, words[0])
         states = {server: state.value for server, state in own.driver.states().items()}

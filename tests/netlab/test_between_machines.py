@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from climate.cloud.bundled import BundledCloud
 from climate.compute.linux import processes
-from climate.compute.migrations import live_requests
-from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, Migration
+from climate.compute.migrations import host_evacuation, live_requests
+from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, LIVE, Migration
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.store.servers import migrations
 from climate.compute.virt import State
@@ -242,8 +243,9 @@ def machines(lab: Lab, make_database: Databases, tmp_path: Path) -> Iterator[Mac
                 fast(name)
                 cable(name, "up")
             for home in homes.values():
-                for server_id in machine_service.driver(home).states():
-                    machine_service.driver(home).delete(server_id)
+                own = machine_service.driver(home).members["qemu"]
+                for server_id in own.states():
+                    own.delete(server_id)
 
 
 def test_a_machine_goes_on_at_another_machine_with_its_disk(machines: Machines) -> None:
@@ -257,6 +259,21 @@ def test_a_machine_goes_on_at_another_machine_with_its_disk(machines: Machines) 
         assert found.status == COMPLETED, found.error
         assert found.progress["disk_total_bytes"] >= 1 << 30
         machines.only_at(server, there)
+    machines.check_disk(server)
+
+
+def test_the_engine_and_the_plan_of_an_evacuation_move_it_in_the_same_way(machines: Machines) -> None:
+    """Maintenance, the pool's filling and recycling ask for a move by this verb, and administrators by the plan."""
+    server, cloud = machines.booted(), BundledCloud(machines.here.compute)
+    source, there = str(server.node), machines.other(server)
+    (step,) = host_evacuation.plan(machines.here.compute, source)
+    assert (step.action, step.node) == ("os-migrateLive", there)
+    cloud.move_server(server.id, source, 1, alone=True)
+    machines.settle()
+    found = machines.migration(server)
+    assert (found.type, found.status) == (LIVE, COMPLETED), found.error
+    assert list(cloud.servers_on(source)) == []
+    machines.only_at(server, there)
     machines.check_disk(server)
 
 
@@ -315,3 +332,44 @@ def test_nothing_of_the_guest_is_on_the_wire(machines: Machines) -> None:
     assert counting_sector.GREETING.strip() not in told
     assert counting_sector.image(RANDOM_MB)[-4096:-3072] not in told
     assert server.id.encode() not in told
+
+
+SIZES = "vcpus: 4, memory_mb: 4096, local_gb: 20"
+
+
+def cluster(machines: Machines, maintained: str) -> tuple[MachineService, MachineService]:
+    """Make a cluster of both machines, with a member in maintenance: its service, and that of its member `far`."""
+    head, rack = machines.services.values()
+    members = {"near": f"driver: qemu, {SIZES}", "far": f"service: {rack.name}"}
+    lines = [f"    - {{name: {one}, {told}, maintenance: {one == maintained}}}" for one, told in members.items()]
+    entry = ["- name: sum", "  driver: cluster", "  balance_percent: 0", "  members:", *lines, ""]
+    (head.home / "nodes.yaml").write_text("\n".join(entry))
+    (rack.home / "nodes.yaml").write_text(f"- {{name: far, cluster: sum, driver: qemu, {SIZES}}}\n")
+    for service in (rack, head):
+        service.ask("refresh")
+    return head, rack
+
+
+def test_a_cluster_empties_a_member_in_maintenance_to_another_machine(machines: Machines) -> None:
+    """The scheduler knows nothing of it, and there is no migration; the guest goes on with its disk."""
+    head, rack = cluster(machines, "far")
+    rack.ask("serve")
+    server = machines.booted()
+    before = len(counting_sector.printed(machines.console(server)))
+    cluster(machines, "near")
+    for _ in range(30):
+        head.ask("reconcile")
+        if not (head.home / "machines" / server.id).exists():
+            break
+    assert machines.states()[rack.name] == {server.id: State.RUNNING.value}
+    assert len(machines_of(server)) == 1
+    console = rack.home / "machines" / server.id / "console.log"
+    until(lambda: len(counting_sector.printed(console.read_text())) > before + 3, "it stands still")
+    after = machines.here.look(server.id)
+    assert (after.status, after.service_host, after.node) == (ACTIVE, head.name, "sum")
+    with machines.here.compute.engine.connect() as conn:
+        assert migrations.listed(conn, {"server_id": server.id}, 1) == []
+    (pid,) = machines_of(server)
+    processes.send(pid, signal.SIGTERM)
+    assert processes.wait_gone(pid, 60)
+    counting_sector.check(rack.disk(server.id), console.read_text(), RANDOM_MB)

@@ -1,6 +1,9 @@
 """When a process that died begins again, and when it is given up; lines on the terminal that nobody takes."""
 
 import os
+from pathlib import Path
+
+import pytest
 
 from climate.embedded.spawn import Program
 from climate.runner.child import Child, Patience
@@ -34,6 +37,15 @@ def test_short_lives_long_ago_are_forgiven() -> None:
 
 def test_before_the_stack_was_ready_once_it_is_given_up_sooner() -> None:
     assert dying((0, 1), (2, 3), ready=False) == [(1, True), (2, False)]
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_store_whose_disk_is_full_is_tried_until_there_is_space(tmp_path: Path, *, ready: bool) -> None:
+    """A pseudo file system has no free bytes, and neither has a full disk."""
+    full, roomy = (Child(Program("one", ("true",), {}, data=folder), 0) for folder in (Path("/proc"), tmp_path))
+    assert (full.is_out_of_space, roomy.is_out_of_space) == (True, False)
+    assert [full.died(1, PATIENCE, ready=ready) for _ in range(20)].count(True) == (20 if ready else 1)
+    assert [roomy.died(1, PATIENCE, ready=ready) for _ in range(20)].count(True) == (3 if ready else 1)
 
 
 def test_a_reader_that_is_stuck_loses_lines_and_holds_up_nobody() -> None:

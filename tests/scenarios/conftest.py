@@ -1,24 +1,5 @@
-"""An engine with cleaning time, and its fake cloud."""
+"""Fixtures of the engine's services, for stories over several of them."""
 
-from dataclasses import replace
-from datetime import timedelta
+from tests.service.conftest import cleaned, cloud
 
-import pytest
-
-from climate.cloud.fake import FakeCloud
-from climate.context import Climate
-
-CLEANING = timedelta(minutes=10)
-
-
-@pytest.fixture
-def cleaned(climate: Climate) -> Climate:
-    """The engine, with ten minutes of cleaning time after a lease."""
-    return replace(climate, settings=replace(climate.settings, cleaning_time=int(CLEANING.total_seconds())))
-
-
-@pytest.fixture
-def cloud(climate: Climate) -> FakeCloud:
-    """The fake cloud of the engine."""
-    assert isinstance(climate.cloud, FakeCloud)
-    return climate.cloud
+__all__ = ["cleaned", "cloud"]

@@ -123,7 +123,7 @@ def test_a_round_that_moves_a_host_after_the_claim_delays_its_start_for_a_moment
     run_due(cleaned)
     clock.forward(minutes=10)
     (message,) = claim(cleaned)
-    assert cleaning.tend(cleaned) == 8
+    assert cleaning.run_round(cleaned) == 8
     run(cleaned, message)
     start = lease_actions.event(cleaned, following, START)
     assert (start.status, start.attempts, start.reason) == (UNDONE, 0, "a later claim changed one of its resources")

@@ -1,6 +1,8 @@
 """Rounds over hosts with which nothing is the matter read no row of each of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Engine, text
@@ -8,12 +10,20 @@ from sqlalchemy import Engine, text
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.hosts.pools import Pool
-from climate.service.host_operations import failures
+from climate.domain.notifications import Notice
+from climate.service.host_operations import failures, maintenance
+from climate.service.host_operations.maintenance import Order
 from climate.service.hosts import reconcile
+from climate.service.notifications import delivery
 from climate.store.hosts import pool_membership
-from tests.conftest import Clock
+from climate.store.round_work import AT_REST
+from climate.store.tables.leases import hosts
+from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, make, run_due
+from workers import periodic
+
+QUIET = ["reconcile.correct", "failures.look"]
 
 
 @pytest.fixture
@@ -33,7 +43,7 @@ def _reads_hosts(engine: Engine, act: Callable[[], object]) -> bool:
 @pytest.mark.usefixtures("lent")
 def test_a_round_costs_one_row_while_nothing_is_the_matter(climate: Climate, engine: Engine) -> None:
     assert not _reads_hosts(engine, lambda: failures.look(climate))
-    assert not _reads_hosts(engine, lambda: reconcile.mend(climate))
+    assert not _reads_hosts(engine, lambda: reconcile.correct(climate))
 
 
 @pytest.mark.usefixtures("lent")
@@ -78,5 +88,90 @@ def test_a_host_that_the_cloud_has_elsewhere_is_seen_at_once(
     with climate.engine.begin() as conn:
         (lent,) = [place for place in pool_membership.listed(conn, Pool.LENT) if place.name == name]
     cloud.place(name, "freepool", lent.token)
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert name in cloud.pools()[pool]
+
+
+def _due(climate: Climate) -> list[str]:
+    return [_name(one) for one in periodic.due(climate)]
+
+
+def _name(one: periodic.Round) -> str:
+    return f"{one.__module__.rpartition('.')[2]}.{getattr(one, '__name__', '')}"
+
+
+@pytest.mark.usefixtures("lent")
+def test_only_the_comparisons_with_the_cloud_run_while_nothing_is_the_matter(climate: Climate, engine: Engine) -> None:
+    assert _due(climate) == QUIET
+    with counted(engine) as seen:
+        periodic.make(climate, periodic.due(climate))
+    assert len(seen) <= 6, seen
+
+
+@pytest.mark.usefixtures("lent")
+@pytest.mark.parametrize("pool", sorted(set(Pool) - set(AT_REST)))
+def test_all_rounds_over_hosts_run_while_a_host_is_on_its_way(climate: Climate, engine: Engine, pool: Pool) -> None:
+    with engine.begin() as conn:
+        conn.execute(hosts.update().where(hosts.c.pool == Pool.RESERVATION).values(pool=pool))
+    assert _due(climate) == [_name(one) for one in periodic.ROUNDS[:-2]]
+
+
+@pytest.mark.usefixtures("lent")
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("UPDATE reservations SET missing = 1 WHERE status = 'active'", "healing.heal_all"),
+        ("UPDATE hosts SET pool = 'multi-tenant' WHERE pool = 'lent'", "healing.heal_all"),
+        ("UPDATE hosts SET removed_at = now() WHERE pool = 'lent'", "healing.heal_all"),
+        ("UPDATE events SET status = 'ERROR' WHERE kind = 'end_lease'", "healing.heal_all"),
+        (
+            "INSERT INTO pool_terms (pool, target, updated_at) VALUES ('reservation', 3, now())",
+            "pool_filling.run_round",
+        ),
+        (
+            "INSERT INTO pool_terms (pool, horizon, updated_at) VALUES ('reservation', 60, now())",
+            "pool_filling.run_round",
+        ),
+    ],
+)
+def test_a_round_with_work_runs(climate: Climate, engine: Engine, change: str, name: str) -> None:
+    with engine.begin() as conn:
+        conn.execute(text(change))
+    assert name in _due(climate)
+
+
+def test_a_target_of_the_settings_counts_too(climate: Climate) -> None:
+    assert "pool_filling.run_round" in _due(replace(climate, settings=replace(climate.settings, pool_target=3)))
+    assert "pool_filling.run_round" in _due(replace(climate, settings=replace(climate.settings, pool_horizon=60)))
+
+
+def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, clock: Clock) -> None:
+    name = min(cloud.pools()["freepool"])
+    with climate.engine.connect() as conn:
+        number = next(place.host for place in pool_membership.listed(conn) if place.name == name)
+    order = Order(str(number), clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), "disks")
+    maintenance.plan(climate, ADMIN, order)
+    assert _due(climate) == QUIET
+    clock.forward(hours=1)
+    assert _due(climate)[1] == "maintenance.run_round"
+    periodic.make(climate, periodic.due(climate))
+    assert name in cloud.pools()["maintenance"]
+    clock.forward(hours=1)
+    periodic.make(climate, periodic.due(climate))
+    assert name in cloud.pools()["freepool"]
+    assert _due(climate) == QUIET
+
+
+def test_external_systems_are_asked_only_if_there_is_a_reason(climate: Climate, clock: Clock, engine: Engine) -> None:
+    assert not periodic.outside_is_due(climate)
+    assert periodic.outside_is_due(replace(climate, settings=replace(climate.settings, evacuate_failed_hosts=True)))
+    with engine.begin() as conn:
+        delivery.notify(conn, clock.time, Notice("lease.ended", "it has ended", "p", "u"))
+    assert periodic.outside_is_due(climate)
+    delivery.deliver(climate)
+    assert not periodic.outside_is_due(climate), "nobody receives it"
+    with engine.begin() as conn:
+        row = "SELECT min(id), 'none', '{}', '{}', 'on', now(), now() FROM hosts"
+        columns = "host, driver, settings, secrets, wanted, wanted_at, created_at"
+        conn.execute(text(f"INSERT INTO host_power ({columns}) {row}"))
+    assert periodic.outside_is_due(climate)

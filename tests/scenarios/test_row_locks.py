@@ -10,7 +10,7 @@ from climate import advisory_locks
 from climate.advisory_locks import Subject
 from climate.context import Climate
 from climate.domain.errors import Busy
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import locks
 from climate.store.hosts import pool_membership
 from climate.store.locks import HostsInUse
@@ -64,10 +64,10 @@ def test_a_new_transaction_on_the_same_connection_holds_nothing(climate: Climate
                 locks.lock_hosts(conn, numbers)
 
 
-def test_work_begins_again_and_locks_all_of_its_hosts_in_order(climate: Climate) -> None:
+def test_a_transaction_begins_again_and_locks_all_of_its_hosts_in_order(climate: Climate) -> None:
     tries: list[set[int]] = []
 
-    def act(conn: Connection, patient: bool) -> None:
+    def act(conn: Connection) -> None:
         locks.lock_hosts(conn, [5])
         tries.append(free(climate.engine, range(1, 9)))
         locks.lock_hosts(conn, [2])
@@ -75,7 +75,7 @@ def test_work_begins_again_and_locks_all_of_its_hosts_in_order(climate: Climate)
     with ThreadPoolExecutor(1) as pool:
         with climate.engine.begin() as other:
             locks.lock_hosts(other, [2])
-            done = pool.submit(work, climate, act)
+            done = pool.submit(run, climate, act)
             await_so(lambda: _waits(climate.engine), 60, "the second try to wait for host 2")
             assert free(climate.engine, [5]) == {5}, "it holds nothing above the host that it waits for"
         done.result()

@@ -75,7 +75,7 @@ def test_creating_over_the_bundled_cloud_takes_four_statements_and_one_commit(th
     assert (len(seen), len(commits)) == (4, 1), seen
     (made,) = lease.reservations
     assert made.aggregate_id == there.climate.cloud.lease_pools()[str(made.id)].id
-    assert lease_pools.tend(there.climate) == 0
+    assert lease_pools.reconcile(there.climate) == 0
     assert leases.get(there.climate, MEMBER, lease.id) == lease
 
 
@@ -89,13 +89,13 @@ def test_a_new_lease_is_written_to_the_tables_that_it_has_rows_in(there: World) 
     assert {one.version for one in (lease.id, made.id, *(event.id for event in lease.events))} == {7}
 
 
-def test_a_refused_booking_takes_four_statements(there: World) -> None:
-    """The rules, the search, how many there are, and when it would fit."""
+def test_refused_allocation_takes_three_statements(there: World) -> None:
+    """Read the limits, search, and count with the time when the request would fit."""
     order = tomorrow()
     leases.create(there.climate, MEMBER, replace(order, reservations=[hosts_wanted(2)]))
     with counted(there.climate.engine) as seen, pytest.raises(NotEnoughHosts, match="0 of them free; it would fit"):
         leases.create(there.climate, MEMBER, order)
-    assert len(seen) == 4, seen
+    assert len(seen) == 3, seen
 
 
 def test_no_pool_is_left_of_a_create_that_comes_to_nothing(there: World) -> None:

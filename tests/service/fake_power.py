@@ -78,7 +78,7 @@ class Machines:
 
     def look(self) -> None:
         self.cloud.unwell = {f"h{n}": "its service is down" for n in range(1, 9) if self.state(n) != ON}
-        controller.tend(self.climate)
+        controller.run_round(self.climate)
 
     def place(self, number: int) -> HostPlace:
         with self.climate.engine.connect() as conn:

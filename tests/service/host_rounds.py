@@ -14,7 +14,7 @@ from tests.service.lease_actions import run_due
 
 def rounds(climate: Climate) -> None:
     """Each of the rounds once, and then what they made due."""
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     failures.look(climate)
     healing.heal_all(climate)
     run_due(climate)

@@ -2,16 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from psycopg.errors import DeadlockDetected
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
@@ -31,7 +29,7 @@ from climate.service.power import power
 from climate.service.power.power import ByHand, Wiring
 from climate.settings import Settings
 from climate.store import db_errors
-from climate.store.hosts.maintenance import Wanted
+from climate.store.hosts.maintenance import WindowFilter
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, cloud_host
@@ -218,7 +216,7 @@ def _plan_windows(load: Load, chance: Random) -> None:
 
 
 def _windows(load: Load) -> list[UUID]:
-    return [one.id for one in maintenance.listed(load.climate, ADMIN, Wanted())]
+    return [one.id for one in maintenance.listed(load.climate, ADMIN, WindowFilter())]
 
 
 def _change_window(load: Load, chance: Random) -> None:
@@ -327,24 +325,3 @@ ACTORS: Sequence[tuple[Sequence[Act], int]] = (
     ((_heal_all,), 1),
     ((_break,), 1),
 )
-
-
-CLIENTS = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
-
-
-@contextmanager
-def counted(server_url: str, database: str) -> Iterator[Callable[[], int]]:
-    """Give a function that returns how many deadlocks a database has counted, once all its clients are gone."""
-    pause = Event()
-    with psycopg.connect(server_url.replace("+psycopg", ""), autocommit=True) as conn:
-
-        def ask(question: str) -> int:
-            row = conn.execute(question, (database,)).fetchone()
-            return int(row[0]) if row else 0
-
-        def count() -> int:
-            while ask(CLIENTS):
-                pause.wait(0.05)
-            return ask("SELECT deadlocks FROM pg_stat_database WHERE datname = %s")
-
-        yield count

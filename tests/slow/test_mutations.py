@@ -183,7 +183,7 @@ MUTANTS = (
     ),
     Mutant(
         "steps that are done are done again",
-        [("climate/service/leases/cloud_steps.py", 'if state != "DONE" or again:', "if True:")],
+        [("climate/service/leases/cloud_steps.py", 'if self._plan(step) != "DONE":', "if self._plan(step):")],
         [f"{EVENTS}::test_steps_that_are_done_are_passed_over"],
     ),
     Mutant(

@@ -178,8 +178,8 @@ class Furnished:
     def _reopen(self) -> None:
         self.admin("DELETE", f"{C}/os-quota-sets/project")
         self.admin("PUT", f"{C}/os-hosts/std-1", {"maintenance_mode": "disable"})
-        for form in ("enable", "force-down"):
-            body = {"host": SERVICE, "binary": "nova-compute", "forced_down": False}
+        for form, more in (("enable", {}), ("force-down", {"forced_down": False})):
+            body = {"host": SERVICE, "binary": "nova-compute", **more}
             headers = {"OpenStack-API-Version": "compute 2.11"}
             self.admin("PUT", f"{C}/os-services/{form}", body, headers=headers)
         services.refresh(self.world.here.compute)

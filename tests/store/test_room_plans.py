@@ -11,7 +11,7 @@ from climate.domain.hosts.capacity import Order, Size
 from climate.domain.hosts.requirements import ANYTHING
 from climate.domain.period import Period
 from climate.store.allocation import capacity
-from climate.store.allocation.capacity import Wanted
+from climate.store.allocation.capacity import CapacityRequest
 from climate.store.engine import connect
 
 ZERO = datetime(2030, 1, 1, tzinfo=UTC)
@@ -59,9 +59,9 @@ def conn(make_database: Callable[..., str], engine_template: str) -> Iterator[Co
     engine.dispose()
 
 
-def wanted(amount: int, start: float, hours: float, **more: Any) -> Wanted:
+def wanted(amount: int, start: float, hours: float, **more: Any) -> CapacityRequest:
     window = Period(ZERO + timedelta(hours=start), ZERO + timedelta(hours=start + hours))
-    return Wanted(ANYTHING, window, Order(Size(1, 512, 5), amount, **more))
+    return CapacityRequest(ANYTHING, window, Order(Size(1, 512, 5), amount, **more))
 
 
 def read(conn: Connection, act: Callable[[], object]) -> tuple[int, int]:
@@ -74,7 +74,7 @@ def read(conn: Connection, act: Callable[[], object]) -> tuple[int, int]:
     return after[0] - before[0], after[1] - before[1]
 
 
-def picked(conn: Connection, asked: Wanted, patient: bool) -> Callable[[], object]:
+def picked(conn: Connection, asked: CapacityRequest, patient: bool) -> Callable[[], object]:
     return lambda: capacity.pick(conn, asked, patient=patient)
 
 

@@ -18,10 +18,16 @@ from climate.bootstrap import plain_url
 from tests.system.stack import Stack
 from workers import celery_app
 
-KILLED = ("worker", "worker child", "poller", "web", "web child", "valkey", "postgres")
+KILLED = (
+    *("worker", "worker child", "poller", "web", "web child"),
+    *("valkey", "postgres", "postgres child", "reaper"),
+)
 SETTLED = "event settled"
 LONGEST_LULL = 10.0
-"""Seconds that are granted to the stack for getting something done between two faults."""
+"""Maximum wait between two faults, in seconds, for an event to be settled."""
+
+REPORTED = 50
+"""Kills between two lines of progress."""
 GARBAGE = (b"\x80\x04.", b"{}", b"[]", b"null", b'{"body": 1, "headers": 2}', b"{" * 4000, b"x" * 1_000_000)
 
 
@@ -32,6 +38,8 @@ class Storm:
     stack: Stack
     seed: int
     resource_types: tuple[str, ...]
+    lull: float = LONGEST_LULL
+    """Maximum wait after most faults, in seconds; after each kind of process was killed once it is `LONGEST_LULL`."""
     told: list[str] = field(default_factory=list)
     count: Counter[str] = field(default_factory=Counter)
     _next: list[str] = field(default_factory=list)
@@ -50,8 +58,9 @@ class Storm:
             act = chance.choice(others) if chance.random() < 0.25 else self._kill
             with suppress(psutil.Error, psycopg.Error, redis.RedisError, OSError, OperationalError):
                 act(chance)
-            if chance.random() < 0.6:
-                self.stack.hears(SETTLED, LONGEST_LULL, said)
+            whole = not self._next
+            if whole or chance.random() < 0.6:
+                self.stack.hears(SETTLED, LONGEST_LULL if whole else self.lull, said)
         for timer in self._timers:
             timer.join()
 
@@ -69,6 +78,8 @@ class Storm:
             victim.kill()
             self._next.remove(role)
             self._note(f"kill {role}", victim.pid)
+            if self.kills % REPORTED == 0:
+                print(f"{time.strftime('%H:%M:%S', time.gmtime())} {self.kills} kills {dict(self.count)}", flush=True)
 
     def _pause_child(self, chance: random.Random) -> None:
         """A worker that is silent for longer than its claim lives, and then goes on as if nothing had been."""

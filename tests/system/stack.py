@@ -170,7 +170,7 @@ class Stack:
         return False
 
     def find(self, role: str) -> list[psutil.Process]:
-        """The living processes of a role: web, poller, worker, postgres, valkey, or `web child`, `worker child`."""
+        """The living processes of a role: web, poller, worker, postgres, valkey, reaper, or `web child` and so on."""
         name, _, child = role.partition(" ")
         with suppress(psutil.Error):
             heads = [one for one in psutil.Process(self.pid).children() if _is(one, name)]
@@ -216,6 +216,7 @@ MARKS = {
     "worker": ("worker",),
     "postgres": ("-D",),
     "valkey": ("redis-server", "valkey-server"),
+    "reaper": ("reaper.py",),
 }
 
 
@@ -226,5 +227,7 @@ def _is(one: psutil.Process, role: str) -> bool:
             return MARKS[role][0] in words
         if role == "valkey":
             return bool(words) and any(mark in words[0] for mark in MARKS[role])
+        if role == "reaper":
+            return any(word.endswith(MARKS[role]) for word in words)
         return bool(words) and words[-1] == role
     return False

@@ -3,8 +3,9 @@
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,25 @@ from climate.bootstrap import plain_url
 from climate.context import Climate
 from climate.plugin import load
 from climate.store.engine import connect
+from tests.campaign import number
 from tests.system import allocation_oracle, checks
 from tests.system.api_client import Api
 from tests.system.conftest import furnish
-from tests.system.faults import Storm
+from tests.system.faults import LONGEST_LULL, Storm
 from tests.system.packages import install
 from tests.system.stack import Stack, await_so
-from tests.system.traffic import Traffic
+from tests.system.traffic import PATIENCE, Traffic
 
 HOSTS = tuple(f"chaos-{place}" for place in range(1, 15))
 CLIENTS = 10
+SETTINGS = {"CLIMATE_CLAIM_SECONDS": "3", "CLIMATE_STEP_SECONDS": "20", "CLIMATE_IMAGES_PER_PROJECT": "-1"}
+"""Quick rescues; each server that ends leaves an image, and a long run leaves more than a project may have."""
+
 HEALED = 180.0
 """Seconds after the storm in which everything has to be well again: longer than a worker's hold on a server."""
+
+LONG = 1000
+"""Kills of the long run; CLIMATE_TEST_KILLS replaces it."""
 
 ENOUGH = 20
 """Leases that have to start in time; on a slow machine clients go on after the storm until there are so many."""
@@ -65,7 +73,7 @@ def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Pa
     pages = folder / "pages"
     pages.mkdir()
     site = install("ledger", folder / "site")
-    stack = Stack(folder / "home", {"CLIMATE_CLAIM_SECONDS": "3", "CLIMATE_STEP_SECONDS": "20"}, (site,))
+    stack = Stack(folder / "home", SETTINGS, (site,))
     furnish(stack.home, HOSTS)
     try:
         stack.start()
@@ -87,22 +95,39 @@ def _first(api: Api, path: str, kind: str) -> str:
     return str(answer.json()[kind][0]["id"]) if answer.status_code == 200 else ""
 
 
-def _rage(stack: Stack, pages: Path, member: Api, seed: int, kills: int) -> Traffic:
+@dataclass(frozen=True)
+class Weather:
+    """Kills of one run, and its pace."""
+
+    kills: int
+    lull: float = LONGEST_LULL
+    pause: tuple[float, float] = (0.1, 0.9)
+    patience: float = PATIENCE
+    """Seconds within which each request gets a final answer; a run with more kills than restarts needs more."""
+
+
+def _rage(
+    stack: Stack, pages: Path, member: Api, seed: int, weather: Weather, note: Callable[[str, object], None]
+) -> Traffic:
     """Clients and storm together; afterwards all that was asked for is over."""
     flavor, image = _first(member, "/compute/v2.1/flavors", "flavors"), _first(member, "/image/v2/images", "images")
-    traffic = Traffic(member, str(pages), flavor, image, seed)
-    storm = Storm(stack, seed, (*sorted(load()), "test:ledger"))
+    traffic = Traffic(member, str(pages), flavor, image, seed, weather.pause, weather.patience)
+    storm = Storm(stack, seed, (*sorted(load()), "test:ledger"), weather.lull)
     with ThreadPoolExecutor(CLIENTS) as pool:
         runs = [pool.submit(traffic.work, number) for number in range(CLIENTS)]
         try:
-            storm.blow(kills, lambda seconds: traffic.stopping.wait(seconds) or stack.pid is None)
+            storm.blow(weather.kills, lambda seconds: traffic.stopping.wait(seconds) or stack.pid is None)
             await_so(lambda: _started(stack) >= ENOUGH, HEALED, "leases that start in time")
         finally:
             traffic.stopping.set()
         for run in runs:
             run.result()
     print(f"\n{dict(storm.count)}, {storm.kills} kills, {len(traffic.wishes)} leases\n{dict(traffic.answers)}")
-    assert storm.kills >= kills
+    assert storm.kills >= weather.kills
+    note("kills", storm.kills)
+    note("kinds of processes killed", sum(1 for what in storm.count if what.startswith("kill")))
+    note("other faults", sum(storm.count.values()) - storm.kills)
+    note("requests", sum(traffic.answers.values()))
     threading.Event().wait(max(0.0, traffic.last_end - time.time()))
     return traffic
 
@@ -118,7 +143,7 @@ def _started(stack: Stack) -> int:
     return row[0] if row else 0
 
 
-def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic) -> None:
+def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic, note: Callable[[str, object], None]) -> None:
     """Every promise, each said by name when it is broken."""
     everything = checks.read_leases(climate)
     claims, streams = checks.claims_of(climate)
@@ -137,23 +162,27 @@ def _judge(stack: Stack, climate: Climate, pages: Path, traffic: Traffic) -> Non
             "servers left": conn.execute(LEFT_OVER).all(),
             "images": conn.execute(IMAGES).all(),
         }
-    checked = stack.run("journal", "check")
+    checked = stack.run("journal", "check", seconds=900)
     found["journal"] = checked.stdout + checked.stderr if checked.returncode else ""
     wrong = {what: said for what, said in found.items() if said}
     assert not wrong, wrong
-    _say_how_much(everything)
+    note("promises broken", len(wrong))
+    _say_how_much(everything, note)
 
 
-def _say_how_much(everything: list[Any]) -> None:
+def _say_how_much(everything: list[Any], note: Callable[[str, object], None]) -> None:
     started = [
         lease for lease in everything if any(e.kind == "start_lease" and e.outcome == "OK" for e in lease.events)
     ]
     missed = [lease for lease in everything if any(e.outcome == "MISSED" for e in lease.events)]
     print(f"{len(everything)} leases: {len(started)} started in time, {len(missed)} missed")
+    note("leases", len(everything))
+    note("leases started in time", len(started))
+    note("leases that an outage outlasted", len(missed))
     assert len(started) >= ENOUGH, "too little was under way for the storm to mean anything"
 
 
-def _run(shaken: tuple[Stack, Path], kills: int) -> None:
+def _run(shaken: tuple[Stack, Path], weather: Weather, note: Callable[[str, object], None]) -> None:
     stack, pages = shaken
     seed = random.SystemRandom().randrange(10**6)
     print(f"\nseed {seed}")
@@ -161,10 +190,10 @@ def _run(shaken: tuple[Stack, Path], kills: int) -> None:
     engine = connect(stack.database_url, pool_size=2)
     try:
         _register(admin)
-        traffic = _rage(stack, pages, member, seed, kills)
+        traffic = _rage(stack, pages, member, seed, weather, note)
         await_so(stack.is_ready, HEALED, "readiness after the storm")
         await_so(lambda: _settled(engine), HEALED, "that everything has settled")
-        _judge(stack, Climate(engine, None, {}), pages, traffic)  # type: ignore[arg-type]
+        _judge(stack, Climate(engine, None, {}), pages, traffic, note)  # type: ignore[arg-type]
     finally:
         engine.dispose()
         admin.close()
@@ -178,12 +207,13 @@ def _settled(engine: Any) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(420)
-def test_a_gust(shaken: tuple[Stack, Path]) -> None:
+def test_a_gust(shaken: tuple[Stack, Path], record_property: Callable[[str, object], None]) -> None:
     """The short form, for those who work on the engine: every kind of process dies, some twice."""
-    _run(shaken, kills=12)
+    _run(shaken, Weather(12), record_property)
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(900)
-def test_a_hundred_deaths(shaken: tuple[Stack, Path]) -> None:
-    _run(shaken, kills=100)
+@pytest.mark.timeout(4 * 3600)
+def test_a_thousand_kills(shaken: tuple[Stack, Path], record_property: Callable[[str, object], None]) -> None:
+    """An hour and more: shorter waits between faults, and fewer requests of each client."""
+    _run(shaken, Weather(number("CLIMATE_TEST_KILLS", LONG), 2.0, (0.3, 2.7), 900.0), record_property)

@@ -20,7 +20,7 @@ CLIENTS = 16
 SLOT = 600
 """Seconds; windows are whole slots, so that they meet, touch and overlap all the time."""
 SLOTS = 24
-FEW, MANY = 700, 5000
+FEW, MANY = 400, 5000
 OURS = '["=", "$race", "yes"]'
 FULL = "Not enough hosts available"
 

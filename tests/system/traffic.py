@@ -45,6 +45,9 @@ class Traffic:
     flavor: str
     image: str
     seed: int
+    pause: tuple[float, float] = (0.1, 0.9)
+    """Minimum and maximum wait of a client between two requests, in seconds."""
+    patience: float = PATIENCE
     wishes: list[Wish] = field(default_factory=list)
     answers: Counter[tuple[str, int]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -57,7 +60,7 @@ class Traffic:
         chance = random.Random(self.seed * 1000 + number)
         own: list[Wish] = []
         turn = 0
-        while not self.stopping.wait(chance.uniform(0.1, 0.9)):
+        while not self.stopping.wait(chance.uniform(*self.pause)):
             turn += 1
             dice = chance.random()
             if dice < 0.7 or not own:
@@ -135,7 +138,7 @@ class Traffic:
     def _insist(self, verb: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response | None:
         """Ask again and again until there is an answer that a person would believe."""
         began, pause = time.monotonic(), 0.1
-        while (spent := time.monotonic() - began) < PATIENCE:
+        while (spent := time.monotonic() - began) < self.patience:
             try:
                 answer = self.api.ask(method, path, body, **headers)
             except httpx.HTTPError:
@@ -147,7 +150,7 @@ class Traffic:
             threading.Event().wait(pause)
             pause = min(1.0, pause * 1.5)
         with self._lock:
-            self.wrong.append(f"{verb}: no answer for good within {PATIENCE:g} s")
+            self.wrong.append(f"{verb}: no answer for good within {self.patience:g} s")
         return None
 
     def _note(self, verb: str, answer: httpx.Response) -> None:

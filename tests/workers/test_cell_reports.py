@@ -57,13 +57,18 @@ class Tree:
             return found is None and not there
         return (found.status, found.task, found.addresses) == (there[0].status, there[0].task, there[0].addresses)
 
+    def is_busy(self, server_id: str) -> bool:
+        """Return whether the top shows a task of a server, which the leaf may just have received."""
+        found = self.at_top(server_id)
+        return found is not None and found.task is not None
+
     def settle(self, *server_ids: str) -> None:
-        """Do what is asked of servers in the leaf until the top agrees."""
+        """Run the tasks of servers in the leaf until the top agrees and shows none."""
 
         def done() -> bool:
             for _, server_id in task_worker.unfinished(self.leaf, wait=0, again=0):
                 task_worker.carry_out(self.leaf, server_id)
-            return all(self.agree(server_id) for server_id in server_ids)
+            return all(self.agree(server_id) and not self.is_busy(server_id) for server_id in server_ids)
 
         await_so(done, PATIENCE, "the top to agree with the leaf")
 

@@ -1,16 +1,19 @@
 """The poller's beats: in time, one after the other, and none lost."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
+from structlog.testing import capture_logs
 
 from climate import bootstrap
 from climate.connections import reading
@@ -23,6 +26,7 @@ from climate.settings import Settings
 from climate.store import heartbeats
 from climate.store.leases import event_claims as claims
 from tests.api.compute.api_clients import world
+from tests.api.compute.test_full_database import full
 from tests.compute.cloud_factory import unsafe
 from tests.conftest import MEMBER
 from tests.databases import Databases
@@ -35,6 +39,9 @@ from workers.poller import Poller
 
 SLOW = 30.0
 """Seconds between ticks: who looks sooner was woken."""
+
+FILES_OF_SELECT = 1024
+"""Number of the first file that `select.select` cannot wait for."""
 
 
 @dataclass
@@ -87,13 +94,14 @@ def test_what_is_due_while_a_beat_lasts_is_not_put_off_to_the_next_tick(make: An
 
 
 def test_a_ring_while_a_beat_lasts_is_answered_after_it(make: Any, engine: Engine) -> None:
-    def ring(poller: Looks) -> None:
-        await_so(lambda: _listens(engine), SLOW, "the poller's listening")
-        with engine.begin() as conn:
-            claims.wake_poller(conn)
-
-    poller = make(ring)
+    poller = make(partial(_ring, engine))
     assert _seconds_to_the_next_look(poller) < SLOW
+
+
+def _ring(engine: Engine, _: Looks) -> None:
+    await_so(lambda: _listens(engine), SLOW, "the poller's listening")
+    with engine.begin() as conn:
+        claims.wake_poller(conn)
 
 
 def _listens(engine: Engine) -> bool:
@@ -105,6 +113,13 @@ def _listens(engine: Engine) -> bool:
             )
         )
     return bool(found)
+
+
+def test_a_poller_with_many_open_files_hears_rings(make: Any, engine: Engine) -> None:
+    with ExitStack() as files:
+        for _ in range(FILES_OF_SELECT):
+            files.enter_context(Path(os.devnull).open())
+        assert _seconds_to_the_next_look(make(partial(_ring, engine))) < SLOW / 2
 
 
 @pytest.mark.parametrize("trouble", [Unavailable(), OSError("no way")])
@@ -259,6 +274,18 @@ def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
         idle._look()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
     assert not event_claims.rest(climate).is_quiet, "an event that is claimed is not left alone"
+
+
+def test_poller_logs_a_full_disk_and_claims_when_there_is_space(idle: Poller) -> None:
+    climate = idle.deployment.climate
+    end = datetime.now(UTC) + timedelta(hours=1)
+    lease = leases.create(climate, MEMBER, Order("l", None, end, None, [hosts_wanted()]))
+    with full(climate.engine, "claims"), capture_logs() as seen:
+        idle.beat()
+        idle.beat()
+    assert [one["disk"] for one in seen if one["event"].startswith("disk full")] == ["the disk of the database"]
+    idle.beat()
+    assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
 
 
 def test_a_poller_that_has_filled_a_queue_has_caught_up(idle: Poller) -> None:

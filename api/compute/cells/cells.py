@@ -8,7 +8,7 @@ from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.openapi import cell_bodies
+from api.compute.cells import cell_bodies
 from api.request_context import compute
 from climate.compute.cells import backlog, neighbours, removal
 from climate.compute.cells.cell import Broker, Cell
@@ -108,7 +108,7 @@ def delete(name: str) -> tuple[str, int]:
 
 def _fields() -> tuple[Body, Body]:
     """Return the fields of the cell and the fields of its broker that the body has."""
-    found = cell_bodies.CELL.read(validation.part(read_object(), "cell"))
+    found = cell_bodies.CELL.read(read_object())
     broker = {name: value for name, value in found.items() if name in cell_bodies.BROKER}
     return {name: value for name, value in found.items() if name not in broker}, broker
 

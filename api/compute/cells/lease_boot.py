@@ -48,13 +48,13 @@ def cell_request(wanted: ServerRequest) -> CellRequest:
 
 def _leases(wanted: ServerRequest) -> dict[str, Lease]:
     """Return the leases of this cell by reservation."""
-    found = {}
+    result = {}
     for reservation in wanted.reservations:
         try:
-            found[reservation] = leased_boot.admit(climate(), caller(), reservation)
+            result[reservation] = leased_boot.admit(climate(), caller(), reservation)
         except NotFound:
             continue
-    return found
+    return result
 
 
 def _cell_request(request: BootRequest, part: Part) -> CellRequest:
@@ -64,18 +64,18 @@ def _cell_request(request: BootRequest, part: Part) -> CellRequest:
 
 def _with_room(there: list[CellRequest]) -> CellRequest:
     """Return the first cell with room for all servers, or several cells that have room for enough of them together."""
-    found = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
-    rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, found, strict=True)]
+    result = estimate.ask(compute(), [estimate.draft(compute(), one.request, one.cell) for one in there])
+    rooms = [(one, 0 if isinstance(room, ComputeError) else room) for one, room in zip(there, result, strict=True)]
     request = there[0].request
     for one, room in rooms:
         if room >= request.count:
             return one
     if sum(room for _, room in rooms) >= request.least:
         return _divided(request, rooms)
-    if all(isinstance(room, ComputeError) for room in found):
+    if all(isinstance(room, ComputeError) for room in result):
         raise Unavailable("No cell of the lease answers: try again")
-    told = "; ".join(f"cell {one.cell}: room for {room}" for one, room in rooms)
-    raise Conflict(f"The cells of the lease have no room for {request.least} servers: {told}")
+    message = "; ".join(f"cell {one.cell}: room for {room}" for one, room in rooms)
+    raise Conflict(f"The cells of the lease have no room for {request.least} servers: {message}")
 
 
 def _divided(request: BootRequest, rooms: Sequence[tuple[CellRequest, int]]) -> CellRequest:

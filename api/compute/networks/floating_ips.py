@@ -11,12 +11,12 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
-from api.compute.networks import ip_validation
+from api.compute.networks.network_bodies import ALLOCATED, ASSOCIATION
 from api.request_context import caller, compute
 from climate.compute.errors import NoMoreFloatingAddresses
 from climate.compute.network.operations import floating_ips, floating_pools
 from climate.compute.store.networks.floating_ips import Floating
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
@@ -51,11 +51,7 @@ def show(floating_id: str) -> Body:
 def allocate() -> Body:
     """Allocate a floating IP from the named pool, or from the default pool."""
     validation.may_write()
-    body = read_object() if request.get_data(cache=True) else {}
-    unknown = sorted(set(body) - {"pool"})
-    if unknown:
-        raise InvalidInput(f"{unknown[0][:60]!r} cannot be set; the only key is pool")
-    name = None if body.get("pool") is None else validation.name(body["pool"], "pool")
+    name = ALLOCATED.read(read_object() if request.get_data(cache=True) else {})["pool"]
     try:
         made = floating_ips.allocate(compute(), caller().project_id, name)
     except NoMoreFloatingAddresses as refusal:
@@ -76,9 +72,7 @@ def release(floating_id: str) -> tuple[Body, int]:
 def associate(floating_id: str) -> Body:
     """Associate a floating IP with a fixed IP of one of the project's servers."""
     validation.may_write()
-    fixed_ip = str(
-        ip_validation.address(validation.part(read_object(), "associate_address").get("fixed_ip"), "fixed_ip")
-    )
+    fixed_ip = str(ASSOCIATION.read(read_object())["fixed_ip"])
     own = validation.path_id(floating_id, "Floating IP")
     there = floating_ips.associate(compute(), own, validation.own_project(), fixed_ip)
     return {"associated": {"floating_ip_id": there.id, "floating_ip": there.address, "fixed_ip": fixed_ip}}

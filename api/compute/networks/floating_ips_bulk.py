@@ -6,12 +6,11 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
-from api.compute.networks import ip_validation
+from api.compute.networks import network_bodies
 from api.request_context import compute
 from climate.compute.network.operations import floating_ips, floating_pools
-from climate.compute.network.operations.floating_pools import PoolFields
 from climate.compute.store.networks.floating_ips import Floating
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
@@ -19,7 +18,6 @@ blueprint = compute_blueprint("floating-bulk")
 blueprint.before_request(proxied)
 
 CREATE, DELETE = "floating_ips_bulk_create", "floating_ips_bulk_delete"
-KNOWN = frozenset({"ip_range", "pool", "interface", "cidr", "gateway"})
 
 
 @blueprint.get("/os-floating-ips-bulk")
@@ -41,33 +39,20 @@ def of_host(host: str) -> Body:
 def create() -> Body:
     """Create a range of floating IPs in a pool; the pool is created if it does not exist."""
     validation.may_administer()
-    given = validation.part(read_object(), CREATE)
-    unknown = sorted(set(given) - KNOWN)
-    if unknown:
-        raise InvalidInput(f"{CREATE}: {unknown[0][:60]!r} cannot be set; there are {', '.join(sorted(KNOWN))}")
-    stretch = ip_validation.stretch(given.get("ip_range"), "ip_range")
-    name = validation.name(given.get("pool") or compute().network.floating_pool, "pool")
-    interface = floating_pools.add_range(compute(), name, stretch, _fields(given))
-    return {CREATE: {"ip_range": given["ip_range"], "pool": name, "interface": interface}}
+    given = network_bodies.BULK.read(read_object())
+    stretch, shown = given["ip_range"]
+    name = given["pool"] or validation.name(compute().network.floating_pool, "pool")
+    interface = floating_pools.add_range(compute(), name, stretch, network_bodies.pool_fields(given))
+    return {CREATE: {"ip_range": shown, "pool": name, "interface": interface}}
 
 
 @blueprint.put("/os-floating-ips-bulk/delete")
 def delete() -> Body:
     """Delete a range of floating IPs, none of which a project has."""
     validation.may_administer()
-    body = read_object()
-    first, last = ip_validation.stretch(body.get("ip_range"), "ip_range")
+    (first, last), shown = network_bodies.DROPPED.read(read_object())["ip_range"]
     floating_pools.remove_range(compute(), first, last)
-    return {DELETE: body["ip_range"]}
-
-
-def _fields(given: Body) -> PoolFields:
-    cidr, gateway = given.get("cidr"), given.get("gateway")
-    return PoolFields(
-        cidr=None if cidr is None else ip_validation.cidr(cidr, "cidr"),
-        gateway=None if gateway is None else ip_validation.address(gateway, "gateway"),
-        interface=ip_validation.interface(given.get("interface") or None, "interface"),
-    )
+    return {DELETE: shown}
 
 
 def _rows() -> list[Floating]:

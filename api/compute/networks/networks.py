@@ -8,19 +8,17 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied
-from api.compute.networks import request_body
+from api.compute.networks import network_bodies
 from api.request_context import caller, compute
 from climate.compute.network import managers
 from climate.compute.network.models import Network
 from climate.compute.network.operations import networks
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("networks")
 blueprint.before_request(proxied)
-
-ACTIONS = ("associate", "disassociate")
 
 
 @blueprint.get("/os-networks")
@@ -42,7 +40,7 @@ def show(network_id: str) -> Body:
 def create() -> Body:
     """Create networks out of a range: `network` is the first of them, `networks` are all."""
     validation.may_administer()
-    wanted, manager = request_body.read(validation.part(read_object(), "network"))
+    wanted, manager = network_bodies.networks(read_object())
     made = networks.create(compute(), wanted, manager)
     return {"network": _view(made[0]), "networks": [_view(row) for row in made]}
 
@@ -59,13 +57,10 @@ def delete(network_id: str) -> tuple[str, int]:
 def act(network_id: str) -> Response:
     """Associate a network with a project, or disassociate it."""
     validation.may_administer()
-    body = read_object()
+    action, given = network_bodies.ACTIONS.read(read_object())
     own = validation.path_id(network_id, "Network")
-    if len(body) != 1 or next(iter(body)) not in ACTIONS:
-        raise InvalidInput('The body must be {"associate": {"project_id": …}} or {"disassociate": null}')
-    if "associate" in body:
-        project_id = validation.name(validation.part(body, "associate").get("project_id"), "project_id")
-        networks.associate(compute(), own, project_id)
+    if action == "associate":
+        networks.associate(compute(), own, given["project_id"])
     else:
         networks.disassociate(compute(), own)
     return Response(status=202)
@@ -75,15 +70,12 @@ def act(network_id: str) -> Response:
 def add() -> Response:
     """Associate one more network with a project: this one, or with null the first free one."""
     validation.may_administer()
-    body = read_object()
-    unknown = sorted(set(body) - {"id", "project_id"})
-    if unknown or "id" not in body:
-        raise InvalidInput('The body must be {"id": the network\'s, or null} and perhaps "project_id"')
-    project_id = validation.name(body.get("project_id") or caller().project_id, "project_id")
-    if body["id"] is None:
+    given = network_bodies.ADDED.read(read_object())
+    project_id = given["project_id"] or caller().project_id
+    if given["id"] is None:
         networks.add_to_project(compute(), project_id)
     else:
-        networks.associate(compute(), validation.uuid(body["id"], "id"), project_id)
+        networks.associate(compute(), given["id"], project_id)
     return Response(status=202)
 
 

@@ -8,11 +8,12 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.openapi.aggregate_bodies import CHANGED, NEW
+from api.compute.nodes.aggregate_bodies import CHANGED, NEW
+from api.compute.nodes.node_bodies import AGGREGATE_ACTIONS
 from api.request_context import compute
 from climate.compute.models.aggregate import Aggregate
 from climate.compute.nodes import aggregates
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
@@ -30,7 +31,7 @@ def listing() -> Body:
 def create() -> Body:
     """Create an aggregate, with an availability zone if one is given."""
     validation.may_administer()
-    wanted = NEW.read(validation.part(read_object(), "aggregate"))
+    wanted = NEW.read(read_object())
     return _answer(aggregates.create(audited(), wanted["name"], wanted["availability_zone"]))
 
 
@@ -46,10 +47,7 @@ def update(aggregate_id: str) -> Body:
     """Update the name or the availability zone of an aggregate."""
     validation.may_administer()
     number = _number(aggregate_id)
-    body = validation.part(read_object(), "aggregate")
-    if not body:
-        raise InvalidInput("aggregate must hold name, availability_zone, or both")
-    wanted = CHANGED.read(body)
+    wanted = CHANGED.read(read_object())
     return _answer(aggregates.update(audited(), number, wanted.get("name"), wanted["availability_zone"]))
 
 
@@ -65,34 +63,15 @@ def delete(aggregate_id: str) -> tuple[str, int]:
 def act(aggregate_id: str) -> Body:
     """Add a host, remove one, or update the metadata."""
     validation.may_administer()
-    number, body = _number(aggregate_id), read_object()
-    action = next(iter(body), "")
-    if len(body) != 1 or action not in ACTIONS:
-        raise InvalidInput(f"The body must hold one action of {', '.join(ACTIONS)}")
-    return _answer(ACTIONS[action](number, validation.part(body, action)))
+    number = _number(aggregate_id)
+    action, given = AGGREGATE_ACTIONS.read(read_object())
+    return _answer(ACTIONS[action](audited(), number, *given.values()))
 
 
-def _add_host(number: int, body: Body) -> Aggregate:
-    return aggregates.add_host(audited(), number, validation.name(body.get("host"), "host"))
-
-
-def _remove_host(number: int, body: Body) -> Aggregate:
-    return aggregates.remove_host(audited(), number, validation.name(body.get("host"), "host"))
-
-
-def _set_metadata(number: int, body: Body) -> Aggregate:
-    changes = body.get("metadata")
-    if not isinstance(changes, dict):
-        raise InvalidInput("metadata must be an object of texts; null deletes a key")
-    kept = validation.metadata({key: "" if value is None else value for key, value in changes.items()})
-    dropped = {key: None for key, value in changes.items() if value is None}
-    return aggregates.set_metadata(audited(), number, {**kept, **dropped})
-
-
-ACTIONS: Mapping[str, Callable[[int, Body], Aggregate]] = {
-    "add_host": _add_host,
-    "remove_host": _remove_host,
-    "set_metadata": _set_metadata,
+ACTIONS: Mapping[str, Callable[..., Aggregate]] = {
+    "add_host": aggregates.add_host,
+    "remove_host": aggregates.remove_host,
+    "set_metadata": aggregates.set_metadata,
 }
 
 

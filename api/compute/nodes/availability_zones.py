@@ -37,10 +37,10 @@ def detailed() -> Body:
 
 
 def _zones() -> Mapping[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
+    result: dict[str, list[Node]] = {}
     for node in pools.nodes(compute()):
-        found.setdefault(node.zone or deployment().settings.default_availability_zone, []).append(node)
-    return dict(sorted(found.items()))
+        result.setdefault(node.zone or deployment().settings.default_availability_zone, []).append(node)
+    return dict(sorted(result.items()))
 
 
 def _zone(name: str, nodes: list[Node]) -> Body:

@@ -11,16 +11,16 @@ from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lists
 from api.compute.microversion import since
+from api.compute.nodes import node_bodies
 from api.request_context import compute, deployment
 from climate.compute.cells.state import inventory
 from climate.compute.models.node import Node, Service
 from climate.compute.nodes import maintenance, services
 from climate.compute.reservations import pools
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
-MODES = {"enable": True, "disable": False}
 DEFAULT_REASON = "in maintenance"
 
 blueprint = compute_blueprint("hosts")
@@ -65,14 +65,9 @@ def update(name: str) -> Body:
     Beyond Nova: `reason` is stored as the reason of the maintenance.
     """
     _may_administer()
-    body = read_object()
-    unknown = sorted(set(body) - {"status", "maintenance_mode", "reason"})
-    if unknown or not set(body) & {"status", "maintenance_mode"}:
-        raise InvalidInput("give status or maintenance_mode, each enable or disable, and with the latter a reason")
-    status, mode = (_mode(body, key) for key in ("status", "maintenance_mode"))
-    if "reason" in body and not mode:
-        raise InvalidInput("reason belongs to maintenance_mode: enable")
-    reason = validation.name(body.get("reason", DEFAULT_REASON), "reason")
+    given = node_bodies.host(read_object())
+    status, mode = given.get("status"), given.get("maintenance_mode")
+    reason = given.get("reason", DEFAULT_REASON)
     service = _service(name) if status is not None else None
     answer: Body = {"host": name}
     if mode is not None:
@@ -88,15 +83,6 @@ def _may_administer() -> None:
     validation.may_administer()
     if since(43):
         raise NotFound("The hosts API ends at 2.42: use os-services and os-hypervisors.")
-
-
-def _mode(body: Mapping[str, Any], key: str) -> bool | None:
-    if key not in body:
-        return None
-    word = str(body[key]).strip().lower()
-    if word not in MODES:
-        raise InvalidInput(f"{key} must be enable or disable, not {word[:40]!r}")
-    return MODES[word]
 
 
 def _service(name: str) -> Service:

@@ -23,15 +23,15 @@ blueprint = compute_blueprint("hypervisors")
 @blueprint.get("/os-hypervisors")
 def listing() -> Body:
     """List nodes by name and id only."""
-    found, more = _listed()
-    return {"hypervisors": _with_servers(found, [_brief(node) for node in found])} | more
+    result, more = _listed()
+    return {"hypervisors": _with_servers(result, [_brief(node) for node in result])} | more
 
 
 @blueprint.get("/os-hypervisors/detail")
 def detailed() -> Body:
     """List nodes with all details."""
-    found, more = _listed()
-    return {"hypervisors": _with_servers(found, [_full(node) for node in found])} | more
+    result, more = _listed()
+    return {"hypervisors": _with_servers(result, [_full(node) for node in result])} | more
 
 
 @blueprint.get("/os-hypervisors/statistics")
@@ -67,18 +67,18 @@ def search(pattern: str) -> Body:
 @blueprint.get("/os-hypervisors/<pattern>/servers")
 def servers(pattern: str) -> Body:
     """List the nodes whose name contains a text, with their servers; only before 2.53."""
-    found = _matching(pattern)
-    return {"hypervisors": _add_servers(found, [_brief(node) for node in found])}
+    result = _matching(pattern)
+    return {"hypervisors": _add_servers(result, [_brief(node) for node in result])}
 
 
 def _matching(pattern: str) -> list[Node]:
     validation.may_administer()
     if since(53):
         raise NotFound("Since 2.53 use GET /os-hypervisors?hypervisor_hostname_pattern=…&with_servers=true.")
-    found = [node for node in inventory.nodes_of(compute()).found if pattern in node.name]
-    if not found:
+    nodes = [node for node in inventory.nodes_of(compute()).found if pattern in node.name]
+    if not nodes:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
-    return found
+    return nodes
 
 
 def _with_servers(nodes: list[Node], views: list[Body]) -> list[Body]:
@@ -97,11 +97,11 @@ def _listed() -> tuple[list[Node], Body]:
     validation.may_administer()
     pattern = request.args.get("hypervisor_hostname_pattern", "")
     known = inventory.nodes_of(compute())
-    found = [node for node in known.found if pattern in node.name]
-    if pattern and not found:
+    nodes = [node for node in known.found if pattern in node.name]
+    if pattern and not nodes:
         raise NotFound(f"No hypervisor matching '{pattern[:80]}' could be found.")
     wanted = page()
-    shown, more = cut(found, wanted, _id)
+    shown, more = cut(nodes, wanted, _id)
     links = {"hypervisors_links": next_links(here(), _id(shown[-1]), wanted)} if more else {}
     return shown, links | lists.unreachable(known.missing)
 

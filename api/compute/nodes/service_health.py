@@ -21,14 +21,14 @@ def checks(compute: Compute) -> list[Check]:
         reports = services.reports(compute)
     except db_errors.ERRORS:
         return []
-    found = [*_services("compute", reports.of_compute), *_services("network", reports.of_network)]
+    result = [*_services("compute", reports.of_compute), *_services("network", reports.of_network)]
     if reports.children:
         polled = reports.polled
         longest = max(LEAST_SECONDS, POLLS * compute.zones.poll_seconds)
         ok = polled is None or (reports.now - polled).total_seconds() <= longest
-        told = f"no child zone was polled {since(polled)}: start `climate poller`"
-        found.append(Check("zones", ok, "polled" if ok else told))
-    return found
+        message = f"no child zone was polled {since(polled)}: start `climate poller`"
+        result.append(Check("zones", ok, "polled" if ok else message))
+    return result
 
 
 def _services(name: str, found: Liveness) -> Iterator[Check]:
@@ -37,10 +37,10 @@ def _services(name: str, found: Liveness) -> Iterator[Check]:
     if not found.known:
         return
     if not found.up:
-        told = f"no {name} service is heard of {since(found.last)}: start `climate worker` on its machine"
-        yield Check(name, False, told)
+        message = f"no {name} service is heard of {since(found.last)}: start `climate worker` on its machine"
+        yield Check(name, False, message)
     elif silent and found.longest is not None:
-        told = f"{silent} of {found.known} {name} services are silent, one since {said(found.longest)}"
-        yield Check(name, True, f"{told}: see `climate {command}`", warns=True)
+        message = f"{silent} of {found.known} {name} services are silent, one since {said(found.longest)}"
+        yield Check(name, True, f"{message}: see `climate {command}`", warns=True)
     else:
         yield Check(name, True, f"{found.up} heard of")

@@ -11,19 +11,26 @@ from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.cells import lists
 from api.compute.microversion import since
+from api.compute.nodes import node_bodies
 from api.request_context import compute, deployment
 from climate.compute.cells.state import inventory
 from climate.compute.models.node import Service
 from climate.compute.nodes import maintenance, services
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
 BINARY = "nova-compute"
 """Binary name of a compute service."""
 
-STATUSES = {"enabled": True, "disabled": False}
-_KEYS = frozenset({"status", "disabled_reason", "forced_down"})
+FORCE_DOWN = "force-down"
+FORMS = {
+    "enable": node_bodies.NAMED_SERVICE,
+    "disable": node_bodies.NAMED_SERVICE,
+    "disable-log-reason": node_bodies.DISABLED_SERVICE,
+    FORCE_DOWN: node_bodies.DOWN_SERVICE,
+}
+"""Last part of the path before 2.53 -> the schema of the body."""
 
 blueprint = compute_blueprint("services")
 
@@ -45,7 +52,7 @@ def update(service_id: str) -> Body:
     if not since(53):
         return {"service": _by_form(service_id, read_object())}
     service = _find(service_id)
-    return {"service": _view(maintenance.change(audited(), service, **_wanted(read_object())))}
+    return {"service": _view(maintenance.change(audited(), service, **node_bodies.service(read_object())))}
 
 
 @blueprint.delete("/os-services/<service_id>")
@@ -56,41 +63,22 @@ def delete(service_id: str) -> tuple[str, int]:
     return "", 204
 
 
-def _wanted(body: Body) -> Body:
-    unknown = sorted(set(body) - _KEYS)
-    if unknown:
-        raise InvalidInput(f"there is no key {unknown[0][:80]!r}; there are {', '.join(sorted(_KEYS))}")
-    status, reason = body.get("status"), body.get("disabled_reason")
-    if status is None and "forced_down" not in body and reason is None:
-        raise InvalidInput("No updates were requested. Fields 'status' or 'forced_down' should be specified.")
-    if status is not None and status not in tuple(STATUSES):
-        raise InvalidInput(f"status must be enabled or disabled, not {str(status)[:40]!r}")
-    if reason is not None and status != "disabled":
-        raise InvalidInput("Specifying disabled_reason requires that status is 'disabled'.")
-    return {
-        "enabled": None if status is None else STATUSES[status],
-        "reason": None if reason is None else validation.name(reason, "disabled_reason"),
-        "forced_down": validation.flag(body["forced_down"], "forced_down") if "forced_down" in body else None,
-    }
-
-
 def _by_form(form: str, body: Body) -> Body:
     """Return the answer of the forms before 2.53, which has only the requested keys."""
-    if form not in ("enable", "disable", "disable-log-reason") and not (form == "force-down" and since(11)):
+    if form not in FORMS or (form == FORCE_DOWN and not since(11)):
         raise NotFound(f"services have no action {form[:80]}; use enable, disable, disable-log-reason or force-down")
-    service = _of_host(body)
+    given = FORMS[form].read(body)
+    service = _of_host(given["host"], given["binary"])
     said: Body = {"host": service.host, "binary": BINARY}
-    if form == "force-down":
-        down = validation.flag(body.get("forced_down"), "forced_down")
-        maintenance.change(audited(), service, forced_down=down)
-        return said | {"forced_down": down}
-    reason = validation.name(body.get("disabled_reason"), "disabled_reason") if form == "disable-log-reason" else None
+    if form == FORCE_DOWN:
+        maintenance.change(audited(), service, forced_down=given["forced_down"])
+        return said | {"forced_down": given["forced_down"]}
+    reason = given.get("disabled_reason")
     changed = maintenance.change(audited(), service, enabled=form == "enable", reason=reason)
     return said | {"status": _status(changed)} | ({"disabled_reason": reason} if reason else {})
 
 
-def _of_host(body: Body) -> Service:
-    host, binary = validation.name(body.get("host"), "host"), validation.name(body.get("binary"), "binary")
+def _of_host(host: str, binary: str) -> Service:
     lists.check_is_here(host)
     found = services.listed(compute(), host) if binary == BINARY else []
     if not found:

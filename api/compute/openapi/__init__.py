@@ -11,7 +11,7 @@ from werkzeug.routing import Rule
 
 from api.compute.microversion import HEADERS, HIGHEST, LOWEST, written
 from api.compute.openapi.operations import OPERATIONS
-from api.compute.openapi.shapes import Operation, Schema
+from api.schema.shapes import Operation, Schema
 
 PREFIX = "/compute/v2.1"
 

@@ -1,6 +1,7 @@
 """OpenAPI descriptions of migrations."""
 
-from api.compute.openapi.shapes import PAGE, Operation, answer, text, thing, uuid
+from api.compute.servers.action_bodies import FORCE_COMPLETE
+from api.schema.shapes import PAGE, Operation, answer, text, uuid
 
 LIST = {
     **PAGE,
@@ -15,13 +16,11 @@ LIST = {
 
 OF_SERVER = "/servers/<server_id>/migrations"
 
-FORCE = thing(("force_complete",), force_complete={"type": "null"})
-
 OPERATIONS = {
     ("GET", "/os-migrations"): Operation({200: answer("migrations", "array")}, query=LIST),
     ("GET", "/os-hosts/<name>/moves"): Operation({200: answer("moves", "array")}),
     ("GET", OF_SERVER): Operation({200: answer("migrations", "array")}),
     ("GET", f"{OF_SERVER}/<migration_id>"): Operation({200: answer("migration")}),
     ("DELETE", f"{OF_SERVER}/<migration_id>"): Operation({202: None}, refuses=(409,)),
-    ("POST", f"{OF_SERVER}/<migration_id>/action"): Operation({202: None}, FORCE, refuses=(409,)),
+    ("POST", f"{OF_SERVER}/<migration_id>/action"): Operation({202: None}, FORCE_COMPLETE.shape(), refuses=(409,)),
 }

@@ -15,7 +15,7 @@ from api.compute.openapi import (
     zone_builds,
     zones,
 )
-from api.compute.openapi.shapes import Operation
+from api.schema.shapes import Operation
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **servers.OPERATIONS,

@@ -1,6 +1,5 @@
 """Cloudpipes of projects (Nova's os-cloudpipe), and the certificates of their users."""
 
-from ipaddress import IPv4Address
 from typing import Any
 
 from flask import Response
@@ -8,17 +7,16 @@ from flask import Response
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
+from api.compute.projects.project_bodies import CERTIFICATE, CLOUDPIPE, CLOUDPIPE_ADDRESS
 from api.request_context import caller, compute
 from climate.compute.servers.actions import By
 from climate.compute.store.projects.vpn import Row
 from climate.compute.vpn import cloudpipes
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import NotFound
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("cloudpipes")
-
-PORTS = (1, 65535)
 
 
 @blueprint.get("/os-cloudpipe")
@@ -32,20 +30,17 @@ def listing() -> Body:
 def create() -> Body:
     """Boot the cloudpipe of a project unless it exists; return the id of its server."""
     validation.may_administer()
-    body = validation.part(read_object(), "cloudpipe")
-    _check_keys(body, {"project_id"})
-    return {"instance_id": cloudpipes.create(compute(), validation.name(body.get("project_id"), "project_id"), _by())}
+    project_id = CLOUDPIPE.read(read_object())["project_id"]
+    return {"instance_id": cloudpipes.create(compute(), project_id, _by())}
 
 
 @blueprint.put("/os-cloudpipe/configure-project")
 def configure() -> Response:
     """Set the address at which the cloudpipe of a project is reached; the default is the caller's project."""
     validation.may_administer()
-    body = validation.part(read_object(), "configure_project")
-    _check_keys(body, {"vpn_ip", "vpn_port", "project_id"})
-    project_id = validation.name(body.get("project_id") or caller().project_id, "project_id")
-    port = validation.count(body.get("vpn_port"), "vpn_port", *PORTS)
-    cloudpipes.configure(compute(), project_id, _address(body.get("vpn_ip")), port)
+    given = CLOUDPIPE_ADDRESS.read(read_object())
+    project_id = given["project_id"] or caller().project_id
+    cloudpipes.configure(compute(), project_id, str(given["vpn_ip"]), given["vpn_port"])
     return Response(status=202)
 
 
@@ -69,9 +64,7 @@ def certificates(project_id: str) -> Body:
 def issue(project_id: str) -> tuple[Body, int]:
     """Sign a certificate for the caller; only this answer has the private key."""
     validation.may_write()
-    body = validation.part(read_object(), "certificate")
-    _check_keys(body, {"name"})
-    name = validation.name(body.get("name"))
+    name = CERTIFICATE.read(read_object())["name"]
     made = cloudpipes.issue(compute(), _own(project_id), name, caller().user_id)
     shown = {
         "serial": made.serial,
@@ -108,18 +101,6 @@ def _certificate_user() -> str | None:
 def _by() -> By:
     who = caller()
     return {"project_id": who.project_id, "user_id": who.user_id, "request_id": who.request_id}
-
-
-def _check_keys(body: Body, known: set[str]) -> None:
-    if unknown := sorted(set(body) - known):
-        raise InvalidInput(f"{', '.join(unknown)[:200]} cannot be set, only {', '.join(sorted(known))}")
-
-
-def _address(value: Any) -> str:
-    try:
-        return str(IPv4Address(value if isinstance(value, str) else ""))
-    except ValueError:
-        raise InvalidInput("vpn_ip must be an IPv4 address") from None
 
 
 def _view(row: Row) -> Body:

@@ -10,8 +10,7 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.openapi import flavor_bodies
-from api.compute.projects import flavor_body, flavor_view
+from api.compute.projects import flavor_bodies, flavor_query, flavor_view
 from api.paging import cut, next_links, page
 from api.request_context import caller, compute, here
 from climate.compute.models.flavor import Flavor
@@ -41,7 +40,7 @@ def detailed() -> Body:
 def create() -> Body:
     """Create a flavor."""
     validation.may_administer()
-    flavor = flavor_bodies.flavor(validation.part(read_object(), "flavor"))
+    flavor = flavor_bodies.flavor(read_object())
     flavors.create(audited(), flavor)
     return {"flavor": flavor_view.full(flavor)}
 
@@ -58,10 +57,8 @@ def describe(flavor_id: str) -> Body:
     validation.may_administer()
     if not since(55):
         raise NotFound("Descriptions of flavors need microversion 2.55 or later.")
-    body = validation.part(read_object(), "flavor")
-    if set(body) != {"description"}:
-        raise InvalidInput("flavor must hold description, and nothing else")
-    flavors.describe(audited(), flavor_id, flavor_body.description(body["description"]))
+    given = flavor_bodies.DESCRIBED.read(read_object())
+    flavors.describe(audited(), flavor_id, given["description"])
     return {"flavor": flavor_view.full(_find(flavor_id))}
 
 
@@ -83,7 +80,7 @@ def extra_specs(flavor_id: str) -> Body:
 def add_extra_specs(flavor_id: str) -> Body:
     """Create or update extra specs of a flavor."""
     validation.may_administer()
-    specs = flavor_body.extra_specs(read_object().get("extra_specs"))
+    specs = flavor_bodies.EXTRA_SPECS.read(read_object())["extra_specs"]
     return {"extra_specs": flavors.add_extra_specs(audited(), flavor_id, specs)}
 
 
@@ -100,7 +97,7 @@ def extra_spec(flavor_id: str, key: str) -> Body:
 def set_extra_spec(flavor_id: str, key: str) -> Body:
     """Set one extra spec of a flavor."""
     validation.may_administer()
-    specs = flavor_body.extra_specs(read_object())
+    specs = flavor_bodies.specs(read_object())
     if set(specs) != {key}:
         raise InvalidInput("The body must hold the key of the path, and nothing else")
     flavors.add_extra_specs(audited(), flavor_id, specs)
@@ -130,15 +127,11 @@ def access(flavor_id: str) -> Body:
 def change_access(flavor_id: str) -> Body:
     """Add or remove a project that may use a private flavor."""
     validation.may_administer()
-    body = read_object()
-    action = next(iter(body), "")
-    if len(body) != 1 or action not in ("addTenantAccess", "removeTenantAccess"):
-        raise InvalidInput("The body must hold addTenantAccess or removeTenantAccess")
-    project = validation.name(validation.part(body, action).get("tenant"), "tenant")
+    action, given = flavor_bodies.ACCESS.read(read_object())
     if _find(flavor_id).is_public:
         raise Conflict(f"Flavor {flavor_id} is public; only private flavors have access lists.")
     change = flavors.add_project if action == "addTenantAccess" else flavors.remove_project
-    return _access(flavor_id, change(audited(), flavor_id, project))
+    return _access(flavor_id, change(audited(), flavor_id, given["tenant"]))
 
 
 def _access(flavor_id: str, projects: Iterable[str]) -> Body:
@@ -151,7 +144,7 @@ def _listed() -> tuple[list[Flavor], Body]:
     public = _public()
     found = flavors.listed(compute(), validation.own_project())
     found = [flavor for flavor in found if public is None or flavor.is_public is public]
-    found = flavor_body.sorted_and_large(found)
+    found = flavor_query.sorted_and_large(found)
     shown, more = cut(found, wanted, lambda flavor: flavor.id)
     return shown, {"flavors_links": next_links(here(), shown[-1].id, wanted)} if more else {}
 

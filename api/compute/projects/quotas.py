@@ -10,9 +10,10 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
+from api.compute.projects.project_bodies import QUOTA, QUOTA_OF_COMPUTE
 from api.request_context import caller, compute
 from climate.compute.projects import quotas
-from climate.compute.projects.quotas import Standing
+from climate.compute.projects.quotas import QuotaUsage
 from climate.compute.store.projects.quotas import DEFAULT_LIMITS
 from climate.domain.errors import Forbidden, InvalidInput
 
@@ -52,7 +53,7 @@ def limits() -> Body:
     project_id = request.args.get("tenant_id") or caller().project_id
     if project_id != caller().project_id and not caller().is_admin:
         raise Forbidden("Only administrators see the limits of other projects.")
-    now = quotas.standing(compute(), project_id)
+    now = quotas.quota_usage(compute(), project_id)
     most, used = now.limits, now.used
     absolute = {
         "maxTotalInstances": most["instances"],
@@ -73,7 +74,7 @@ def limits() -> Body:
 @blueprint.get("/os-quota-sets/<project_id>")
 def quota(project_id: str) -> Body:
     """Show the quota of a project."""
-    now = quotas.standing(compute(), _readable(project_id))
+    now = quotas.quota_usage(compute(), _readable(project_id))
     return {"quota_set": {"id": project_id} | _shown(now.limits)}
 
 
@@ -87,7 +88,7 @@ def defaults(project_id: str) -> Body:
 @blueprint.get("/os-quota-sets/<project_id>/detail")
 def detail(project_id: str) -> Body:
     """Show the quota and the usage of a project."""
-    now = quotas.standing(compute(), _readable(project_id))
+    now = quotas.quota_usage(compute(), _readable(project_id))
     used = {name: now.used.get(key, 0) for name, key in _settable().items()}
     shown = {
         name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in _shown(now.limits).items()
@@ -101,14 +102,8 @@ def change(project_id: str) -> Body:
     validation.may_administer()
     _check_query()
     validation.name(project_id, "the id of the project")
-    body = validation.part(read_object(), "quota_set")
-    force = validation.flag(body.pop("force", False), "force")
-    body.pop("tenant_id", None)
-    settable = _settable()
-    unknown = sorted(set(body) - set(settable))
-    if unknown:
-        raise InvalidInput(f"quota_set: {unknown[0][:40]!r} cannot be set; there are {', '.join(settable)} and force")
-    wanted = {settable[name]: _limit(value, name) for name, value in body.items()}
+    wanted = (QUOTA_OF_COMPUTE if since(36) else QUOTA).read(read_object())
+    force = wanted.pop("force")
     return {"quota_set": _shown(quotas.change(audited(), project_id, wanted, force=force))}
 
 
@@ -121,16 +116,12 @@ def reset(project_id: str) -> tuple[str, int]:
     return "", 202
 
 
-def _limit(value: Any, name: str) -> int:
-    return -1 if value in (-1, "-1") and not isinstance(value, bool) else validation.count(value, f"quota_set: {name}")
-
-
 def _check_query() -> None:
     if "user_id" in request.args:
         raise InvalidInput("user_id is not supported: quotas belong to projects")
 
 
-def _older_limits(now: Standing) -> dict[str, int]:
+def _older_limits(now: QuotaUsage) -> dict[str, int]:
     """Return the limits that later microversions removed: networks by 2.36, images by 2.39, files by 2.57."""
     most, used = now.limits["floating_ips"], now.used["floating_ips"]
     networks = _SECURITY | {"maxTotalFloatingIps": most, "totalFloatingIpsUsed": used}

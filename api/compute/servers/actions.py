@@ -9,7 +9,14 @@ from werkzeug.exceptions import NotImplemented as NoSuchThing
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import addresses, live_migrations, migrate_actions, reserved_servers, resize_and_rebuild
+from api.compute.servers import (
+    action_bodies,
+    addresses,
+    live_migrations,
+    migrate_actions,
+    reserved_servers,
+    resize_and_rebuild,
+)
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
@@ -17,8 +24,6 @@ from climate.compute.errors import Conflict
 from climate.compute.models.server import (
     DELETE,
     PAUSE,
-    REBOOT,
-    REBOOT_HARD,
     RESUME,
     REVERT,
     START,
@@ -43,8 +48,6 @@ WISHES = {
     "forceDelete": DELETE,
 }
 """Actions without parameters."""
-
-REBOOTS = {"SOFT": REBOOT, "HARD": REBOOT_HARD}
 
 NO_CONSOLES = "Interactive consoles are not supported; use os-getConsoleOutput for the console log."
 
@@ -83,18 +86,15 @@ def _wish(name: str) -> Action:
 
 def _reboot(server_id: str, details: Any) -> Response:
     validation.may_write()
-    kind = details.get("type") if isinstance(details, dict) else None
-    if not isinstance(kind, str) or kind.upper() not in REBOOTS:
-        raise InvalidInput("reboot: type must be SOFT or HARD")
-    operations.ask(compute(), who(server_id), REBOOTS[kind.upper()])
+    given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
+    operations.ask(compute(), who(server_id), given["type"])
     return Response(status=202)
 
 
 def _console(server_id: str, details: Any) -> Response:
     validation.may_read()
-    length = details.get("length") if isinstance(details, dict) else None
-    lines = None if length is None or length in (-1, "-1") else validation.count(length, "length")
-    return jsonify({"output": operations.console_output(compute(), who(server_id), lines)})
+    given = action_bodies.CONSOLE_OUTPUT.read_value(details, "os-getConsoleOutput")
+    return jsonify({"output": operations.console_output(compute(), who(server_id), given["length"])})
 
 
 def _no_console(server_id: str, details: Any) -> Response:

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Response
-from werkzeug.exceptions import UnprocessableEntity
 
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.networks import ip_validation
-from api.compute.servers import view
+from api.compute.servers import action_bodies, view
+from api.compute.servers.attachment_bodies import INTERFACE
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
@@ -59,12 +58,9 @@ def interface(server_id: str, port_id: str) -> Body:
 def attach(server_id: str) -> Body:
     """Attach an address of a network to a server; creates an interface if the server has none in that network."""
     validation.may_write()
-    given = validation.part(read_object(), ATTACHMENT)
-    unknown = sorted(set(given) - {"net_id", "fixed_ips", "tag"})
-    if unknown:
-        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} cannot be set; use net_id")
-    network_id = validation.uuid(given.get("net_id"), "net_id")
-    return {ATTACHMENT: _view(operations.attach(compute(), who(server_id), network_id, _exact(given)))}
+    given = INTERFACE.read(read_object())
+    attached = operations.attach(compute(), who(server_id), given["network_id"], given["fixed_ips"])
+    return {ATTACHMENT: _view(attached)}
 
 
 @blueprint.delete("/servers/<server_id>/os-interface/<port_id>")
@@ -78,10 +74,10 @@ def detach(server_id: str, port_id: str) -> tuple[str, int]:
 def add_fixed(server_id: str, details: Any) -> Response:
     """Add one more fixed IP of a network to a server."""
     validation.may_write()
-    network_id = validation.uuid(_key("addFixedIp", details, "networkId"), "networkId")
+    given = action_bodies.ADD_FIXED.read_value(details, "addFixedIp")
     find(server_id)
     try:
-        operations.attach(compute(), who(server_id), network_id, None)
+        operations.attach(compute(), who(server_id), given["network_id"], None)
     except NoMoreAddresses as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -90,10 +86,10 @@ def add_fixed(server_id: str, details: Any) -> Response:
 def remove_fixed(server_id: str, details: Any) -> Response:
     """Remove a fixed IP from a server."""
     validation.may_write()
-    address = _key("removeFixedIp", details, "address")
+    given = action_bodies.REMOVE_FIXED.read_value(details, "removeFixedIp")
     find(server_id)
     try:
-        operations.remove_address(compute(), who(server_id), validation.name(address, "address"))
+        operations.remove_address(compute(), who(server_id), given["address"])
     except NotFound as refusal:
         raise InvalidInput(str(refusal)) from None
     return Response(status=202)
@@ -102,19 +98,17 @@ def remove_fixed(server_id: str, details: Any) -> Response:
 def add_floating(server_id: str, details: Any) -> Response:
     """Associate a floating IP of the project with a server's address; the default is its first."""
     validation.may_write()
-    given = validation.details("addFloatingIp", details)
-    address = str(ip_validation.address(given.get("address"), "address"))
-    named = given.get("fixed_address")
-    fixed_address = None if named is None else str(ip_validation.address(named, "fixed_address"))
-    operations.associate(compute(), who(server_id), address, fixed_address)
+    given = action_bodies.ADD_FLOATING.read_value(details, "addFloatingIp")
+    fixed_address = None if given["fixed_address"] is None else str(given["fixed_address"])
+    operations.associate(compute(), who(server_id), str(given["address"]), fixed_address)
     return Response(status=202)
 
 
 def remove_floating(server_id: str, details: Any) -> Response:
     """Disassociate a floating IP from a server."""
     validation.may_write()
-    address = str(ip_validation.address(validation.details("removeFloatingIp", details).get("address"), "address"))
-    operations.disassociate(compute(), who(server_id), address)
+    given = action_bodies.REMOVE_FLOATING.read_value(details, "removeFloatingIp")
+    operations.disassociate(compute(), who(server_id), str(given["address"]))
     return Response(status=202)
 
 
@@ -147,20 +141,3 @@ def _view(port: Port) -> Body:
         "mac_addr": port.mac,
         "fixed_ips": [{"subnet_id": port.subnet_id, "ip_address": one} for one in port.addresses],
     }
-
-
-def _exact(given: Body) -> str | None:
-    """Return the requested address of an interface; None: any."""
-    wanted = given.get("fixed_ips")
-    if wanted is None:
-        return None
-    if not isinstance(wanted, list) or len(wanted) != 1 or not isinstance(wanted[0], dict):
-        raise InvalidInput('fixed_ips must be like [{"ip_address": "10.0.0.3"}]')
-    return str(ip_validation.address(wanted[0].get("ip_address"), "fixed_ips.ip_address"))
-
-
-def _key(action: str, details: Any, key: str) -> Any:
-    """Return the value below the key of an action; InvalidInput if the body has no such key."""
-    if not isinstance(details, dict) or key not in details:
-        raise UnprocessableEntity(f"{action}: {key} is missing")
-    return details[key]

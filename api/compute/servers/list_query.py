@@ -34,18 +34,18 @@ TAGS = ("tags", "tags-any")
 
 def listing(wanted: Page) -> Listing:
     """Return the query for the store; InvalidInput names the wrong key, Forbidden the required role."""
-    found: dict[str, Any] = _project()
+    result: dict[str, Any] = _project()
     keys = EQUAL | PATTERNS | (BY_ADMINISTRATORS if caller().is_admin else {})
     for key, condition in keys.items():
         text = request.args.get(key)
         if text:
-            found[condition] = _short(key, text)
+            result[condition] = _short(key, text)
     for key, read in _READ.items():
         if request.args.get(key):
-            found |= read(key)
+            result |= read(key)
     if any(request.args.get(key) for key in TAGS) or validation.query_flag("deleted"):
-        found["none"] = True
-    return Listing(found, _order(), wanted.marker, wanted.limit + 1)
+        result["none"] = True
+    return Listing(result, _order(), wanted.marker, wanted.limit + 1)
 
 
 def _project() -> dict[str, Any]:
@@ -88,10 +88,10 @@ def moment(key: str) -> datetime:
     """Return the time below this key of the query string."""
     text = request.args[key]
     try:
-        found = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)
+        result = datetime.fromisoformat(text.replace(" ", "+") if "+" not in text and text.count(" ") else text)
     except ValueError:
         raise InvalidInput(f"{key} must be a time like 2030-01-31T17:00:00Z, not {text[:40]!r}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return result if result.tzinfo else result.replace(tzinfo=UTC)
 
 
 def _moment(key: str) -> dict[str, Any]:

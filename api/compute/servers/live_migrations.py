@@ -8,14 +8,13 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
+from api.compute.servers import action_bodies
 from api.compute.servers.servers import find, who
 from api.request_context import compute
+from api.schema.body import Body
 from climate.compute import operations
 from climate.compute.migrations import live_requests
-from climate.compute.migrations.live_requests import AUTO
-from climate.domain.errors import InvalidInput, NotFound
-
-FORCE = "force_complete"
+from climate.domain.errors import NotFound
 
 blueprint = compute_blueprint("live-migrations")
 
@@ -27,17 +26,8 @@ def migrate(server_id: str, details: Any) -> Response:
     switch the scheduler's filters off.
     """
     validation.may_administer()
-    given = validation.details("os-migrateLive", details)
-    needed = {"host", "block_migration"} | (set() if since(25) else {"disk_over_commit"})
-    allowed = needed | ({"force"} if since(30) and not since(68) else set())
-    if unknown := sorted(set(given) - allowed):
-        raise InvalidInput(f"os-migrateLive: {unknown[0][:80]!r} cannot be set; known are {', '.join(sorted(allowed))}")
-    if missing := sorted(needed - set(given)):
-        raise InvalidInput(f"os-migrateLive: {missing[0]} must be given")
-    for flag in allowed & {"disk_over_commit", "force"} & set(given):
-        validation.flag(given[flag], f"os-migrateLive.{flag}")
-    host = None if given["host"] is None else validation.name(given["host"], "os-migrateLive.host")
-    operations.live_migrate(compute(), who(server_id), host, _block(given["block_migration"]))
+    given = _form().read_value(details, "os-migrateLive")
+    operations.live_migrate(compute(), who(server_id), given["host"], given["block_migration"])
     return Response(status=202)
 
 
@@ -57,16 +47,16 @@ def act(server_id: str, migration_id: str) -> Response:
     validation.may_administer()
     _since(22)
     server = find(server_id)
-    if read_object() != {FORCE: None}:
-        raise InvalidInput(f'The body must be {{"{FORCE}": null}}')
+    action_bodies.FORCE_COMPLETE.read(read_object())
     live_requests.force_complete(compute(), server.id, _number(migration_id))
     return Response(status=202)
 
 
-def _block(value: Any) -> bool | str:
-    if value == AUTO and since(25):
-        return AUTO
-    return validation.flag(value, "os-migrateLive.block_migration")
+def _form() -> Body:
+    """Return the schema of `os-migrateLive` at the microversion of the request."""
+    if not since(25):
+        return action_bodies.LIVE_TO_24
+    return action_bodies.LIVE_TO_67 if since(30) and not since(68) else action_bodies.LIVE
 
 
 def _since(minor: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
+from api.compute.servers.attachment_bodies import META, METADATA
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
@@ -49,7 +50,7 @@ def show_key(server_id: str, key: str) -> Body:
 def set_key(server_id: str, key: str) -> Body:
     """Set one key of the metadata of a server."""
     validation.may_write()
-    given = validation.metadata(validation.part(read_object(), "meta"), "meta")
+    given = META.read(read_object())["meta"]
     if list(given) != [key]:
         raise InvalidInput(f"meta must have exactly the key in the path, {key[:80]!r}")
     _changed(server_id, lambda there: {**there, **given})
@@ -71,7 +72,8 @@ def drop_key(server_id: str, key: str) -> tuple[str, int]:
 
 def _given() -> dict[str, str]:
     validation.may_write()
-    return validation.metadata(validation.part(read_object(), "metadata"))
+    found: dict[str, str] = METADATA.read(read_object())["metadata"]
+    return found
 
 
 def _changed(server_id: str, change: Changed) -> Body:

@@ -7,8 +7,10 @@ from flask import Response, jsonify
 
 from api.compute import validation
 from api.compute.microversion import since
+from api.compute.servers import action_bodies
 from api.compute.servers.servers import who
 from api.request_context import compute
+from api.schema.body import Body
 from climate.compute import operations
 from climate.domain.errors import InvalidInput
 
@@ -18,10 +20,8 @@ def migrate(server_id: str, details: Any) -> Response:
     validation.may_administer()
     if details is not None and not since(56):
         raise InvalidInput("migrate must be null; an object that names a host needs 2.56 or later")
-    given = {} if details is None else validation.details("migrate", details)
-    if set(given) - {"host"}:
-        raise InvalidInput('migrate must be null or like {"host": "node-2"}')
-    operations.migrate(compute(), who(server_id), _host("migrate", given))
+    given = action_bodies.MIGRATE.read_value(details, "migrate")
+    operations.migrate(compute(), who(server_id), given["host"])
     return Response(status=202)
 
 
@@ -32,19 +32,15 @@ def evacuate(server_id: str, details: Any) -> Response:
     password is injected.  `force` (2.29 to 2.67) does not switch the scheduler's filters off.
     """
     validation.may_administer()
-    given = validation.details("evacuate", details)
-    allowed = {"host", "adminPass"} | ({"force"} if since(29) and not since(68) else set())
-    allowed |= set() if since(14) else {"onSharedStorage"}
-    if unknown := sorted(set(given) - allowed):
-        raise InvalidInput(f"evacuate: {unknown[0][:80]!r} cannot be set; known are {', '.join(sorted(allowed))}")
-    for flag in ("force", "onSharedStorage"):
-        if flag in given:
-            validation.flag(given[flag], f"evacuate.{flag}")
-    password = validation.name(given["adminPass"], "evacuate.adminPass") if "adminPass" in given else None
-    operations.evacuate(compute(), who(server_id), _host("evacuate", given))
-    return Response(status=200) if since(14) else jsonify({"adminPass": password or secrets.token_urlsafe(9)})
+    given = _evacuate_form().read_value(details, "evacuate")
+    operations.evacuate(compute(), who(server_id), given["host"])
+    return (
+        Response(status=200) if since(14) else jsonify({"adminPass": given.get("password") or secrets.token_urlsafe(9)})
+    )
 
 
-def _host(action: str, given: dict[str, Any]) -> str | None:
-    host = given.get("host")
-    return None if host is None else validation.name(host, f"{action}.host")
+def _evacuate_form() -> Body:
+    """Return the schema of `evacuate` at the microversion of the request."""
+    if not since(14):
+        return action_bodies.EVACUATE_TO_13
+    return action_bodies.EVACUATE_29_TO_67 if since(29) and not since(68) else action_bodies.EVACUATE

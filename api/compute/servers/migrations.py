@@ -47,12 +47,14 @@ def listing() -> Body:
         wanted |= _changed()
     marker = None if wanted_page.marker is None else validation.uuid(wanted_page.marker, "marker")
     try:
-        found = migrations.listed(compute(), wanted, wanted_page.limit + 1, after=marker)
+        result = migrations.listed(compute(), wanted, wanted_page.limit + 1, after=marker)
     except NotFound:
         raise unknown_marker(str(wanted_page.marker)) from None
-    more, found = len(found) > wanted_page.limit, found[: wanted_page.limit]
-    shown: Body = {"migrations": [_view(one) for one in found]}
-    return shown | ({"migrations_links": next_links(here(), found[-1].uuid, wanted_page)} if more and since(59) else {})
+    more, result = len(result) > wanted_page.limit, result[: wanted_page.limit]
+    shown: Body = {"migrations": [_view(one) for one in result]}
+    return shown | (
+        {"migrations_links": next_links(here(), result[-1].uuid, wanted_page)} if more and since(59) else {}
+    )
 
 
 @blueprint.get("/servers/<server_id>/migrations")
@@ -70,10 +72,10 @@ def show(server_id: str, migration_id: str) -> Body:
     if not migration_id.isascii() or not migration_id.isdigit() or len(migration_id) > 18:
         raise _unknown(server, migration_id)
     wanted = {"id": int(migration_id), "server_id": server, "type": LIVE, "statuses": list(UNDER_WAY)}
-    found = migrations.listed(compute(), wanted, 1)
-    if not found:
+    result = migrations.listed(compute(), wanted, 1)
+    if not result:
         raise _unknown(server, migration_id)
-    return {"migration": _live(found[0])}
+    return {"migration": _live(result[0])}
 
 
 @blueprint.get("/os-hosts/<name>/moves")

@@ -12,6 +12,7 @@ from api.compute.cells import lease_boot as cell_lease_boot
 from api.compute.microversion import since
 from api.compute.servers import list_query, request_body, reserved_servers, view
 from api.compute.servers.request_body import ServerRequest
+from api.compute.servers.server_bodies import CHANGED
 from api.compute.servers.view import Behind
 from api.compute.zones import lease_boot as zone_lease_boot
 from api.compute.zones import routing, server_lists, zone_chain
@@ -31,16 +32,11 @@ from climate.compute.servers.interfaces import Who
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made
-from climate.domain.errors import InvalidInput
 from climate.service.leases import server_boot as leased_boot
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("servers")
-
-CHANGED = frozenset({"name", "description", "accessIPv4", "accessIPv6"})
-IGNORED = frozenset({"OS-DCF:diskConfig", "hostname"})
-"""Keys that clients send and that have no effect."""
 
 
 def who(server_id: str) -> Who:
@@ -144,20 +140,7 @@ def show(server_id: str) -> Body:
 def describe(server_id: str) -> Body:
     """Update the name, the description or the access addresses of a server."""
     validation.may_write()
-    body = validation.part(read_object(), "server")
-    unknown = sorted(set(body) - CHANGED - IGNORED)
-    if unknown or not body:
-        raise InvalidInput(
-            f"server: only {', '.join(sorted(CHANGED))} can be changed, not {', '.join(unknown)[:200]!r}"
-        )
-    words: dict[str, str | None] = {}
-    if "name" in body:
-        words["name"] = validation.name(body["name"])
-    if "description" in body:
-        words["description"] = validation.description(body["description"])
-    for version in (4, 6):
-        if f"accessIPv{version}" in body:
-            words[f"access_ipv{version}"] = validation.address(body[f"accessIPv{version}"], version)
+    words = CHANGED.read(read_object())
     server = operations.describe(compute(), who(server_id), words)
     return {"server": view.full(server, _behind([server]))}
 

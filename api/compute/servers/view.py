@@ -164,7 +164,7 @@ def _flavor_link(server: Server) -> Body:
 
 def addresses(server: Server) -> Body:
     """Return a server's fixed and floating addresses by network."""
-    found: dict[str, list[Body]] = {}
+    result: dict[str, list[Body]] = {}
     for address in server.addresses:
         entry = {
             "version": 4,
@@ -172,10 +172,10 @@ def addresses(server: Server) -> Body:
             "OS-EXT-IPS:type": "fixed",
             "OS-EXT-IPS-MAC:mac_addr": address.mac,
         }
-        found.setdefault(address.label, []).append(entry)
+        result.setdefault(address.label, []).append(entry)
         if address.floating is not None:
-            found[address.label].append({**entry, "addr": address.floating, "OS-EXT-IPS:type": "floating"})
-    return found
+            result[address.label].append({**entry, "addr": address.floating, "OS-EXT-IPS:type": "floating"})
+    return result
 
 
 def _zone(server: Server) -> str:

@@ -5,19 +5,18 @@ from typing import Any
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
+from api.compute.servers.attachment_bodies import VOLUME
 from api.compute.servers.servers import who
 from api.request_context import compute
 from climate.compute.errors import NotFound
 from climate.compute.servers import volume_attachments
 from climate.compute.store.projects.volumes import Volume
-from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
 
 blueprint = compute_blueprint("volume-attachments")
 
 ATTACHMENT = "volumeAttachment"
-KEYS = frozenset({"volumeId", "device", "tag", "delete_on_termination"})
 
 
 @blueprint.get("/servers/<server_id>/os-volume_attachments")
@@ -39,17 +38,8 @@ def show(server_id: str, volume_id: str) -> Body:
 def attach(server_id: str) -> Body:
     """Attach a volume of the project to a server.  The service chooses the disk name and ignores `device`."""
     validation.may_write()
-    given = validation.part(read_object(), ATTACHMENT)
-    unknown = sorted(set(given) - KEYS)
-    if unknown:
-        raise InvalidInput(f"{ATTACHMENT}: {unknown[0][:60]!r} is unknown; known are {', '.join(sorted(KEYS))}")
-    if validation.flag(given.get("delete_on_termination", False), "delete_on_termination"):
-        raise InvalidInput("delete_on_termination cannot be true: volumes belong to their reservations, not to servers")
-    for key in ("device", "tag"):
-        if given.get(key) is not None:
-            validation.name(given[key], key)
-    volume_id = validation.uuid(given.get("volumeId"), "volumeId")
-    return {ATTACHMENT: view(volume_attachments.attach(compute(), who(server_id), volume_id))}
+    given = VOLUME.read(read_object())
+    return {ATTACHMENT: view(volume_attachments.attach(compute(), who(server_id), given["volume_id"]))}
 
 
 @blueprint.delete("/servers/<server_id>/os-volume_attachments/<volume_id>")

@@ -5,12 +5,11 @@ from typing import Any
 from api import body
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import request_body
-from api.compute.zones import build_orders, lease_boot, zone_chain
+from api.compute.servers import request_body, server_bodies
+from api.compute.zones import build_bodies, build_orders, lease_boot, zone_chain
 from api.request_context import caller, compute, request_id
 from climate.compute.models.request import pools_of
-from climate.compute.projects.quota_check import MOST_AT_ONCE
-from climate.compute.zones.builds import builds, request_spec, selection
+from climate.compute.zones.builds import builds, selection
 from climate.compute.zones.builds.builds import BuildState
 from climate.domain.errors import InvalidInput
 
@@ -29,7 +28,7 @@ def select() -> Body:
     validation.may_administer()
     who = caller()
     given = {"project_id": who.project_id, "user_id": who.user_id, "admin": True, "request_id": request_id()}
-    spec = request_spec.read(_spec())
+    spec = build_bodies.request_spec(_spec())
     parts = lease_boot.parts(request_body.admit_on(pools_of(spec.hints)))
     return {"weights": selection.for_parent(compute(), spec, given, zone_chain.chain(), parts)}
 
@@ -38,14 +37,11 @@ def select() -> Body:
 def boot() -> Body:
     """Boot servers in this zone and its children, where they fit best; the answer has their reservation id at once."""
     validation.may_administer()
-    given = body.read_object()
-    server = validation.part(given, "server")
+    given = server_bodies.NEW_BUILD.read(body.read_object())
+    server = given["server"]
     if build_orders.is_on_offer(server):
         raise InvalidInput("blob is only for POST /servers, because a build has its own plan")
-    counted = {**server, **_counts(server)}
-    wanted = request_body.read(
-        {**given, "server": {key: counted[key] for key in counted if key != "num_instances"}}, of_build=True
-    )
+    wanted = request_body.checked({**given, "server": _counted(server)}, of_build=True)
     if wanted.reserved:
         raise InvalidInput(
             "reserved=True is for POST /servers, which places the server in this zone or, "
@@ -100,18 +96,14 @@ def _spec() -> Body:
     return value
 
 
-def _counts(server: Body) -> Body:
-    """Return the minimum and maximum number of servers, from `num_instances` or the two counts."""
+def _counted(server: Body) -> Body:
+    """Return the server with the minimum and maximum number of them, from `num_instances` or the two counts."""
+    counted = {key: value for key, value in server.items() if key != "num_instances"}
     if "num_instances" not in server:
-        least = validation.count(server.get("min_count", 1), "min_count", 1, MOST_AT_ONCE)
-        return {
-            "min_count": least,
-            "max_count": validation.count(server.get("max_count", least), "max_count", 1, MOST_AT_ONCE),
-        }
+        return {"min_count": 1, **counted}
     if "min_count" in server or "max_count" in server:
         raise InvalidInput("give either num_instances, or min_count and max_count")
-    count = validation.count(server["num_instances"], "num_instances", 1, MOST_AT_ONCE)
-    return {"min_count": count, "max_count": count}
+    return counted | {"min_count": server["num_instances"], "max_count": server["num_instances"]}
 
 
 def _brief(state: BuildState) -> Body:

@@ -9,8 +9,8 @@ from api.audited import audited
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.openapi.zone_bodies import ZONE
 from api.compute.zones import zone_chain
+from api.compute.zones.zone_bodies import CHANGED, ZONE
 from api.paging import MOST
 from api.request_context import climate, compute
 from climate.compute.errors import NotFound
@@ -60,10 +60,7 @@ def show(zone_id: str) -> Body:
 def add() -> Body:
     """Create a child zone; it is not contacted."""
     _may_manage()
-    values = ZONE.read(validation.part(read_object(), "zone"))
-    missing = sorted({"api_url", "username", "password"} - set(values))
-    if missing:
-        raise InvalidInput(f"zone: {', '.join(missing)} must be given")
+    values = ZONE.read(read_object())
     return {"zone": _registered(registry.add(audited(), values))}
 
 
@@ -71,7 +68,7 @@ def add() -> Body:
 def change(zone_id: str) -> Body:
     """Update the registration of a child zone."""
     _may_manage()
-    values = ZONE.read(validation.part(read_object(), "zone"))
+    values = CHANGED.read(read_object())
     return {"zone": _registered(registry.change(audited(), _id(zone_id), values))}
 
 

@@ -10,9 +10,9 @@ from climate.domain.status import PartState
 
 def parts(leases: Mapping[str, Lease]) -> Parts:
     """Return child zone -> its reservations that can boot servers; `leases` by the reservation of this zone."""
-    found: dict[int, tuple[str, ...]] = {}
+    result: dict[int, tuple[str, ...]] = {}
     for reservation, lease in leases.items():
         for part in lease.reservation(UUID(reservation)).parts:
             if part.state is PartState.CONFIRMED and not part.cell:
-                found[part.zone_id] = (*found.get(part.zone_id, ()), str(part.reservation_id))
-    return found
+                result[part.zone_id] = (*result.get(part.zone_id, ()), str(part.reservation_id))
+    return result

@@ -35,9 +35,9 @@ def answer_known(server_id: str) -> None:
     """
     if _server_id() != server_id:
         return
-    found = routing.forward_known(compute(), server_id, lambda: request_for(server_id), validation.own_project())
-    if found is not None:
-        raise Answered(passed_on(found))
+    result = routing.forward_known(compute(), server_id, lambda: request_for(server_id), validation.own_project())
+    if result is not None:
+        raise Answered(passed_on(result))
 
 
 def answer_passed_on(answered: Answered) -> Response:
@@ -52,10 +52,10 @@ def answer(error: Exception) -> Response:
     if server_id is None or errors.problem_of(error).status != NOT_FOUND:
         return errors.answer(error)
     try:
-        found = routing.forward(compute(), server_id, request_for(server_id), validation.own_project())
+        result = routing.forward(compute(), server_id, request_for(server_id), validation.own_project())
     except Exception as failure:  # noqa: BLE001 - nobody answers what an error handler raises
         return errors.answer(failure)
-    return passed_on(found)
+    return passed_on(result)
 
 
 def request_for(server_id: str) -> ChildRequest:

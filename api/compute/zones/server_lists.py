@@ -10,7 +10,7 @@ from api.paging import Page, next_links, unknown_marker
 from api.request_context import caller, compute, here
 from climate.compute.zones import listing
 from climate.compute.zones.client import ChildRequest
-from climate.compute.zones.listing import Gathered, Wanted
+from climate.compute.zones.listing import Gathered, ServerFilter
 
 Body = dict[str, Any]
 
@@ -30,14 +30,14 @@ def joined(local: list[Body], links: Body, wanted: Page, *, is_local_marker: boo
     """
     if links or not is_recursive():
         return {"servers": local} | links
-    found = listing.gather(compute(), _request(), _wanted())
-    below = found.servers
+    result = listing.gather(compute(), _request(), _wanted())
+    below = result.servers
     if wanted.marker is not None and not is_local_marker:
         below = _after(below, wanted.marker)
     room = wanted.limit - len(local)
     servers = [*local, *(urls.listed(server) for server in below[:room])]
     more = {"servers_links": next_links(here(), servers[-1]["id"], wanted)} if len(below) > room and servers else {}
-    return {"servers": servers} | more | _silent(found)
+    return {"servers": servers} | more | _silent(result)
 
 
 def _after(servers: list[Body], marker: str) -> list[Body]:
@@ -53,15 +53,15 @@ def _silent(found: Gathered) -> Body:
     return {"unreachable_zones": [{"id": zone.id, "api_url": zone.api_url} for zone in found.silent]}
 
 
-def _wanted() -> Wanted:
+def _wanted() -> ServerFilter:
     build_id = request.args.get("reservation_id")
     if not caller().is_admin:
-        return Wanted(caller().project_id, build_id)
+        return ServerFilter(caller().project_id, build_id)
     everybody = validation.query_flag("all_tenants")
     project = (request.args.get("project_id") or request.args.get("tenant_id")) if everybody else None
     if project is None and not (everybody or build_id):
         project = caller().project_id
-    return Wanted(project, build_id)
+    return ServerFilter(project, build_id)
 
 
 def _request() -> ChildRequest:

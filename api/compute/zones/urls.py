@@ -36,8 +36,8 @@ def listed(server: Body) -> Body:
 def url(there: str) -> str:
     """Return the URL of the same resource in this zone; empty if there is none."""
     for root in ROOTS:
-        _, found, path = there.partition(root)
-        if found:
+        _, result, path = there.partition(root)
+        if result:
             return f"{deployment().settings.base_url}{root}{path}"
     return ""
 

@@ -39,8 +39,8 @@ def check() -> None:
 
 def chain() -> ZoneChain:
     """Return the chain of the request; empty if no zone has forwarded it."""
-    found: ZoneChain = g.get("zone_chain", FROM_USER)
-    return found
+    result: ZoneChain = g.get("zone_chain", FROM_USER)
+    return result
 
 
 def is_forwarded() -> bool:

@@ -1,7 +1,6 @@
 """Allocations of hosts: the reservations of each host, now and later."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from flask.typing import ResponseReturnValue
 
@@ -14,7 +13,7 @@ from api.reservation.operations import PREFIX, Operation, serve
 from climate.service.hosts import inventory
 from climate.store.allocation.hosts import Allocated
 
-Read = dict[str, Any]
+Read = dict[str, object]
 
 blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="Allocations of hosts.")
 
@@ -28,8 +27,8 @@ blueprint = Blueprint("allocations", __name__, url_prefix=PREFIX, description="A
 def list_allocations(query: Read) -> ResponseReturnValue:
     """List hosts with their current and future reservations."""
     part = pages.requested()
-    found = inventory.allocations(climate(), caller(), part.marker, part.fetch)
-    return pages.listing("allocations", found, part, lambda row: _body(row[0], row[1], query))
+    result = inventory.allocations(climate(), caller(), part.marker, part.fetch)
+    return pages.listing("allocations", result, part, lambda row: _body(row[0], row[1], query))
 
 
 @serve(
@@ -44,7 +43,7 @@ def show_allocation(host_id: str, query: Read) -> ResponseReturnValue:
     return {"allocation": _body(host, held, query)}
 
 
-def _body(host: int, held: Sequence[Allocated], query: Read) -> dict[str, Any]:
+def _body(host: int, held: Sequence[Allocated], query: Read) -> dict[str, object]:
     asked = {"lease_id": query.get("lease_id"), "reservation_id": query.get("reservation_id")}
     shown = [
         {

@@ -152,8 +152,8 @@ def reallocate_host(host_id: str, query: Read, body: Read) -> ResponseReturnValu
     """Give a lease another host instead of this one."""
     order = Order(host_id, body.get("lease_id"), body.get("reservation_id"), body["to"], body["force"])
     done = host_replacement.reallocate(climate(), caller(), order, dry_run=query["dry_run"])
-    told = {"lease_id": str(done.lease.id), "reservation_id": str(done.reservation_id)}
-    return {"reallocation": {**told, "from": str(done.host), "to": str(done.to)}}
+    details = {"lease_id": str(done.lease.id), "reservation_id": str(done.reservation_id)}
+    return {"reallocation": {**details, "from": str(done.host), "to": str(done.to)}}
 
 
 def _place(place: HostPlace) -> dict[str, Any]:

@@ -25,8 +25,8 @@ blueprint = Blueprint("os-hosts", __name__, url_prefix=PREFIX, description="Host
 def list_hosts(query: Read) -> ResponseReturnValue:
     """List hosts."""
     part = pages.requested()
-    found = inventory.listed(climate(), caller(), part.marker, part.fetch)
-    return pages.listing("hosts", found, part, host_body)
+    result = inventory.listed(climate(), caller(), part.marker, part.fetch)
+    return pages.listing("hosts", result, part, host_body)
 
 
 @serve(

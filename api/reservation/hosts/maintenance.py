@@ -20,7 +20,7 @@ from climate.domain.errors import InvalidInput
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
 from climate.service.leases.reallocation import Outcome
-from climate.store.hosts.maintenance import ACTIVE, PLANNED, Wanted, Window, WindowState
+from climate.store.hosts.maintenance import ACTIVE, PLANNED, Window, WindowFilter, WindowState
 
 Read = dict[str, Any]
 
@@ -122,8 +122,8 @@ def list_maintenances(query: Read) -> ResponseReturnValue:
     states = tuple(WindowState) if asked == "all" else (WindowState(asked),) if asked else (PLANNED, ACTIVE)
     host = int(query["host_id"]) if "host_id" in query else None
     after = marker_id(part.marker)
-    found = maintenance.listed(climate(), caller(), Wanted(host, states, after, part.fetch))
-    return pages.listing("maintenances", found, part, _body)
+    result = maintenance.listed(climate(), caller(), WindowFilter(host, states, after, part.fetch))
+    return pages.listing("maintenances", result, part, _body)
 
 
 @serve(
@@ -176,8 +176,8 @@ def show_maintenance(maintenance_id: str, query: Read) -> ResponseReturnValue:
 )
 def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue:
     """List the changes of a maintenance window with their authors."""
-    found = maintenance.history(climate(), caller(), _id(maintenance_id))
-    return {"history": [entry_body(entry) for entry in found]}
+    result = maintenance.history(climate(), caller(), _id(maintenance_id))
+    return {"history": [entry_body(entry) for entry in result]}
 
 
 @serve(

@@ -25,8 +25,8 @@ blueprint = Blueprint("properties", __name__, url_prefix=PREFIX, description="Ca
 )
 def list_properties(query: Read) -> ResponseReturnValue:
     """List the names of capabilities, and with `detail` their values."""
-    found = inventory.properties(climate(), caller(), private=query["all"])
-    return {"resource_properties": [_listed(one, query["detail"]) for one in found]}
+    result = inventory.properties(climate(), caller(), private=query["all"])
+    return {"resource_properties": [_listed(one, query["detail"]) for one in result]}
 
 
 @serve(

@@ -1,6 +1,6 @@
-"""JSON views of leases, with exactly Blazar's keys."""
+"""JSON views of leases: Blazar's keys, and a few of climate. `LeaseOut` in `schema` declares those of a lease."""
 
-from typing import Any
+from dataclasses import dataclass
 
 from api.reservation.dates import date, maybe, stamp
 from climate.domain.lease import Event, Lease, Part, Reservation
@@ -8,7 +8,7 @@ from climate.domain.status import DONE, LeaseStatus, ReservationStatus
 from climate.store.journal import fact_codec
 from climate.store.journal.journal import Entry
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 HAVE_POOLS = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
 """Statuses of reservations that may have a pool in the cloud."""
@@ -16,13 +16,23 @@ HAVE_POOLS = frozenset({ReservationStatus.PENDING, ReservationStatus.ACTIVE})
 UNWELL = frozenset({LeaseStatus.ERROR, LeaseStatus.DELETING})
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Values of a lease that its reservations and events repeat, formatted once: lists have many leases."""
+
+    lease_id: str
+    created_at: str
+    updated_at: str | None
+
+
 def lease_body(lease: Lease) -> Body:
     """Return a lease as Blazar shows it.
 
     It has `status_reason` if its state differs from what its dates imply, and `hold_until` while it is held.
     """
+    shown = _Shown(str(lease.id), stamp(lease.created_at), maybe(stamp, lease.updated_at))
     body: Body = {
-        "id": str(lease.id),
+        "id": shown.lease_id,
         "name": lease.name,
         "user_id": lease.user_id,
         "project_id": lease.project_id,
@@ -31,10 +41,10 @@ def lease_body(lease: Lease) -> Body:
         "trust_id": None,
         "status": lease.status,
         "degraded": lease.degraded,
-        "created_at": stamp(lease.created_at),
-        "updated_at": maybe(stamp, lease.updated_at),
-        "reservations": [_reservation(lease, one) for one in lease.reservations],
-        "events": [_event(lease, one) for one in lease.events],
+        "created_at": shown.created_at,
+        "updated_at": shown.updated_at,
+        "reservations": [_reservation(lease, one, shown) for one in lease.reservations],
+        "events": [_event(one, shown) for one in lease.events],
     }
     if lease.hold_until is not None:
         body["hold_until"] = date(lease.hold_until)
@@ -62,7 +72,7 @@ def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
     }
 
 
-def _without_inventory(body: Any) -> Any:
+def _without_inventory(body: object) -> object:
     if isinstance(body, dict):
         # The owner's own request is shown whole, whatever its keys are.
         return {
@@ -78,12 +88,13 @@ def _reason(lease: Lease) -> str | None:
     return lease.reason if trouble or lease.status in UNWELL else None
 
 
-def _reservation(lease: Lease, one: Reservation) -> Body:
+def _reservation(lease: Lease, one: Reservation, shown: _Shown) -> Body:
     """Return a reservation; keys of its plugin never replace the common keys."""
+    status, reservation_id = lease.status_of(one), str(one.id)
     allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
     held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
     parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}
-    there = one.aggregate_id is not None and lease.status_of(one) in HAVE_POOLS
+    there = one.aggregate_id is not None and status in HAVE_POOLS
     aggregate = {"aggregate_id": one.aggregate_id} if there else {}
     return {
         **fact_codec.encode(one.spec),
@@ -91,15 +102,15 @@ def _reservation(lease: Lease, one: Reservation) -> Body:
         **held,
         **parts,
         **aggregate,
-        "id": str(one.id),
-        "lease_id": str(lease.id),
-        "resource_id": one.resource_id or str(one.id),
+        "id": reservation_id,
+        "lease_id": shown.lease_id,
+        "resource_id": one.resource_id or reservation_id,
         "resource_type": one.resource_type,
-        "status": lease.status_of(one),
+        "status": status,
         "missing_resources": one.missing_resources,
         "resources_changed": one.resources_changed,
-        "created_at": stamp(lease.created_at),
-        "updated_at": maybe(stamp, lease.updated_at),
+        "created_at": shown.created_at,
+        "updated_at": shown.updated_at,
     }
 
 
@@ -113,13 +124,13 @@ def _part(one: Part) -> Body:
     }
 
 
-def _event(lease: Lease, one: Event) -> Body:
+def _event(one: Event, shown: _Shown) -> Body:
     return {
         "id": str(one.id),
-        "lease_id": str(lease.id),
+        "lease_id": shown.lease_id,
         "event_type": one.type,
         "time": date(one.due_at),
         "status": one.status,
-        "created_at": stamp(lease.created_at),
+        "created_at": shown.created_at,
         "updated_at": maybe(stamp, one.updated_at),
     }

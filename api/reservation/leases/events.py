@@ -56,8 +56,8 @@ def list_events(query: Read) -> ResponseReturnValue:
     """List the events of all leases by due time; `?status=ERROR` lists those that failed."""
     part = pages.requested()
     after = marker_id(part.marker)
-    found = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
-    return pages.listing("events", found, part, lambda row: _body(*row))
+    result = events.listed(climate(), caller(), query.get("status"), part.fetch, after)
+    return pages.listing("events", result, part, lambda row: _body(*row))
 
 
 @serve(

@@ -52,8 +52,8 @@ def list_leases(query: Read) -> ResponseReturnValue:
     own = caller()
     if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
         raise Forbidden("Only admins may list the leases of another project")
-    found = leases.listed(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
-    return pages.listing("leases", found, part, lease_body)
+    result = leases.listed(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
+    return pages.listing("leases", result, part, lease_body)
 
 
 @serve(

@@ -36,7 +36,7 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations import pool_filling, pool_moves, pools
 from climate.service.host_operations.pool_filling import Explained
 from climate.service.host_operations.pool_moves import Moved
-from climate.service.host_operations.pools import Part, Plan, Resident, Standing
+from climate.service.host_operations.pools import Part, Plan, PoolStatus, Resident
 from climate.service.hosts import multi_tenant, reservable
 from climate.service.hosts.inventory import marker_number
 from climate.service.hosts.move_checks import Order
@@ -100,8 +100,8 @@ def list_pool_hosts(pool_name: str, query: Read) -> ResponseReturnValue:
     The first page of the multi-tenant pool also has the hosts that are not registered.
     """
     part, pool = pages.requested(), pools.named(pool_name)
-    found = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
-    answer = pages.listing("hosts", found, part, _resident_body)
+    result = pools.hosts_of(climate(), caller(), pool, _part(part), servers=query.get("servers"))
+    answer = pages.listing("hosts", result, part, _resident_body)
     if pool is Pool.MULTI_TENANT and part.marker is None:
         others = multi_tenant.strangers(climate(), caller(), servers=query.get("servers", False))
         answer["unregistered"] = None if others is None else [_stranger_body(one) for one in others]
@@ -196,7 +196,7 @@ def _part(part: pages.RequestedPage) -> Part:
     return Part(None if part.marker is None else marker_number(part.marker), part.fetch)
 
 
-def _pool_body(one: Standing) -> Read:
+def _pool_body(one: PoolStatus) -> Read:
     terms = None
     if one.terms is not None:
         terms = {**asdict(one.terms), "own": sorted(one.own)}

@@ -35,8 +35,8 @@ blueprint = Blueprint(
 def list_floating_ips(query: Read) -> ResponseReturnValue:
     """List floating IPs that can be reserved."""
     part = pages.requested()
-    found = floating_ips.listed(climate(), caller(), part.marker, part.fetch)
-    return pages.listing("floatingips", found, part, floating_ip_body)
+    result = floating_ips.listed(climate(), caller(), part.marker, part.fetch)
+    return pages.listing("floatingips", result, part, floating_ip_body)
 
 
 @serve(

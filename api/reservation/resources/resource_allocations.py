@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from flask.typing import ResponseReturnValue
@@ -37,14 +37,14 @@ Holding = TypeVar("Holding", bound=Held)
 
 def listing(
     find: Callable[[str | None, int], Sequence[tuple[Thing, Sequence[Holding]]]],
-    body: Callable[[Thing, Sequence[Holding]], dict[str, Any]],
+    body: Callable[[Thing, Sequence[Holding]], dict[str, object]],
 ) -> ResponseReturnValue:
     """Return the requested page of resources, which `find` reads after a marker, with their reservations."""
     part = pages.requested()
     return pages.listing("allocations", find(part.marker, part.fetch), part, lambda row: body(row[0], row[1]))
 
 
-def chosen(held: Iterable[Holding], query: Mapping[str, Any]) -> list[tuple[Holding, dict[str, Any]]]:
+def chosen(held: Iterable[Holding], query: Mapping[str, object]) -> list[tuple[Holding, dict[str, object]]]:
     """Return the reservations that the query selects by lease or by reservation id, each with the common keys."""
     wanted = (query.get("lease_id"), query.get("reservation_id"))
     return [

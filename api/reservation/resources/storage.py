@@ -43,8 +43,8 @@ blueprint = Blueprint(
 def list_storage_pools(query: Read) -> ResponseReturnValue:
     """List storage pools that can be reserved."""
     part, asker = pages.requested(), caller()
-    found = storage_pools.listed(climate(), asker, part.marker, part.fetch)
-    return pages.listing("storage_pools", found, part, lambda pool: pool_body(pool, asker))
+    result = storage_pools.listed(climate(), asker, part.marker, part.fetch)
+    return pages.listing("storage_pools", result, part, lambda pool: pool_body(pool, asker))
 
 
 @serve(

@@ -38,16 +38,16 @@ class ClusterPlay(Play):
 
     def members(self) -> dict[str, str]:
         """Return the member of each server."""
-        found = {one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics") for one in self.servers}
-        return {one: str(told["member"]) for one, told in found.items()}
+        result = {one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics") for one in self.servers}
+        return {one: str(told["member"]) for one, told in result.items()}
 
     def processes(self) -> dict[str, list[int]]:
         """Return the process ids of each server."""
-        found: dict[str, list[int]] = {one: [] for one in self.servers}
+        result: dict[str, list[int]] = {one: [] for one in self.servers}
         for number, server_id in _processes():
-            if server_id in found:
-                found[server_id].append(number)
-        return {one: sorted(numbers) for one, numbers in found.items()}
+            if server_id in result:
+                result[server_id].append(number)
+        return {one: sorted(numbers) for one, numbers in result.items()}
 
     def seen(self) -> set[tuple[str, str]]:
         """Return the statuses of the servers, and their nodes."""
@@ -61,8 +61,8 @@ class ClusterPlay(Play):
     def awaits(self, memory_mb: int) -> int:
         """Wait until the node has this memory in MB."""
         what = f"node {NODE} to have {memory_mb} MB"
-        found = self.until(what, lambda: clusters.memory_mb(self.admin), lambda now: now == memory_mb, PATIENCE)
-        return int(found)
+        result = self.until(what, lambda: clusters.memory_mb(self.admin), lambda now: now == memory_mb, PATIENCE)
+        return int(result)
 
     def disk(self, server_id: str) -> Path:
         """Return the path of a file on the disk of a server."""
@@ -152,10 +152,10 @@ def restarts_are_told(play: ClusterPlay) -> str:
     def look() -> list[str]:
         return [action for one in play.servers for action in _actions(play, one)]
 
-    found = play.until("the actions of the servers", look, lambda now: now.count("reboot") == 2, PATIENCE)
+    result = play.until("the actions of the servers", look, lambda now: now.count("reboot") == 2, PATIENCE)
     faults = [one for one in play.servers if (play.server_now(one) or {}).get("fault")]
     require(not faults, f"{len(faults)} servers have a fault")
-    return f"their actions tell {found.count('reboot')} restarts, and no fault"
+    return f"their actions tell {result.count('reboot')} restarts, and no fault"
 
 
 def node_is_smaller(play: ClusterPlay) -> str:
@@ -179,8 +179,8 @@ def member_joins(play: ClusterPlay) -> str:
     before = play.processes()
     play.ground.join(SPARE)
     memory = play.has_memory()
-    found = play.until("servers to move", play.members, lambda now: SPARE in now.values(), PATIENCE)
-    there = [member for member in found.values() if member == SPARE]
+    result = play.until("servers to move", play.members, lambda now: SPARE in now.values(), PATIENCE)
+    there = [member for member in result.values() if member == SPARE]
     require(play.processes() == before, f"the processes are {play.processes()}")
     require(play.seen() == {("ACTIVE", NODE)}, f"they are seen as {sorted(play.seen())}")
     return f"{NODE} has {memory} MB, {len(there)} of {SERVERS} servers are on {SPARE}, as the processes that they were"

@@ -42,9 +42,9 @@ def volume_is_attached(play: Play) -> str:
     lease = lease_steps.settled_lease(play, play.storage["id"], "ACTIVE")
     late = lease_steps.finished_late(play, lease, "start_lease")
     require(late <= lease_steps.LATE, f"it was {late:.2f} s late")
-    found = _volumes(play)
-    require(len(found) == 1 and found[0]["size"] == SIZE_GB, f"its volumes are {[one['size'] for one in found]}")
-    volume_id = str(found[0]["id"])
+    result = _volumes(play)
+    require(len(result) == 1 and result[0]["size"] == SIZE_GB, f"its volumes are {[one['size'] for one in result]}")
+    volume_id = str(result[0]["id"])
     body = {"volumeAttachment": {"volumeId": volume_id}}
     play.member.call("compute", "POST", f"/servers/{play.server}/os-volume_attachments", json=body)
     volume = play.until("the volume", lambda: _volumes(play)[0], lambda now: status(now) == "in-use")

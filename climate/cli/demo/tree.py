@@ -78,16 +78,16 @@ def run(tree: DemoTree, session: Session, port: int | None) -> int:
             USAGE,
             "unset them",
         )
-    found = deployments(tree, settings.home.absolute() / tree.folder, settings.host, port or settings.port)
+    result = deployments(tree, settings.home.absolute() / tree.folder, settings.host, port or settings.port)
     with ExitStack() as stacks, contextlib.suppress(SystemExit, KeyboardInterrupt):
-        for one in found.values():
+        for one in result.values():
             session.say(f"starting {one.name}{f' at {one.url}' if one.port else ''}, in {one.home}")
             stacks.enter_context(_running(tree, session.environ, one))
         for name, parent in tree.parents.items():
             if parent is not None:
-                tree.join(session.environ, found[parent], found[name])
+                tree.join(session.environ, result[parent], result[name])
                 session.say(f"{name} is a child of {parent}")
-        top = next(iter(found.values()))
+        top = next(iter(result.values()))
         tree.settle(top)
         session.say(f"the {tree.noun}s are ready; try: {tree.hint(top)}")
         threading.Event().wait()
@@ -120,11 +120,11 @@ def environ_of(tree: DemoTree, environ: Mapping[str, str], one: Deployment) -> d
 @contextlib.contextmanager
 def client(one: Deployment) -> Iterator[Client]:
     """Return a client for the administrator of a deployment."""
-    found = Client(find(None, {}, one.home))
+    result = Client(find(None, {}, one.home))
     try:
-        yield found
+        yield result
     finally:
-        found.close()
+        result.close()
 
 
 def _running(tree: DemoTree, environ: Mapping[str, str], one: Deployment) -> Any:

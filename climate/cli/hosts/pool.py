@@ -161,13 +161,13 @@ def backlog(pool: str, all_: bool, start: Moment | None, end: Moment | None) -> 
 def plan() -> None:
     """Explain the target size of the reservation pool, and the hosts that the next round adds, drains or releases."""
     session = current()
-    found = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
+    result = session.client.json("reservation", "GET", "/pools/reservation/plan")["plan"]
     if session.form in ("json", "yaml"):
-        session.show(found)
+        session.show(result)
         return
-    click.echo(_plan_text(found), err=True)
-    kept = [{**one, "step": f"not to {one['step']}"} for one in found["kept"]]
-    session.show_all([*found["moves"], *kept], PLAN)
+    click.echo(_plan_text(result), err=True)
+    kept = [{**one, "step": f"not to {one['step']}"} for one in result["kept"]]
+    session.show_all([*result["moves"], *kept], PLAN)
 
 
 def _plan_text(plan: dict[str, Any]) -> str:

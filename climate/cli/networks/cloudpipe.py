@@ -73,8 +73,8 @@ def credentials(project: str, name: str, file: Path | None) -> None:
         raise click.UsageError(f"{target} exists already; choose another --file")
     made = session.client.json("compute", "POST", _certificates(project), json={"certificate": {"name": name}})
     _write(target, made["certificate"])
-    told = {key: made["certificate"][key] for key in ("serial", "name", "expires_at")}
-    session.show({**told, "file": str(target)})
+    details = {key: made["certificate"][key] for key in ("serial", "name", "expires_at")}
+    session.show({**details, "file": str(target)})
 
 
 @group.command("certificates")

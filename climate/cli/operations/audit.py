@@ -34,8 +34,8 @@ def command(limit: int, as_json: bool, **asked: Any) -> None:
     if as_json:
         session.form = "json"
     entries = session.client.pages("reservation", "/audit", "audit", _query(session.client.now(), asked))
-    found = list(islice(entries, limit or None))
-    session.show_all(found if session.form in ("json", "yaml") else map(_line, found), COLUMNS)
+    result = list(islice(entries, limit or None))
+    session.show_all(result if session.form in ("json", "yaml") else map(_line, result), COLUMNS)
 
 
 def _query(now: Any, asked: Mapping[str, Any]) -> dict[str, str]:

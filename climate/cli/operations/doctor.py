@@ -13,13 +13,13 @@ from climate.cli.session import current
 def command() -> None:
     """Explain which stores are used and why, and check everything; exit code 1 if a check fails."""
     session = current()
-    found: list[Finding] = []
+    result: list[Finding] = []
     for check in CHECKS:
-        found += check(session)
+        result += check(session)
     session.show_all(
-        [{"check": one.check, "is": one.level, "says": one.says} for one in found], ("check", "is", "says")
+        [{"check": one.check, "is": one.level, "says": one.says} for one in result], ("check", "is", "says")
     )
-    wrong = [one.check for one in found if one.level == BAD]
+    wrong = [one.check for one in result if one.level == BAD]
     if wrong:
         raise Failure(
             f"failed checks: {', '.join(wrong)}", ERROR, "see the failed checks above; `climate up` starts everything"

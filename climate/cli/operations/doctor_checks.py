@@ -111,7 +111,7 @@ def _database(climate: Any) -> list[Finding]:
             _migrations(conn),
         ]
         if findings[-1].level == GOOD:
-            findings += map(_finding, process_health.checks(climate, conn, now))
+            findings += map(_finding, process_health.checks(conn, climate, now))
     return findings
 
 
@@ -123,11 +123,11 @@ def _finding(check: Any) -> Finding:
 def _set_aside(climate: Any) -> list[Finding]:
     from climate.service.leases import repair
 
-    found = repair.listed(climate)
-    if not found:
+    result = repair.listed(climate)
+    if not result:
         return []
-    first = f"lease {found[0].lease_id}, {found[0].reason}"
-    return [Finding("events", BAD, f"{len(found)} leases have broken rows, the first: {first}: `climate event mend`")]
+    first = f"lease {result[0].lease_id}, {result[0].reason}"
+    return [Finding("events", BAD, f"{len(result)} leases have broken rows, the first: {first}: `climate event mend`")]
 
 
 def _migrations(conn: Any) -> Finding:
@@ -168,7 +168,7 @@ def _archives(climate: Any) -> list[Finding]:
     from climate.service.journal import archives
 
     with reading(climate.engine) as conn:
-        absent = archives.absent(climate, conn)
+        absent = archives.absent(conn, climate)
     if not absent:
         return []
     says = f"{len(absent)} archives are missing or cut, the first: {archives.folder(climate.settings) / absent[0]}"
@@ -217,10 +217,10 @@ def web(session: Session) -> list[Finding]:
         checks = answer.json()["checks"]
         wrong = [f"{name}: {check['detail']}" for name, check in checks.items() if not check["ok"]]
         says = "; ".join([f"{url}: {answer.json()['status']}", *wrong])[:400]
-        found = [_web_finding(name, checks[name]) for name in OF_WEB if name in checks]
+        result = [_web_finding(name, checks[name]) for name in OF_WEB if name in checks]
     except (ValueError, LookupError, TypeError, AttributeError):
         return [Finding("web", BAD, f"{url}: {answer.status_code}, and the server there is not climate")]
-    return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *found]
+    return [Finding("web", GOOD if answer.status_code == 200 else BAD, says), *result]
 
 
 def _web_finding(name: str, check: dict[str, Any]) -> Finding:
@@ -267,11 +267,11 @@ def cells(session: Session) -> list[Finding]:
     """Yield a check of the link to each neighbouring cell."""
     enabled = session.settings.cells_enable
     try:
-        found = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
+        result = session.client.json("compute", "GET", "/os-cells/detail")["cells"]
     except Failure as failure:
         return [Finding("cells", BAD, str(failure))] if enabled else []
     lonely = [Finding("cells", FAIR, "no neighbour; `climate cell add` adds one")] if enabled else []
-    return [_cell(cell) for cell in found] or lonely
+    return [_cell(cell) for cell in result] or lonely
 
 
 def _cell(cell: Any) -> Finding:

@@ -50,8 +50,8 @@ def event_set_aside() -> None:
     from climate.service.leases import repair
 
     with engine_room(session) as climate:
-        found = repair.listed(climate)
-    rows = [{"lease_id": str(one.lease_id), "since": wire(one.since), "reason": one.reason} for one in found]
+        result = repair.listed(climate)
+    rows = [{"lease_id": str(one.lease_id), "since": wire(one.since), "reason": one.reason} for one in result]
     session.show_all(rows, ("lease_id", "since", "reason"))
 
 
@@ -68,7 +68,7 @@ def event_mend(leases: tuple[str, ...]) -> None:
     with engine_room(session) as climate:
         for lease_id in [_id(one) for one in leases] or [one.lease_id for one in repair.listed(climate)]:
             try:
-                lease = repair.mend(climate, lease_id, QUEUE)
+                lease = repair.repair_lease(climate, lease_id, QUEUE)
             except ClimateError as error:
                 failures.append(Failure(str(error), ERROR))
             except (KeyError, ValueError, TypeError) as error:

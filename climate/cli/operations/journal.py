@@ -139,8 +139,8 @@ def lost(name: str) -> None:
     from climate.service.journal import archives
 
     with engine_room(session) as climate:
-        found = archives.declare_lost(climate, name)
-    session.say(f"archive {name} is declared lost; leases kept: {found.kept}, without history: {found.gone}")
+        result = archives.declare_lost(climate, name)
+    session.say(f"archive {name} is declared lost; leases kept: {result.kept}, without history: {result.gone}")
 
 
 @group.command("show")

@@ -37,8 +37,8 @@ NODES = ("gpu-1", "gpu-2", "gpu-3", "gpu-4", "std-1", "std-2")
 def command(command: tuple[str, ...], manager: str, port: int | None) -> None:
     """Run `climate up --demo`, or a COMMAND (after --), with real networks among hosts that are namespaces."""
     session = current()
-    found = features.probe(session.environ)
-    if lacks := found.lacks(NEEDED):
+    result = features.probe(session.environ)
+    if lacks := result.lacks(NEEDED):
         raise Failure(
             f"a lab is not possible here: {lacks}", ERROR, "run `climate up --demo` for a cloud without real networks"
         )
@@ -48,10 +48,10 @@ def command(command: tuple[str, ...], manager: str, port: int | None) -> None:
     settings = replace(settings, port=port) if port else settings
     environ = with_system_programs({**session.environ, **surroundings(settings, manager)})
     if command:
-        furnish(home, found)
+        furnish(home, result)
         _become(launch.words([*_stage(manager), "--", *command]), environ)
     listener = _listener(settings)
-    furnish(home, found)
+    furnish(home, result)
     stage = [*_stage(manager), "--listen", str(listener.fileno()), str(settings.port), "--"]
     session.say(f"networks are real: namespaces {', '.join(HOSTS)}; everything is kept in {home}")
     _become(launch.words([*stage, sys.executable, "-m", "climate", "up", "--demo"], session=True), environ)
@@ -67,15 +67,15 @@ def _stage(manager: str) -> list[str]:
 
 def instead(session: Session, home: Path, words: Sequence[str]) -> str:
     """Replace this process by the command in a lab with this home; return the reason if that is impossible."""
-    found = features.probe(session.environ)
-    if lacks := found.lacks(NEEDED):
+    result = features.probe(session.environ)
+    if lacks := result.lacks(NEEDED):
         return lacks
     if session.settings.database_url or session.settings.redis_url:
         return "stores with URLs are not reachable from a lab"
     nodes = home / "nodes.yaml"
     if nodes.exists() and "netns:" not in nodes.read_text(encoding="utf-8", errors="replace"):
         return f"the nodes in {nodes} are on no hosts of a lab"
-    furnish(home, found)
+    furnish(home, result)
     # Nothing outside can connect, so the listen addresses stay the same.
     settings = replace(session.settings, home=home)
     own = {**surroundings(settings, MANAGER), "CLIMATE_HOST": settings.host}

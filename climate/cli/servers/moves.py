@@ -19,7 +19,10 @@ MOVE_COLUMNS = ("server", "id", "action", "from", "to", "reason")
 NODE, UNKNOWN_NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname", "(not shown)"
 """Keys of a server's host, and the text for an unknown one."""
 
-AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), "os-migrateLive": ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
+LIVE = "os-migrateLive"
+"""Action of a live migration."""
+
+AFTERWARDS = {"migrate": ("VERIFY_RESIZE",), LIVE: ("ACTIVE", "PAUSED"), "evacuate": ("ACTIVE", "SHUTOFF")}
 """Action -> statuses of servers after its success."""
 
 
@@ -38,7 +41,7 @@ def migrate(server: str, host: str | None, confirm: bool, live: bool, wait: bool
     session = current()
     server_id = str(lookup.server(session.client, server, everywhere=True)["id"])
     if live:
-        act(session, server_id, "os-migrateLive", {"host": host, "block_migration": "auto"})
+        _begin_live(session, server_id, host)
         if wait or confirm:
             session.show(flat(_moved_live(session, server_id, seconds(timeout))))
         return
@@ -94,8 +97,9 @@ def migrations(server: str | None, host: str | None, status: str | None) -> None
 def empty(host: str, preview: bool, fenced: bool, confirm: bool, timeout: float) -> None:
     """Move all servers of a host to other hosts, one by one (administrator).
 
-    Servers of a host that is up are migrated.  Those of a host that is down are rebuilt from their
-    images once its power driver reports it off, or with `--fenced`.  The command fails if a server stays.
+    Servers of a host that is up are migrated, while they run if their driver can do that.  Those of
+    a host that is down are rebuilt from their images once its power driver reports it off, or with
+    `--fenced`.  The command fails if a server stays.
     """
     session = current()
     answer = session.client.json("compute", "GET", f"/os-hosts/{lookup.part(host)}/moves")
@@ -141,6 +145,10 @@ def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: 
     """Move a server as planned; return the reason of a failure, or None."""
     server_id, action = str(row["id"]), str(row["action"])
     try:
+        if action == LIVE:
+            _begin_live(session, server_id, row["to"])
+            _moved_live(session, server_id, timeout)
+            return None
         act(session, server_id, action, {"host": row["to"]})
         settled(session, server_id, AFTERWARDS[action], timeout)
         if action == "migrate" and confirm:
@@ -150,9 +158,13 @@ def _move(session: Session, row: Mapping[str, Any], timeout: float, *, confirm: 
     return None
 
 
+def _begin_live(session: Session, server_id: str, host: str | None) -> None:
+    act(session, server_id, LIVE, {"host": host, "block_migration": "auto"})
+
+
 def _moved_live(session: Session, server_id: str, timeout: float) -> dict[str, Any]:
     """Return the server once it has moved; Failure if it stayed."""
-    shown = settled(session, server_id, AFTERWARDS["os-migrateLive"], timeout)
+    shown = settled(session, server_id, AFTERWARDS[LIVE], timeout)
     query = {"instance_uuid": server_id, "migration_type": "live-migration"}
     found_rows = session.client.json("compute", "GET", "/os-migrations", params=query)["migrations"]
     if found_rows and found_rows[0]["status"] != "completed":

@@ -67,9 +67,9 @@ class Look:
 def look(remote: Remote) -> Look:
     """Read the present state. Names are read first, so that a host deleted meanwhile is known by its aggregates."""
     names = hosts.names(remote)
-    found = [_pool(each, names) for each in remote.get("/os-aggregates")["aggregates"]]
-    granted = {pool.name: pool for pool in found if GRANTED in pool.metadata}
-    return Look(names, {pool.name: pool for pool in found if _is_pool(pool)}, granted)
+    result = [_pool(each, names) for each in remote.get("/os-aggregates")["aggregates"]]
+    granted = {pool.name: pool for pool in result if GRANTED in pool.metadata}
+    return Look(names, {pool.name: pool for pool in result if _is_pool(pool)}, granted)
 
 
 def kept(remote: Remote, seen: Look, name: str) -> Pool:

@@ -33,10 +33,10 @@ def shut(pool: Pool) -> Changes:
 
 def evict(remote: Remote, hosts: Collection[str]) -> int:
     """Delete the preemptible servers on these hosts; return how many there were."""
-    found = [each for each in servers.on(remote, hosts) if _is_preemptible(each)]
-    for each in found:
+    matching = [each for each in servers.on(remote, hosts) if _is_preemptible(each)]
+    for each in matching:
         remote.delete(f"/servers/{each['id']}")
-    return len(found)
+    return len(matching)
 
 
 def _is_preemptible(server: Body) -> bool:

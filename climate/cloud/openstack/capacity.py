@@ -20,48 +20,48 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     cannot create.
     """
     _check_affinity(capacity)
-    seen, found = _look(remote, capacity.pool, token)
+    seen, result = _look(remote, capacity.pool, token)
     _check_hosts(seen, capacity, token)
     fence_store.fence_pool(remote, seen, capacity.pool, token)
-    found = found or aggregates.ensure(remote, seen, capacity.pool)
+    result = result or aggregates.ensure(remote, seen, capacity.pool)
     project = capacity.project_id
-    _mark(remote, found, {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None})
-    for host in sorted(capacity.slots.keys() - found.hosts):
-        aggregates.join(remote, seen.names, host, found)
-    for host in sorted(found.hosts - capacity.slots.keys()):
-        aggregates.leave(remote, seen.names, host, found)
+    _mark(remote, result, {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None})
+    for host in sorted(capacity.slots.keys() - result.hosts):
+        aggregates.join(remote, seen.names, host, result)
+    for host in sorted(result.hosts - capacity.slots.keys()):
+        aggregates.leave(remote, seen.names, host, result)
     flavors.make(remote, capacity)
     flavors.admit(remote, capacity.pool, project)
 
 
 def close(remote: Remote, name: str, token: int) -> None:
     """Refuse further boots on shared capacity; do nothing if there is none."""
-    seen, found = _look(remote, name, token)
-    if found is not None:
+    seen, result = _look(remote, name, token)
+    if result is not None:
         fence_store.fence_pool(remote, seen, name, token)
-        _shut(remote, found)
+        _shut(remote, result)
 
 
 def revoke(remote: Remote, name: str, token: int) -> None:
     """Delete the flavor and the aggregate. Close the capacity before the check for servers."""
-    seen, found = _look(remote, name, token)
+    seen, result = _look(remote, name, token)
     fence_store.fence_pool(remote, seen, name, token)
-    if found is None:
+    if result is None:
         return
-    _shut(remote, found)
+    _shut(remote, result)
     left = len(used_by(remote, name))
     if left:
         raise NotYet(f"{left} servers still use {name}")
     flavors.drop(remote, name)
-    for host in sorted(found.hosts):
-        aggregates.leave(remote, seen.names, host, found)
-    aggregates.drop(remote, found)
+    for host in sorted(result.hosts):
+        aggregates.leave(remote, seen.names, host, result)
+    aggregates.drop(remote, result)
 
 
 def used_by(remote: Remote, name: str) -> list[Body]:
     """Return the servers of all projects with the flavor of shared capacity."""
-    found = remote.each("/servers/detail", all_tenants="1", flavor=name)
-    return [each for each in found if each["flavor"].get("original_name") == flavors.name_of(name)]
+    result = remote.each("/servers/detail", all_tenants="1", flavor=name)
+    return [each for each in result if each["flavor"].get("original_name") == flavors.name_of(name)]
 
 
 def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:

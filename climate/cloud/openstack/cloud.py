@@ -127,12 +127,12 @@ class OpenStackCloud:
         seen = aggregates.look(self.remote)
         if pool in seen.grants:
             return [servers.view(each) for each in granting.used_by(self.remote, pool)]
-        found = pool_moves.members(seen).get(pool, frozenset())
-        return [servers.view(each) for each in servers.on(self.remote, sorted(found))]
+        result = pool_moves.members(seen).get(pool, frozenset())
+        return [servers.view(each) for each in servers.on(self.remote, sorted(result))]
 
     def server(self, server_id: str) -> CloudServer | None:
-        found = servers.look(self.remote, server_id)
-        return servers.view(found) if found else None
+        result = servers.look(self.remote, server_id)
+        return servers.view(result) if result else None
 
     def sleeping(self) -> Sequence[CloudServer]:
         """Return servers that were shelved for a lease; other shelved servers belong to their users."""

@@ -1,7 +1,6 @@
 """A connection by openstacksdk, from an entry of a clouds.yaml."""
 
 from pathlib import Path
-from typing import Any
 
 from openstack.config import OpenStackConfig
 from openstack.connection import Connection
@@ -14,7 +13,7 @@ TIMEOUT_SECONDS = 30
 """Time-out in seconds of a request to any service."""
 
 
-def connect(entry: str, config: str) -> Any:
+def connect(entry: str, config: str) -> Connection:
     """Return a connection that has sent nothing yet. Raise SettingError if the file or the entry is unusable."""
     if not entry:
         raise SettingError("CLIMATE_CLOUD=openstack needs CLIMATE_OPENSTACK_CLOUD, the name of an entry of clouds.yaml")

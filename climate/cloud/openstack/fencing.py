@@ -54,14 +54,14 @@ def dropping(metadata: Metadata, subject: str) -> Changes:
 
 def servers(metadata: Metadata) -> list[str]:
     """Return the ids of the servers with stored tokens."""
-    found = {(_subject(key) or "").partition("server:")[2] for key in metadata}
-    return sorted(found - {""})
+    result = {(_subject(key) or "").partition("server:")[2] for key in metadata}
+    return sorted(result - {""})
 
 
 def oldest_pools(metadata: Metadata, keep: int) -> list[str]:
     """Return the pools with stored tokens, except those with the `keep` highest."""
-    found = {subject for key in metadata if (subject := _subject(key) or "").startswith("pool:")}
-    ordered = sorted(found, key=lambda subject: (_highest(metadata, subject), subject))
+    subjects = {subject for key in metadata if (subject := _subject(key) or "").startswith("pool:")}
+    ordered = sorted(subjects, key=lambda subject: (_highest(metadata, subject), subject))
     return [subject.removeprefix("pool:") for subject in ordered[: max(0, len(ordered) - keep)]]
 
 

@@ -58,17 +58,17 @@ def drop(remote: Remote, flavor_id: str) -> None:
 def find(remote: Remote, named: str, project_id: str) -> CloudFlavor | None:
     """Return the flavor of that id, else of that name, if the project may use it."""
     known = list(remote.each("/flavors/detail", is_public="None"))
-    found = next((each for each in known if each["id"] == named), None)
-    found = found or next((each for each in known if each["name"] == named), None)
-    if found is None or not _usable(remote, found, project_id):
+    result = next((each for each in known if each["id"] == named), None)
+    result = result or next((each for each in known if each["name"] == named), None)
+    if result is None or not _usable(remote, result, project_id):
         return None
     return CloudFlavor(
-        id=found["id"],
-        name=found["name"],
-        vcpus=found["vcpus"],
-        memory_mb=found["ram"],
-        disk_gb=found["disk"] + found.get("OS-FLV-EXT-DATA:ephemeral", 0),
-        extra_specs=_extra_specs(remote, found["id"]),
+        id=result["id"],
+        name=result["name"],
+        vcpus=result["vcpus"],
+        memory_mb=result["ram"],
+        disk_gb=result["disk"] + result.get("OS-FLV-EXT-DATA:ephemeral", 0),
+        extra_specs=_extra_specs(remote, result["id"]),
     )
 
 

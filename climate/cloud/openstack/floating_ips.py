@@ -13,11 +13,11 @@ MARK, POOL = "blazar", "reservation:"
 
 def find(remote: Remote, network: str) -> ExternalNetwork | None:
     """Return the external network of that id or name, with its IPv4 subnets."""
-    found = _network(remote, network)
-    if found is None:
+    result = _network(remote, network)
+    if result is None:
         return None
-    listed = remote.get("/subnets", SERVICE, network_id=found["id"], ip_version="4")["subnets"]
-    return ExternalNetwork(found["id"], found["name"], tuple(_subnet(each) for each in listed))
+    listed = remote.get("/subnets", SERVICE, network_id=result["id"], ip_version="4")["subnets"]
+    return ExternalNetwork(result["id"], result["name"], tuple(_subnet(each) for each in listed))
 
 
 def lend(remote: Remote, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
@@ -41,10 +41,10 @@ def take_back(remote: Remote, pool: str, addresses: Sequence[str], token: int) -
     """Delete addresses with the tags of a pool, and of the given addresses those without tags of another pool."""
     fence_store.fence_pool(remote, aggregates.look(remote), pool, token)
     mark = f"{POOL}{pool}"
-    found = [*_listed(remote, tags=mark), *_listed(remote, description=mark)]
+    result = [*_listed(remote, tags=mark), *_listed(remote, description=mark)]
     for address in addresses:
-        found += [each for each in _listed(remote, floating_ip_address=address) if _pool_of(each) is None]
-    for known in {each["id"]: each for each in found}.values():
+        result += [each for each in _listed(remote, floating_ip_address=address) if _pool_of(each) is None]
+    for known in {each["id"]: each for each in result}.values():
         _drop(remote, known)
 
 
@@ -68,8 +68,8 @@ def _listed(remote: Remote, **query: str) -> list[Body]:
 
 
 def _at(remote: Remote, network_id: str, address: str) -> Body | None:
-    found = _listed(remote, floating_network_id=network_id, floating_ip_address=address)
-    return found[0] if found else None
+    result = _listed(remote, floating_network_id=network_id, floating_ip_address=address)
+    return result[0] if result else None
 
 
 def _made(remote: Remote, pool: str, project_id: str, at: tuple[str, str]) -> Body:

@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from climate.cloud import CloudHost
 from climate.cloud.openstack import placement
@@ -40,25 +39,25 @@ class Names:
 
 def names(remote: Remote) -> Names:
     """Return the present hypervisors."""
-    found = remote.each("/os-hypervisors/detail")
-    return Names({each["hypervisor_hostname"]: each["service"]["host"] for each in found})
+    result = remote.each("/os-hypervisors/detail")
+    return Names({each["hypervisor_hostname"]: each["service"]["host"] for each in result})
 
 
 def find(remote: Remote, name: str) -> list[CloudHost]:
     """Return the hypervisors of exactly that name; if there are none, the one with that id."""
     alike = remote.each("/os-hypervisors/detail", hypervisor_hostname_pattern=name)
-    found = [each for each in alike if each["hypervisor_hostname"] == name]
+    matching = [each for each in alike if each["hypervisor_hostname"] == name]
     # The microversion with UUIDs refuses an id of the older kind in the path.
-    found = found or [each for each in remote.each("/os-hypervisors/detail") if str(each["id"]) == name]
-    return [_host(remote, each) for each in found]
+    matching = matching or [each for each in remote.each("/os-hypervisors/detail") if str(each["id"]) == name]
+    return [_host(remote, each) for each in matching]
 
 
 def others(remote: Remote, inside: Collection[str]) -> list[CloudHost]:
     """Return the hypervisors that are not among those named, by name; read all their zones in one request."""
     services = remote.get("/os-services", binary="nova-compute")["services"]
     zones = {each["host"]: each["zone"] for each in services}
-    found = [each for each in remote.each("/os-hypervisors/detail") if each["hypervisor_hostname"] not in inside]
-    known = [_described(each, zones.get(each["service"]["host"], DEFAULT_ZONE)) for each in found]
+    matching = [each for each in remote.each("/os-hypervisors/detail") if each["hypervisor_hostname"] not in inside]
+    known = [_described(each, zones.get(each["service"]["host"], DEFAULT_ZONE)) for each in matching]
     return sorted(known, key=lambda host: host.name)
 
 
@@ -69,8 +68,8 @@ def health(remote: Remote) -> dict[str, str | None]:
 
 def silent(remote: Remote) -> frozenset[str]:
     """Return the hypervisors whose services are down."""
-    found = remote.each("/os-hypervisors/detail")
-    return frozenset(str(each["hypervisor_hostname"]) for each in found if each.get("state", "up") != "up")
+    result = remote.each("/os-hypervisors/detail")
+    return frozenset(str(each["hypervisor_hostname"]) for each in result if each.get("state", "up") != "up")
 
 
 def _wrong(seen: Body) -> str | None:
@@ -106,9 +105,9 @@ def _described(seen: Body, zone: str) -> CloudHost:
 
 
 def _zone(remote: Remote, service: str) -> str:
-    found = remote.get("/os-services", host=service, binary="nova-compute")["services"]
-    return found[0]["zone"] if found else DEFAULT_ZONE
+    result = remote.get("/os-services", host=service, binary="nova-compute")["services"]
+    return result[0]["zone"] if result else DEFAULT_ZONE
 
 
-def _text(cpu_info: Any) -> str:
+def _text(cpu_info: object) -> str:
     return cpu_info if isinstance(cpu_info, str) else json.dumps(cpu_info) if cpu_info else ""

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from keystoneauth1.exceptions import ClientException
+from openstack.connection import Connection
 from openstack.exceptions import SDKException
+from requests import Response
 
 from climate.cloud import CloudError, Refused
 
@@ -35,7 +37,7 @@ _OUTCOMES: Mapping[int, type[CloudError]] = {400: Refused, 403: Refused, 404: Mi
 class Remote:
     """A cloud behind a connection of openstacksdk."""
 
-    connection: Any
+    connection: Connection
 
     def get(self, path: str, service: str = "compute", **query: str) -> Body:
         """Return the body of an answer."""
@@ -65,7 +67,7 @@ class Remote:
                 return
             query["marker"] = str(page[key][-1]["id"])
 
-    def _ask(self, method: str, path: str, service: str, **sent: Any) -> Body:
+    def _ask(self, method: str, path: str, service: str, **sent: object) -> Body:
         what = f"{method} {path.partition('?')[0]}"
         version = {"microversion": MICROVERSIONS[service]} if service in MICROVERSIONS else {}
         try:
@@ -79,7 +81,7 @@ class Remote:
         raise raised(f"the cloud answered {what} with {answer.status_code}: {_reason(answer)}")
 
 
-def _reason(answer: Any) -> str:
+def _reason(answer: Response) -> str:
     """Return the message of a refusal, in any of the formats of the services."""
     try:
         body = answer.json()

@@ -1,7 +1,6 @@
 """Actions on a server of the cloud: unshelve, suspend, snapshot, move, delete; each under a token."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from climate.cloud import ACTIVE, IMAGEABLE, PAUSED, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
 from climate.cloud.openstack import aggregates, fence_store, servers
@@ -122,19 +121,19 @@ def _image_exists(remote: Remote, name: str, marks: Mapping[str, str]) -> bool:
     query = {"name": name}
     while True:
         page = remote.get("/images", service="image", **query)
-        found = page["images"]
-        if any(each["status"] == "active" and _bears(each, marks) for each in found):
+        result = page["images"]
+        if any(each["status"] == "active" and _bears(each, marks) for each in result):
             return True
-        if not found or not page.get("next"):
+        if not result or not page.get("next"):
             return False
-        query["marker"] = str(found[-1]["id"])
+        query["marker"] = str(result[-1]["id"])
 
 
 def _bears(image: Body, marks: Mapping[str, str]) -> bool:
     return all(image.get(key, "") == value for key, value in marks.items())
 
 
-def _act(remote: Remote, server_id: str, action: str, details: Any) -> None:
+def _act(remote: Remote, server_id: str, action: str, details: object) -> None:
     try:
         remote.post(f"/servers/{server_id}/action", {action: details})
     except Clash as clash:  # the state was suitable a moment ago

@@ -21,23 +21,23 @@ TASK, NODE = "OS-EXT-STS:task_state", "OS-EXT-SRV-ATTR:hypervisor_hostname"
 def look(remote: Remote, server_id: str) -> Body | None:
     """Return a server as the cloud describes it, or None if it does not exist."""
     try:
-        found: Body = remote.get(f"/servers/{server_id}")["server"]
+        result: Body = remote.get(f"/servers/{server_id}")["server"]
     except Missing:
         return None
-    return None if found["status"] in GONE else found
+    return None if result["status"] in GONE else result
 
 
 def on(remote: Remote, hosts: Iterable[str]) -> list[Body]:
     """Return the servers of all projects on these hypervisors."""
-    found = [each for host in hosts for each in remote.each("/servers/detail", all_tenants="1", node=host)]
+    matching = [each for host in hosts for each in remote.each("/servers/detail", all_tenants="1", node=host)]
     wanted = set(hosts)
-    return list({each["id"]: each for each in found if each[NODE] in wanted}.values())
+    return list({each["id"]: each for each in matching if each[NODE] in wanted}.values())
 
 
 def asleep(remote: Remote) -> list[Body]:
     """Return the servers of all projects that sleep until their lease."""
-    found = (each for status in SHELVED for each in remote.each("/servers/detail", all_tenants="1", status=status))
-    return [each for each in found if each["status"] in SHELVED and each["metadata"].get(SLEEPS) == "true"]
+    result = (each for status in SHELVED for each in remote.each("/servers/detail", all_tenants="1", status=status))
+    return [each for each in result if each["status"] in SHELVED and each["metadata"].get(SLEEPS) == "true"]
 
 
 def view(seen: Body) -> CloudServer:

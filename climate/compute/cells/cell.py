@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,7 @@ class Broker:
     """URL that replaces all of the above: redis://, rediss:// or unix://."""
     secret: str | None = field(default=None, repr=False)
 
-    def server_params(self) -> dict[str, Any]:
+    def server_params(self) -> dict[str, object]:
         """Return the parameters of a connection to the broker, without unknown ones."""
         named = {
             "hostname": self.host,
@@ -43,11 +42,11 @@ class Cell:
     weight_scale: float = 1.0
     capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Capabilities of the cell and all below it."""
-    capacities: Mapping[str, Any] = field(default_factory=dict)
+    capacities: Mapping[str, object] = field(default_factory=dict)
     """Capacities of the cell and all below it, in the form of `capacities.own`."""
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the flavors, images and reservations in the cell and all below it."""
-    children: tuple[Mapping[str, Any], ...] = ()
+    children: tuple[Mapping[str, object], ...] = ()
     """Cells below it, from its report."""
     last_seen: datetime | None = None
     """Time of its last message; None: it has never sent one."""

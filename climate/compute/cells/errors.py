@@ -1,7 +1,6 @@
 """Errors of cells, and the errors that may be sent from one cell to another."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 
@@ -104,7 +103,7 @@ def encode(error: Exception, path: str) -> dict[str, str]:
     return {"type": name, "message": str(error)[:LONGEST_TEXT]}
 
 
-def decode(failure: Mapping[str, Any], path: str) -> ComputeError:
+def decode(failure: Mapping[str, object], path: str) -> ComputeError:
     """Return the error of a response; an unknown class becomes a CellError."""
     kind = ALLOWED.get(str(failure.get("type")))
     text = str(failure.get("message") or "")[:LONGEST_TEXT]

@@ -63,8 +63,8 @@ class Links:
 
 def links(compute: Compute, conn: Connection) -> Links:
     """Return all neighbours, ready for sending."""
-    found = rows.links(conn)
-    return Links(compute, {row.cell.name: row for row in found}, _sides(row.cell for row in found))
+    result = rows.links(conn)
+    return Links(compute, {row.cell.name: row for row in result}, _sides(row.cell for row in result))
 
 
 def listed(compute: Compute) -> list[Cell]:
@@ -132,10 +132,10 @@ def leads_to(conn: Connection, path: str) -> bool:
 
 
 def _sides(cells: Iterable[Cell]) -> Around:
-    found = list(cells)
+    result = list(cells)
     return Around(
-        {cell.name: cell for cell in found if cell.is_parent},
-        {cell.name: cell for cell in found if not cell.is_parent},
+        {cell.name: cell for cell in result if cell.is_parent},
+        {cell.name: cell for cell in result if not cell.is_parent},
     )
 
 
@@ -182,8 +182,8 @@ def _check_side(conn: Connection, cell: Cell) -> None:
 
 
 def _below(children: Sequence[Mapping[str, Any]]) -> set[str]:
-    found = {str(child.get("name")) for child in children}
-    return found.union(*(_below(child.get("children") or ()) for child in children))
+    result = {str(child.get("name")) for child in children}
+    return result.union(*(_below(child.get("children") or ()) for child in children))
 
 
 def _sealed(compute: Compute, cell: Cell) -> Row:

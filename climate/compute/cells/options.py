@@ -44,12 +44,12 @@ class CellOptions:
 
 def read_capabilities(text: str) -> dict[str, tuple[str, ...]]:
     """Return the capabilities of `key=value;value, key=value`. Raise ValueError with the invalid part."""
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for part in filter(None, (word.strip() for word in text.split(","))):
         key, separator, values = part.partition("=")
         if not separator or not key.strip():
             raise ValueError(f"{part!r} is not of the form key=value;value")
         if not part.isprintable():
             raise ValueError(f"{part!r} has a character that cannot be printed")
-        found[key.strip()] = tuple(value.strip() for value in values.split(";"))
-    return found
+        result[key.strip()] = tuple(value.strip() for value in values.split(";"))
+    return result

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from climate.compute.clusters import migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
@@ -96,12 +97,17 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
         return {server_id: state.value for server_id, state in driver.states().items()}
     if verb == "delete":
         return driver.delete(str(said["server_id"]))
-    if verb not in _VERBS:
+    if verb == migration_orders.DROP:
+        return migration_orders.drop(driver, said)
+    if verb not in _VERBS and verb not in migration_orders.VERBS:
         raise VirtError(f"a member of a cluster has no order {verb!r}")
     guest = rooted(guest_of(said["guest"]), compute.home)
     if verb in MAKING:
         # Created here: it may hold keys, which no order may contain.
         guest = replace(guest, config=config_drives.of_server(compute, _server_of(compute, guest, said)))
+    if verb in migration_orders.VERBS:
+        _server_of(compute, guest, said)
+        return migration_orders.carry_out(compute, verb, guest, said)
     if "target" in said:
         said = {**said, "target": str(compute.home / said["target"])}
     return _VERBS[verb](driver, guest, said)

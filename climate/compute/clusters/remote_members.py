@@ -8,26 +8,28 @@ import math
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from climate.compute.clusters import member_orders
+from climate.compute.clusters import member_orders, migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
-from climate.compute.errors import VirtError
+from climate.compute.clusters.remote_migrator import RemoteMigrator
+from climate.compute.errors import Unanswered, VirtError
 from climate.compute.linux import processes
 from climate.compute.models.node import NodeSpec
 from climate.compute.store.clock import database_time
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_folders import MARK, kill
-from climate.compute.virt.guest_kinds import Kind
+from climate.compute.virt.guest_kinds import LIVE_DRIVERS, Kind
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.connections import reading
+from climate.sealed_secrets import Vault
 
 FENCE_SECONDS = 60.0
 """Timeout of the command that fences a member, in seconds."""
@@ -54,6 +56,8 @@ class Elsewhere:
     answer_seconds: float = 60.0
     """Timeout of an answer in seconds."""
     now: Callable[[Connection], datetime] = database_time
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the keys of live migrations in orders."""
 
     def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
         """Return a member as its service offers it; None if it was never offered to the cluster."""
@@ -69,7 +73,7 @@ class Elsewhere:
     def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
         """Send an order to a service and return its answer, waiting for at most `most` seconds.
 
-        VirtError if it fails, or does not answer.
+        VirtError if it fails, Unanswered if it does not answer.
         """
         seconds = min(self.answer_seconds, most)
         with self.engine.begin() as conn:
@@ -82,7 +86,7 @@ class Elsewhere:
             if done:
                 break
             if time.monotonic() > deadline and (begun or self._withdraw(order)):
-                raise VirtError(f"a member of the cluster did not answer within {seconds:g} s")
+                raise Unanswered(f"a member of the cluster did not answer within {seconds:g} s")
             time.sleep(LOOK_SECONDS)
         with self.engine.begin() as conn:
             rows.drop(conn, order, self.now(conn))
@@ -141,7 +145,7 @@ class RemoteDriver:
         return ()
 
     def live(self, node: str) -> LiveMigrator | None:
-        return None
+        return RemoteMigrator(self._ask, self._drop, self.elsewhere.vault) if self.spec.driver in LIVE_DRIVERS else None
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.NONE
@@ -193,6 +197,10 @@ class RemoteDriver:
 
     def console(self, guest: Guest, lines: int | None) -> str:
         return str(self._ask("console", guest, lines=lines))
+
+    def _drop(self, server_id: str) -> None:
+        said = {"server_id": server_id, "member": self.spec.name}
+        self.elsewhere.ask(self._service, migration_orders.DROP, said)
 
     @property
     def _service(self) -> str:

@@ -29,19 +29,19 @@ def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[
 def get(compute: Compute, image_id: str, project_id: str | None) -> Image:
     """Return an image by its id; NotFound, also if it is not visible to the project. None: any project's."""
     with reading(compute.engine) as conn:
-        found = rows.get(conn, image_id)
-    if found is None or not _is_seen(found, project_id):
+        result = rows.get(conn, image_id)
+    if result is None or not _is_seen(result, project_id):
         raise _none(image_id)
-    return found
+    return result
 
 
 def check_bootable(compute: Compute, image_id: str, project_id: str | None) -> None:
     """Check that an image is visible to a project and has its content; else BadRequest. None: any project's."""
     with reading(compute.engine) as conn:
-        found = rows.get(conn, image_id)
-    if found is None or not _is_seen(found, project_id):
+        result = rows.get(conn, image_id)
+    if result is None or not _is_seen(result, project_id):
         raise BadRequest(f"Image {image_id} could not be found.")
-    if found.status != ACTIVE:
+    if result.status != ACTIVE:
         raise BadRequest(f"Image {image_id} is not active.")
 
 
@@ -117,10 +117,10 @@ def _is_seen(image: Image | None, project_id: str | None) -> bool:
 
 
 def _locked(conn: Connection, image_id: str) -> Image:
-    found = rows.get(conn, image_id, lock=True)
-    if found is None:
+    result = rows.get(conn, image_id, lock=True)
+    if result is None:
         raise _none(image_id)
-    return found
+    return result
 
 
 def _none(image_id: str) -> NotFound:

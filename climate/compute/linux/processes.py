@@ -68,16 +68,16 @@ def write(path: Path, pid: Pid) -> None:
 
 def of(number: int) -> Pid | None:
     """Return the live process of that number."""
-    found = _stat(number)
-    return Pid(number, found[1]) if found and found[0] not in _GONE else None
+    result = _stat(number)
+    return Pid(number, result[1]) if result and result[0] not in _GONE else None
 
 
 def state(pid: Pid | None) -> str | None:
     """Return the kernel's letter for the state of the process; None if it has ended."""
-    found = _stat(pid.number) if pid else None
-    if pid is None or found is None or found[1] != pid.started or found[0] in _GONE:
+    result = _stat(pid.number) if pid else None
+    if pid is None or result is None or result[1] != pid.started or result[0] in _GONE:
         return None
-    return found[0]
+    return result[0]
 
 
 def carrying(marks: Mapping[str, str]) -> Iterator[Pid]:
@@ -160,8 +160,8 @@ def wait_gone(pid: Pid, seconds: float) -> bool:
 
     The last of its threads may have its files open, and locked, after the first has ended.
     """
-    found = _stat(pid.number)
-    if found is not None and found[1] == pid.started:
+    result = _stat(pid.number)
+    if result is not None and result[1] == pid.started:
         _wait(pid, seconds)
     reap(pid)
     return state(pid) is None
@@ -195,8 +195,8 @@ def reap_ended() -> None:
 
 def _leads(number: int) -> bool:
     """Return whether a process is an ended child of this one that led a session."""
-    found = _fields(number)
-    return found is not None and (found[0], found[_PARENT], found[_SESSION]) == ("Z", str(os.getpid()), str(number))
+    result = _fields(number)
+    return result is not None and (result[0], result[_PARENT], result[_SESSION]) == ("Z", str(os.getpid()), str(number))
 
 
 def _numbers() -> Iterator[int]:

@@ -69,11 +69,11 @@ def _duplicate(number: int, there: int) -> int:
 
 
 def _namespace_of(handle: int) -> tuple[int, int]:
-    found = fcntl.ioctl(handle, _GET_NAMESPACE)
+    result = fcntl.ioctl(handle, _GET_NAMESPACE)
     try:
-        status = os.fstat(found)
+        status = os.fstat(result)
     finally:
-        os.close(found)
+        os.close(result)
     return status.st_dev, status.st_ino
 
 

@@ -36,8 +36,8 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
     Servers whose destination went down before they arrived continue here.
     """
     with reading(compute.engine) as conn:
-        found = rows.held_by(conn, compute.service_host, (MIGRATE, LIVE_MIGRATE), server_id)
-    over = [one.migration for one in found if one.over]
+        result = rows.held_by(conn, compute.service_host, (MIGRATE, LIVE_MIGRATE), server_id)
+    over = [one.migration for one in result if one.over]
     for migration in over:
         try:
             _clear(compute, migration)
@@ -46,7 +46,7 @@ def clear(compute: Compute, server_id: str | None = None) -> None:
     if over:
         with suppress(NetworkError, VirtError):  # the next round retries
             vif_plugging.sweep(compute)
-    if any(one.away for one in found):
+    if any(one.away for one in result):
         _take_back(compute)
         live_migration.take_back(compute)
 
@@ -108,8 +108,8 @@ def _end(compute: Compute, seen: Whereabouts) -> None:
 
 def _take_back(compute: Compute) -> None:
     with reading(compute.engine) as conn:
-        found = rows.stranded(conn, compute.service_host, MIGRATE, compute.now(conn), compute.down_seconds)
-    for migration in found:
+        result = rows.stranded(conn, compute.service_host, MIGRATE, compute.now(conn), compute.down_seconds)
+    for migration in result:
         with compute.engine.begin() as conn:
             now = compute.now(conn)
             server = servers.get(conn, migration.server_id, lock=True)

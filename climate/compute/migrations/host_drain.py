@@ -1,18 +1,20 @@
 """Draining of nodes: servers leave nodes by the settings, or at the request of the engine.
 
 By the settings, one server of a node moves at a time, shut down on the way, and none while another migration from the
-node is in progress. A requested server is live-migrated if its driver supports that. It is confirmed on arrival. A
-server stays if no node fits.
+node is in progress. A requested server is live-migrated if its driver supports that, and shut down on the way if that
+has failed. It is confirmed on arrival. A server stays if no node fits.
 """
 
 from contextlib import suppress
 from uuid import uuid4
 
 import structlog
+from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.migrations import cold_migration, evacuation, live_requests
+from climate.compute.models.migration import ERROR, LIVE
 from climate.compute.models.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE, Server
 from climate.compute.servers import actions, resize
 from climate.compute.store.servers import live_migration_steps
@@ -29,7 +31,7 @@ USER = "climate"
 log = structlog.get_logger(__name__)
 
 
-def tend(compute: Compute) -> None:
+def run_round(compute: Compute) -> None:
     """Migrate servers from this service's nodes that are drained, and confirm those that have arrived."""
     with reading(compute.engine) as conn:
         arrived = rows.moved_by(conn, compute.service_host, USER)
@@ -63,7 +65,9 @@ def move(compute: Compute, server_id: str, node: str, token: int, *, alone: bool
         _confirm(compute, server)
     with reading(compute.engine) as conn:
         runs_on = live_migration_steps.driver_of(conn, server.node_id or 0) in LIVE_DRIVERS
-    if runs_on and server.status in (ACTIVE, PAUSED):
+        failed = _failed_live(conn, server_id, node)
+    # A paused server has no cold migration.
+    if runs_on and (server.status == PAUSED or (server.status == ACTIVE and not failed)):
         live_requests.live_migrate(compute, server_id, by=_by(), alone=alone)
     else:
         cold_migration.migrate(compute, server_id, by=_by(), alone=alone)
@@ -79,6 +83,15 @@ def evacuate(compute: Compute, server_id: str, node: str, token: int) -> None:
         return
     actions.fence(compute, server_id, token)
     evacuation.evacuate(compute, server_id, by=_by())
+
+
+def _failed_live(conn: Connection, server_id: str, node: str) -> bool:
+    """Return whether the last migration of a server was a live one from this node, without a user, that failed.
+
+    It would fail again, for example where the service of the destination has no address for running servers.
+    """
+    last = next(iter(rows.listed(conn, {"server_id": server_id}, 1)), None)
+    return last is not None and (last.type, last.status, last.user_id, last.source_node) == (LIVE, ERROR, USER, node)
 
 
 def _confirm(compute: Compute, server: Server) -> None:

@@ -15,15 +15,16 @@ from climate.compute.errors import BadRequest, Conflict, NotFound, VirtError
 from climate.compute.migrations import cold_migration
 from climate.compute.migrations.cold_migration import SameDriver
 from climate.compute.models.request import Group
-from climate.compute.models.server import EVACUATE, MIGRATE, WISHES, Server
+from climate.compute.models.server import EVACUATE, LIVE_MIGRATE, MIGRATE, WISHES, Server
 from climate.compute.nodes import services
 from climate.compute.placement import request_data, server_groups
 from climate.compute.reservations import capacity
 from climate.compute.scheduler.hosts.table import Hosts
 from climate.compute.scheduler.multi import MIGRATE as AS_MIGRATED
 from climate.compute.servers import actions
+from climate.compute.store.servers import live_migration_steps, servers
 from climate.compute.store.servers import migrations as rows
-from climate.compute.store.servers import servers
+from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.connections import reading
 
 
@@ -33,7 +34,7 @@ class Step:
 
     server: Server
     action: str
-    """`migrate`; `evacuate` if the host is down."""
+    """`os-migrateLive` if it runs and its driver can do that, else `migrate`; `evacuate` if the host is down."""
     node: str | None = None
     """The destination; None: there is none, and `reason` says why."""
     service_host: str | None = None
@@ -62,8 +63,10 @@ def _steps(
 ) -> Iterator[Step]:
     hosts, leaving = where
     joined: dict[str, list[int]] = {}
+    nodes = {server.node_id or 0 for server, _ in found}
+    live = {one for one in nodes if live_migration_steps.driver_of(conn, one) in LIVE_DRIVERS}
     for server, up in found:
-        task = MIGRATE if up else EVACUATE
+        task = _task(server, up=up, live=server.node_id in live)
         action = WISHES[task].action
         try:
             actions.idle(server, task)
@@ -72,6 +75,12 @@ def _steps(
             yield Step(server, action, reason=str(reason))
             continue
         yield Step(server, action, str(hosts.names[place]), str(hosts.service_hosts[place]))
+
+
+def _task(server: Server, *, up: bool, live: bool) -> str:
+    if not up:
+        return EVACUATE
+    return LIVE_MIGRATE if live and server.status in WISHES[LIVE_MIGRATE].begins else MIGRATE
 
 
 def _place(

@@ -1,7 +1,6 @@
 """Migrations of servers, as administrators list them."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
@@ -10,7 +9,7 @@ from climate.compute.store.servers import migrations as rows
 from climate.connections import reading
 
 
-def listed(compute: Compute, wanted: Mapping[str, Any], limit: int, after: str | None = None) -> list[Migration]:
+def listed(compute: Compute, wanted: Mapping[str, object], limit: int, after: str | None = None) -> list[Migration]:
     """Return migrations that match all of `wanted` (names of the store's CONDITIONS), newest first.
 
     `after`: the uuid of the last migration of the page before; NotFound if it does not exist.

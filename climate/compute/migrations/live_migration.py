@@ -22,12 +22,12 @@ from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATIN
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers import vif_plugging
 from climate.compute.servers.task import Work
+from climate.compute.servers.task_heartbeat import Lost
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
-from climate.compute.virt.live_migrator import APART, SECRETS, LiveMigrator, Order, Progress
+from climate.compute.virt.live_migrator import APART, LiveMigrator, Order, Progress, opened, sealed
 from climate.connections import reading
-from climate.sealed_secrets import Unreadable
 
 LOOK_SECONDS = 0.5
 """Interval in seconds at which progress is stored and orders are read."""
@@ -57,7 +57,7 @@ def migrate(work: Work) -> None:
 
 def _offer(work: Work, migration: Migration) -> None:
     _check_not_aborted(work)
-    transfer.tell(work.compute, migration, PREPARING)
+    transfer.set_status(work.compute, migration, PREPARING)
     offer = _migrator(work.compute, work.server).offer(work.guest)
     _store_details(work, {OFFER: {**offer, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
@@ -79,14 +79,14 @@ def _send(work: Work, migration: Migration) -> None:
     """Move the guest, and remove its remains here."""
     migrator = _migrator(work.compute, work.server)
     if SENT not in work.server.task_details:
-        transfer.tell(work.compute, migration, RUNNING)
+        transfer.set_status(work.compute, migration, RUNNING)
         work.check()
         watcher = Watcher(work, migration)
         sent = migrator.send(work.guest, _received(work, ARRANGEMENT), work.compute.live_limits, watcher)
         if not _store_details(work, {SENT: sent}):
             return  # the row stays on this node: what is left here is the only copy of the server
         watcher.write()
-        transfer.tell(work.compute, migration, POST_MIGRATING)
+        transfer.set_status(work.compute, migration, POST_MIGRATING)
     # From here on the guest belongs to the destination: no failure here reverts that.
     with suppress(VirtError):
         migrator.clear(work.guest, work.server.task_details[ARRANGEMENT])
@@ -129,11 +129,19 @@ class Watcher:
         if now - self.last < LOOK_SECONDS:
             return self.order
         self.last = now
-        self.work.check()
+        try:
+            self.work.check()
+        except Lost:
+            if self._details() is not None:  # another worker goes on with it
+                raise
+            return Order.ABORT  # its state was reset: nobody else lets the guest go on here
         self.write()
-        with reading(self.work.compute.engine) as conn:
-            self.order = _ordered(live_migration_steps.details(conn, self.work.server.id))
+        self.order = _ordered(self._details())
         return self.order
+
+    def _details(self) -> Mapping[str, Any] | None:
+        with reading(self.work.compute.engine) as conn:
+            return live_migration_steps.details(conn, self.work.server.id)
 
     def write(self) -> None:
         """Store the progress."""
@@ -259,26 +267,14 @@ def _check_not_aborted(work: Work) -> None:
 
 def _store_details(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
     """Store data for the other side, with its secrets sealed; False if another task was requested."""
-    vault = work.compute.vault
-    sealed = {
-        name: {**told, SECRETS: vault.seal(told[SECRETS])} if SECRETS in told else told
-        for name, told in details.items()
-    }
+    stored = {name: sealed(work.compute.vault, told) for name, told in details.items()}
     with work.compute.engine.begin() as conn:
-        return live_migration_steps.note(conn, work.server.id, sealed)
+        return live_migration_steps.note(conn, work.server.id, stored)
 
 
 def _received(work: Work, name: str) -> Mapping[str, Any]:
     """Return the data stored by the other side, with its secrets opened. Raises VirtError."""
-    told: Mapping[str, Any] = work.server.task_details[name]
-    if SECRETS not in told:
-        return told
-    try:
-        return {**told, SECRETS: work.compute.vault.open(told[SECRETS])}
-    except Unreadable as error:
-        raise VirtError(
-            "the key of the live migration cannot be opened: both compute services need the same CLIMATE_HOME/keys"
-        ) from error
+    return opened(work.compute.vault, work.server.task_details[name])
 
 
 def _one_network(server: Server) -> bool:
@@ -290,7 +286,7 @@ def _one_network(server: Server) -> bool:
 
 
 def _ordered(details: Mapping[str, Any] | None) -> Order:
-    if details is None:  # it is being deleted
+    if details is None:  # another task was requested
         return Order.ABORT
     return Order(details.get(ORDER, Order.GO_ON.value))
 

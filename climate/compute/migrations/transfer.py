@@ -65,10 +65,10 @@ def migrate(work: Work) -> None:
     """Do this node's part of a cold migration: leave it, or arrive at it. Raises VirtError."""
     migration = needed(work)
     if migration.is_at_destination(work.server.node_id):
-        tell(work.compute, migration, POST_MIGRATING)
+        set_status(work.compute, migration, POST_MIGRATING)
         _arrive(work, migration)
     else:
-        tell(work.compute, migration, MIGRATING)
+        set_status(work.compute, migration, MIGRATING)
         _leave(work, migration)
 
 
@@ -77,7 +77,7 @@ def leave_again(work: Work) -> bool:
     migration = current(work.compute, work.server)
     if migration is None or not migration.is_at_destination(work.server.node_id):
         return False
-    tell(work.compute, migration, REVERTING)
+    set_status(work.compute, migration, REVERTING)
     work.check()
     work.driver.stop(work.guest, kindly=work.server.before == ACTIVE)
     if shared_home.has(work.compute, migration.source_host):
@@ -300,7 +300,7 @@ def needed(work: Work) -> Migration:
     return migration
 
 
-def tell(compute: Compute, migration: Migration, status: str) -> None:
+def set_status(compute: Compute, migration: Migration, status: str) -> None:
     """Set the status of a migration."""
     with compute.engine.begin() as conn:
         rows.set_status(conn, migration.id, status, compute.now(conn))

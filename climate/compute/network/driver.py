@@ -174,7 +174,7 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ExistingResources:
     """Resources of climate that exist on a host."""
 
     networks: frozenset[str] = field(default_factory=frozenset)
@@ -207,7 +207,7 @@ class NetworkDriver(Protocol):
     def trouble(self) -> str | None:
         """Return why the driver cannot work on this host, or None if it can."""
 
-    def standing(self) -> Standing:
+    def standing(self) -> ExistingResources:
         """Return the resources of climate that exist on the host, read from the host."""
 
     def ensure(self, link: Link) -> None:
@@ -240,7 +240,7 @@ class NetworkDriver(Protocol):
         """Connect a guest's interface to its network, with anti-spoofing rules."""
 
     def unplug(self, name: str) -> None:
-        """Remove a guest's interface; `name` as in `Standing.plugs`."""
+        """Remove a guest's interface; `name` as in `ExistingResources.plugs`."""
 
     def drop_netns(self, netns: str) -> None:
         """Remove a guest's network namespace."""

@@ -59,13 +59,13 @@ def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[N
     if not wanted:
         return ()
     network_rows.keep(conn, wanted)
-    found = network_rows.found(conn, wanted, project_id)
+    result = network_rows.found(conn, wanted, project_id)
     for network_id in wanted:
-        if network_id not in found:
+        if network_id not in result:
             raise BadRequest(f"Network {network_id} could not be found.")
-        if found[network_id].host is None:
+        if result[network_id].host is None:
             raise BadRequest(f"Network {network_id} is not served by any network host yet: try again soon.")
-    return tuple(found[network_id] for network_id in dict.fromkeys(wanted))
+    return tuple(result[network_id] for network_id in dict.fromkeys(wanted))
 
 
 def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], count: int) -> None:
@@ -135,13 +135,13 @@ def _take(conn: Connection, network: Network, asked: Asked, now: datetime) -> No
             raise BadRequest(f"Fixed IP address {wanted} is not free in network {network.id}.")
         return
     if exact is None:
-        found = len(rows.take(conn, network.id, asked.server_ids, now))
+        result = len(rows.take(conn, network.id, asked.server_ids, now))
     else:
-        found = sum(
+        result = sum(
             rows.take_this(conn, network.id, one, str(exact), now, reserved=True) for one in asked.server_ids[:1]
         )
-    if found < len(asked.server_ids):
-        raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=found)
+    if result < len(asked.server_ids):
+        raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=result)
 
 
 def _make_vifs(conn: Connection, pairs: Sequence[tuple[str, str, int]], choose: ChooseMac) -> None:

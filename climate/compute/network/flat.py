@@ -6,14 +6,13 @@ A guest's address is injected, fetched by an agent, or not configured at all.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any
 
 from sqlalchemy import Connection
 
 from climate.compute.network.driver import Entry, Link, Nat, Served
 from climate.compute.network.models import FLAT, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.store.networks import networks as rows
 
 NAME = FLAT
@@ -25,7 +24,7 @@ DHCP = False
 """True if addresses are leased by DHCP, and become free only when their lease ends."""
 
 
-def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the networks to create for these subnets."""
     bridge = wanted.bridge or options.flat_bridge
     interface = wanted.bridge_interface or options.flat_interface
@@ -38,7 +37,7 @@ def attached(conn: Connection, project_id: str) -> list[Network]:
     return rows.shared(conn)
 
 
-def claimed(network: Network, options: NetworkOptions) -> Mapping[str, Any]:
+def claimed(network: Network, options: NetworkOptions) -> Mapping[str, object]:
     """Return the columns to change when a host claims a network."""
     return {"injected": options.flat_injected}
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -11,7 +10,7 @@ from climate.compute.errors import BadRequest
 from climate.compute.network.driver import Entry, Link, Nat, Served
 from climate.compute.network.models import FLAT_DHCP, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import dhcp_link
 from climate.compute.store.networks import networks as rows
 
@@ -20,7 +19,7 @@ FLOATING = True
 DHCP = True
 
 
-def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the network to create for this subnet; one at a time, because each needs its own bridge
     and DHCP server.
     """
@@ -39,7 +38,7 @@ def attached(conn: Connection, project_id: str) -> list[Network]:
     return rows.shared(conn)
 
 
-def claimed(network: Network, options: NetworkOptions) -> Mapping[str, Any]:
+def claimed(network: Network, options: NetworkOptions) -> Mapping[str, object]:
     """Return the columns to change when a host claims a network: addresses are not injected."""
     return {"injected": False}
 

@@ -80,14 +80,14 @@ def add(
     Raise NotFound, BadRequest for addresses outside the pool's network.
     """
     pool_rows.keep(conn, pool_id)
-    found = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
-    if found is None:
+    result = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
+    if result is None:
         raise NotFound(f"Floating pool {pool_id} could not be found.")
     count = counted(first, last)
-    cidr = IPv4Network(found["cidr"])
+    cidr = IPv4Network(result["cidr"])
     if first not in cidr or last not in cidr:
-        raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {found['name']}")
-    spared = {found["gateway"], str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {found["gateway"]}
+        raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {result['name']}")
+    spared = {result["gateway"], str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {result["gateway"]}
     spared |= {str(one) for one in own}
     wanted = [str(first + place) for place in range(count)]
     return pool_rows.add(conn, pool_id, [address for address in wanted if address not in spared])
@@ -117,13 +117,13 @@ def drop_pool(conn: Connection, pool_id: str) -> None:
 
 def pool(conn: Connection, wanted: str | None, default: str) -> str:
     """Return the id of a pool by id or name; None: the default pool. Raise NotFound."""
-    found = pool_rows.pools(conn)
+    result = pool_rows.pools(conn)
     name = default if wanted is None else wanted
-    for one in found:
+    for one in result:
         if name in (one["id"], one["name"]):
             return str(one["id"])
-    if wanted is None and len(found) == 1:
-        return str(found[0]["id"])
+    if wanted is None and len(result) == 1:
+        return str(result[0]["id"])
     raise NotFound(f"Floating pool {name} could not be found.")
 
 
@@ -136,12 +136,12 @@ def allocate(
     """
     _check_quota(conn, project_id)
     wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
-    found = rows.allocate(conn, pool_id, wanted)
-    if found is None and address is not None:
+    result = rows.allocate(conn, pool_id, wanted)
+    if result is None and address is not None:
         raise Conflict(f"Floating address {address} is not free in that pool")
-    if found is None:
+    if result is None:
         raise NoMoreFloatingAddresses
-    return get(conn, found)
+    return get(conn, result)
 
 
 def allocate_this(
@@ -153,10 +153,10 @@ def allocate_this(
     """
     _check_quota(conn, project_id)
     wanted = {"project_id": project_id, "now": now, "address": address, "description": description}
-    found = rows.allocate(conn, pool_id, wanted) or rows.make(conn, pool_id, wanted)
-    if found is None:
+    result = rows.allocate(conn, pool_id, wanted) or rows.make(conn, pool_id, wanted)
+    if result is None:
         raise Conflict(f"Floating address {address} is not free, or not one of that pool's network")
-    return get(conn, found)
+    return get(conn, result)
 
 
 def check_not_own(options: NetworkOptions, address: IPv4Address) -> None:
@@ -173,29 +173,29 @@ def _check_quota(conn: Connection, project_id: str) -> None:
 
 def get(conn: Connection, floating_id: str, project_id: str | None = None) -> Floating:
     """Return the address, locked. Raise NotFound if it is unknown or another project's; project None: any project."""
-    found = rows.get(conn, floating_id)
-    if found is None or found.project_id is None or project_id not in (None, found.project_id):
+    result = rows.get(conn, floating_id)
+    if result is None or result.project_id is None or project_id not in (None, result.project_id):
         raise NotFound(f"Floating IP {floating_id} could not be found.")
-    return found
+    return result
 
 
 def by_address(conn: Connection, address: str, project_id: str | None = None) -> Floating:
     """Return an address by its text, locked. Raise NotFound if nobody has it, Forbidden if another project does."""
-    found = rows.by_address(conn, address)
-    if found is None or found.project_id is None:
+    result = rows.by_address(conn, address)
+    if result is None or result.project_id is None:
         raise NotFound(f"Address ({address}) is not allocated")
-    if project_id not in (None, found.project_id):
+    if project_id not in (None, result.project_id):
         raise Forbidden(f"Address ({address}) is not allocated to your project({project_id})")
-    return found
+    return result
 
 
 def fixed(conn: Connection, project_id: str | None, **wanted: str | None) -> Fixed:
     """Return a server's fixed address by `port_id`, `server_id` and `address`, else its first one. Raise NotFound."""
-    found = rows.fixed(conn, {**wanted, "project_id": project_id})
-    if not found:
+    result = rows.fixed(conn, {**wanted, "project_id": project_id})
+    if not result:
         named = " ".join(str(value) for value in wanted.values() if value is not None)
         raise NotFound(f"There is no fixed address of {named}")
-    return found[0]
+    return result[0]
 
 
 def associate(
@@ -258,7 +258,7 @@ def auto_assign(
     """
     pool_id, now = source
     for server_id in server_ids:
-        found = rows.allocate(conn, pool_id, {"project_id": project_id, "now": now, "auto": True})
-        if found is None:
+        result = rows.allocate(conn, pool_id, {"project_id": project_id, "now": now, "auto": True})
+        if result is None:
             raise NoMoreFloatingAddresses
-        associate(conn, get(conn, found), fixed(conn, project_id, server_id=server_id), now, tell)
+        associate(conn, get(conn, result), fixed(conn, project_id, server_id=server_id), now, tell)

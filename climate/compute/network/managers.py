@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from sqlalchemy import Connection
 
@@ -10,7 +10,7 @@ from climate.compute.network import flat, flat_dhcp, vlan
 from climate.compute.network.driver import Entry, Link, Nat, Served
 from climate.compute.network.models import Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 
 
 class Manager(Protocol):
@@ -22,9 +22,9 @@ class Manager(Protocol):
     def FLOATING(self) -> bool: ...  # noqa: N802
     @property
     def DHCP(self) -> bool: ...  # noqa: N802
-    def drafts(self, wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network], /) -> list[Draft]: ...
+    def drafts(self, wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network], /) -> list[Draft]: ...
     def attached(self, conn: Connection, project_id: str, /) -> list[Network]: ...
-    def claimed(self, network: Network, options: NetworkOptions, /) -> Mapping[str, Any]: ...
+    def claimed(self, network: Network, options: NetworkOptions, /) -> Mapping[str, object]: ...
     def address(self, network: Network, vpn: bool, /) -> IPv4Address | None: ...
     def link(self, network: Network, options: NetworkOptions, /, *, own: bool) -> Link: ...
     def served(self, network: Network, options: NetworkOptions, entries: Sequence[Entry], /) -> Served | None: ...

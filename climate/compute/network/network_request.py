@@ -9,7 +9,7 @@ from climate.compute.network.network_options import NetworkOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NetworkRequest:
     """Request for `count` networks of `size` addresses out of `cidr`; None takes the option's value."""
 
     label: str

@@ -12,7 +12,7 @@ from climate.compute.network import subnets
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import FLAT, VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.render import validation
 from climate.compute.store.networks import floating_pools, network_hosts, pending_networks
 from climate.compute.store.networks import networks as rows
@@ -25,7 +25,9 @@ MOST_ADDRESSES = 1 << 20
 """Maximum number of addresses in all networks of one request; each is a row."""
 
 
-def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: str | None = None) -> list[Network]:
+def create(
+    conn: Connection, options: NetworkOptions, wanted: NetworkRequest, manager: str | None = None
+) -> list[Network]:
     """Create networks, all or none; `manager` None: the deployment's.
 
     Raise BadRequest for invalid ranges, Conflict for ranges in use.
@@ -54,11 +56,11 @@ def create(conn: Connection, options: NetworkOptions, wanted: Wanted, manager: s
             raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
-    found = rows.found(conn, made)
-    return [found[network_id] for network_id in made]
+    result = rows.found(conn, made)
+    return [result[network_id] for network_id in made]
 
 
-def _check_size(wanted: Wanted, options: NetworkOptions) -> None:
+def _check_size(wanted: NetworkRequest, options: NetworkOptions) -> None:
     size = 1 << (32 - subnets.prefix_length(wanted.size_of(options)))
     if wanted.count * size > MOST_ADDRESSES:
         raise BadRequest(
@@ -69,9 +71,9 @@ def _check_size(wanted: Wanted, options: NetworkOptions) -> None:
 def _check_outside(conn: Connection, cut: Sequence[IPv4Network]) -> None:
     """Raise Conflict if addresses would be both a network's and floating ones."""
     pools = [IPv4Network(pool["cidr"]) for pool in floating_pools.pools(conn)]
-    found = next(((one, pool) for one in cut for pool in pools if one.overlaps(pool)), None)
-    if found is not None:
-        raise Conflict(f"{found[0]} overlaps {found[1]}, the range of a pool of floating addresses")
+    result = next(((one, pool) for one in cut for pool in pools if one.overlaps(pool)), None)
+    if result is not None:
+        raise Conflict(f"{result[0]} overlaps {result[1]}, the range of a pool of floating addresses")
 
 
 def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
@@ -81,7 +83,9 @@ def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
     return _free(0, count, {(int(one.network_address) - first) >> 64 for one in prefixes if one.subnet_of(cidr)})
 
 
-def _numbered(wanted: Wanted, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]) -> Wanted:
+def _numbered(
+    wanted: NetworkRequest, options: NetworkOptions, there: Sequence[Network], outlined: Collection[int]
+) -> NetworkRequest:
     """Fill in the first unused consecutive VLANs and cloudpipe ports where the request names none.
 
     A VLAN's bridge is named by its number, so a VLAN is used if another network has that bridge.
@@ -150,7 +154,7 @@ def delete(conn: Connection, network_id: str) -> None:
         raise Conflict(f"Network must be disassociated from project {network.project_id} before delete")
     _check_unused(conn, network_id)
     rows.delete(conn, network_id)
-    _tell(conn, network)
+    _notify_host(conn, network)
 
 
 def associate(conn: Connection, network_id: str, project_id: str) -> None:
@@ -168,25 +172,25 @@ def disassociate(conn: Connection, network_id: str) -> None:
     network = get(conn, network_id, lock=True)
     _check_unused(conn, network_id)
     rows.associate(conn, network_id, None, unhost=True)
-    _tell(conn, network)
+    _notify_host(conn, network)
 
 
 def add_to_project(conn: Connection, project_id: str) -> Network:
     """Associate the lowest unowned network with a project. Raise NoMoreNetworks."""
-    found = rows.give(conn, project_id, more=True)
-    if found is None:
+    result = rows.give(conn, project_id, more=True)
+    if result is None:
         raise NoMoreNetworks
-    return found
+    return result
 
 
 def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
     """Return the network. Raise NotFound. `lock`: no server gets an interface in it until the transaction ends."""
     if lock:
         rows.lock(conn, network_id)
-    found = rows.found(conn, [network_id]).get(network_id)
-    if found is None:
+    result = rows.found(conn, [network_id]).get(network_id)
+    if result is None:
         raise NotFound(f"Network {network_id} could not be found.")
-    return found
+    return result
 
 
 def _check_unused(conn: Connection, network_id: str) -> None:
@@ -198,6 +202,6 @@ def _check_unused(conn: Connection, network_id: str) -> None:
     raise Conflict(f"Network {network_id} has {used} addresses in use{hint}")
 
 
-def _tell(conn: Connection, network: Network) -> None:
+def _notify_host(conn: Connection, network: Network) -> None:
     if network.host is not None:
         network_hosts.call(conn, [network.host])

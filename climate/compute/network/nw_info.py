@@ -1,13 +1,12 @@
 """Network info of a server for metadata, config drives and guest setup (Nova's legacy nw_info)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from climate.compute.network import ipv6
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 
-Info = list[list[dict[str, Any]]]
+Info = list[list[dict[str, object]]]
 
 
 def described(vifs: Sequence[Vif], options: NetworkOptions, rxtx_cap: int = 0) -> Info:
@@ -15,7 +14,7 @@ def described(vifs: Sequence[Vif], options: NetworkOptions, rxtx_cap: int = 0) -
     return [[_network(vif), _info(vif, options, rxtx_cap)] for vif in vifs]
 
 
-def _network(vif: Vif) -> dict[str, Any]:
+def _network(vif: Vif) -> dict[str, object]:
     network = vif.network
     cidr_v6 = None if network.cidr_v6 is None else str(network.cidr_v6)
     return {
@@ -27,9 +26,9 @@ def _network(vif: Vif) -> dict[str, Any]:
     }
 
 
-def _info(vif: Vif, options: NetworkOptions, rxtx_cap: int) -> dict[str, Any]:
+def _info(vif: Vif, options: NetworkOptions, rxtx_cap: int) -> dict[str, object]:
     network, netmask = vif.network, str(vif.network.cidr.netmask)
-    info: dict[str, Any] = {
+    info: dict[str, object] = {
         "label": network.label,
         "gateway": str(network.gateway),
         "broadcast": str(network.cidr.broadcast_address),

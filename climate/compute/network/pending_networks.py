@@ -14,7 +14,7 @@ from climate.compute.network import floating_ips, networks
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import FLAT_DHCP, VLAN, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import pending_networks as rows
@@ -82,7 +82,7 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, given:
         _complete_pool(conn, options, outline, given)
         return
     there = network_rows.listed(conn)
-    wanted = Wanted(
+    wanted = NetworkRequest(
         outline.label,
         given.cidr,
         network_id=outline.id,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from climate.compute.network.driver import Entry, Happened, Link, Nat, Plug, Served, Standing, What
+from climate.compute.network.driver import Entry, ExistingResources, Happened, Link, Nat, Plug, Served, What
 from climate.compute.network.render import dnsmasq, iptables, nat_iptables, nat_nft, radvd
 
 _LINK_LOCAL = IPv6Address("fe80::1")
@@ -41,9 +41,9 @@ class RecordingNetwork:
     def trouble(self) -> str | None:
         return None
 
-    def standing(self) -> Standing:
+    def standing(self) -> ExistingResources:
         self.fails("standing")
-        return Standing(
+        return ExistingResources(
             networks=frozenset({*self.links, *self.serving}),
             served=frozenset(self.serving),
             plugs=frozenset(self.plugs),

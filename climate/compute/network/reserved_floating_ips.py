@@ -20,8 +20,8 @@ def find(compute: Compute, network: str) -> tuple[Outside, Sequence[tuple[str, s
     """Return the external network by id or name, and its address ranges that the cloud itself uses."""
     own = [(str(address), str(address)) for address in sorted(compute.network.own)]
     with reading(compute.engine) as conn:
-        found = rows.outside(conn, network)
-        return (found, [*floating_pools.ranges(conn).get(found.id, ()), *own]) if found else None
+        result = rows.outside(conn, network)
+        return (result, [*floating_pools.ranges(conn).get(result.id, ()), *own]) if result else None
 
 
 def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], token: int) -> None:
@@ -35,12 +35,12 @@ def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], toke
     with compute.engine.begin() as conn:
         if not rows.fence(conn, pool, token):
             raise StaleToken
-        found = rows.outside(conn, network_id)
-        if found is None:
+        result = rows.outside(conn, network_id)
+        if result is None:
             raise NotFound(f"network {network_id} does not exist")
         loan = {
             "address": address,
-            "pool_id": found.id,
+            "pool_id": result.id,
             "project_id": project_id,
             "tags": [MARK, f"reservation:{pool}"],
             "pool": pool,
@@ -51,7 +51,7 @@ def lend(compute: Compute, pool: str, project_id: str, at: tuple[str, str], toke
         other = rows.holder(conn, address)
     if other is not None:
         raise Busy(f"the address {address} belongs to the reservation {other}")
-    raise Conflict(f"the address {address} is in use, or not one of {found.cidr}")
+    raise Conflict(f"the address {address} is in use, or not one of {result.cidr}")
 
 
 def take_back(compute: Compute, pool: str, token: int) -> None:

@@ -20,9 +20,9 @@ NOBODYS = {
 
 def check_usable(cidr: IPv4Network) -> None:
     """Raise BadRequest for a range with addresses that no interface can have."""
-    found = next(((one, purpose) for one, purpose in NOBODYS.items() if one.overlaps(cidr)), None)
-    if found is not None:
-        raise BadRequest(f"{cidr} cannot be the range of a network: {found[0]} is reserved ({found[1]})")
+    result = next(((one, purpose) for one, purpose in NOBODYS.items() if one.overlaps(cidr)), None)
+    if result is not None:
+        raise BadRequest(f"{cidr} cannot be the range of a network: {result[0]} is reserved ({result[1]})")
 
 
 def prefix_length(size: int) -> int:
@@ -44,10 +44,10 @@ def cut(cidr: IPv4Network, count: int, size: int, taken: Sequence[IPv4Network]) 
     if above is not None:
         raise Conflict(f"requested cidr ({cidr}) conflicts with existing supernet ({above})")
     near = [other for other in taken if other.overlaps(cidr)]
-    found = [subnet for _, subnet in zip(range(count), _free(cidr, length, near), strict=False)]
-    if len(found) < count:
+    subnets = [subnet for _, subnet in zip(range(count), _free(cidr, length, near), strict=False)]
+    if len(subnets) < count:
         raise Conflict(_why(cidr, count, near))
-    return found
+    return subnets
 
 
 def _free(cidr: IPv4Network, length: int, near: Sequence[IPv4Network]) -> Iterator[IPv4Network]:

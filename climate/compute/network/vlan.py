@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -12,7 +11,7 @@ from climate.compute.network import subnets
 from climate.compute.network.driver import Entry, Link, Nat, Served, Vpn
 from climate.compute.network.models import VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import dhcp_link
 from climate.compute.store.networks import networks as rows
 
@@ -31,7 +30,7 @@ def kept(options: NetworkOptions) -> int:
     return BOTTOM + 1 + options.vpn_clients
 
 
-def drafts(wanted: Wanted, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
+def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Network]) -> list[Draft]:
     """Return the networks to create for these subnets; the address after the gateway's is the cloudpipe's."""
     vlan = options.vlan_start if wanted.vlan_start is None else wanted.vlan_start
     port = options.vpn_start if wanted.vpn_start is None else wanted.vpn_start
@@ -67,13 +66,13 @@ def attached(conn: Connection, project_id: str) -> list[Network]:
         return own
     if rows.has_any(conn, project_id):
         raise BadRequest("The project's network is not served by any network host yet: try again soon.")
-    found = rows.give(conn, project_id)
-    if found is None:
+    result = rows.give(conn, project_id)
+    if result is None:
         raise NoMoreNetworks("No more networks: all belong to other projects, or no network host serves them yet.")
-    return [found]
+    return [result]
 
 
-def claimed(network: Network, options: NetworkOptions) -> Mapping[str, Any]:
+def claimed(network: Network, options: NetworkOptions) -> Mapping[str, object]:
     """Return the columns to change when a host claims a network: its cloudpipe's public address."""
     if network.vpn_public_address is not None or options.vpn_address is None:
         return {}

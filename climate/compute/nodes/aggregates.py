@@ -7,7 +7,6 @@ service, and the engine leaves them alone.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -75,7 +74,7 @@ def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str 
 def delete(compute: Compute, aggregate_id: int) -> None:
     """Delete an aggregate without nodes. NotFound, BadRequest if it has nodes, Conflict for the reservation pool."""
     with compute.engine.begin() as conn:
-        found = _lock(conn, aggregate_id)
+        found = _lock(conn, aggregate_id, drop=True)
         if found.name == FREEPOOL:
             raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool and cannot be deleted.")
         if found.nodes:
@@ -129,7 +128,7 @@ def _changed(compute: Compute, conn: Connection, aggregate_id: int, before: Aggr
     return after
 
 
-def _fields(of: Aggregate) -> dict[str, Any]:
+def _fields(of: Aggregate) -> dict[str, object]:
     return {"name": of.name, "metadata": dict(of.metadata), "hosts": list(of.nodes)}
 
 
@@ -153,6 +152,9 @@ def _write(conn: Connection, found: Aggregate, name: str, metadata: Mapping[str,
 def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
     if found.kind == POOL and (found.nodes or found.name in KEPT):
         raise Conflict(f"Aggregate {found.name} is a pool with hosts or a fixed name: it cannot be renamed.")
+    if name in KEPT - {FREEPOOL}:
+        # Such a rename would wait for the name while it holds hosts; whoever creates the pool holds the name first.
+        raise Conflict(f"{name} is the name of a pool: create an aggregate of that name, and add the hosts to it.")
     if name == FREEPOOL or rows.is_taken(conn, name, found.id):
         raise _taken(name)
 
@@ -219,8 +221,8 @@ def _matching(known: Sequence[Member], host: str) -> Sequence[Member]:
     return named or found
 
 
-def _lock(conn: Connection, aggregate_id: int) -> Aggregate:
-    found = rows.lock(conn, aggregate_id)
+def _lock(conn: Connection, aggregate_id: int, *, drop: bool = False) -> Aggregate:
+    found = rows.lock(conn, aggregate_id, drop=drop)
     if found is None:
         raise _none(aggregate_id)
     if found.fence > 0:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
 from sqlalchemy import Engine, text
 
@@ -55,10 +54,10 @@ class AttestationService:
     def levels(self, hosts: Sequence[str]) -> Mapping[str, str]:
         """Return the levels of the hosts that the service knows; none for a batch that failed."""
         batches = [hosts[start : start + BATCH] for start in range(0, len(hosts), BATCH)]
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for answer in http_client.post_all([self._parcel(batch) for batch in batches]) if batches else ():
-            found |= _read(answer)
-        return {host: found[host] for host in hosts if host in found}
+            result |= _read(answer)
+        return {host: result[host] for host in hosts if host in result}
 
     def _parcel(self, hosts: Sequence[str]) -> Parcel:
         return Parcel(
@@ -85,7 +84,7 @@ def _read(answer: Receipt | CourierError) -> Mapping[str, str]:
         return {}
 
 
-def _levels(hosts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, str]]:
+def _levels(hosts: Iterable[Mapping[str, object]]) -> Iterable[tuple[str, str]]:
     for one in hosts:
         level = str(one["trust_lvl"]).lower()
         yield str(one["host_name"]), level if level in LEVELS else UNKNOWN

@@ -18,8 +18,8 @@ def of_nodes(compute: Compute) -> Mapping[str, str | None]:
         names = rows.all_well(conn, now, compute.down_seconds)
         if names is not None:
             return dict.fromkeys(names)
-        found = rows.listed(conn, now, compute.down_seconds)
-    return {node.name: _wrong(node) for node in sorted(found, key=lambda node: node.pool is not None)}
+        result = rows.listed(conn, now, compute.down_seconds)
+    return {node.name: _wrong(node) for node in sorted(result, key=lambda node: node.pool is not None)}
 
 
 def silent(compute: Compute) -> frozenset[str]:
@@ -28,9 +28,9 @@ def silent(compute: Compute) -> frozenset[str]:
     If nodes share a name, all of them must be down.
     """
     with reading(compute.engine) as conn:
-        found = rows.listed(conn, compute.now(conn), compute.down_seconds)
-    answering = {node.name for node in found if node.heard and not node.forced_down}
-    return frozenset(node.name for node in found) - answering
+        result = rows.listed(conn, compute.now(conn), compute.down_seconds)
+    answering = {node.name for node in result if node.heard and not node.forced_down}
+    return frozenset(node.name for node in result) - answering
 
 
 def _wrong(node: Condition) -> str | None:

@@ -1,12 +1,11 @@
 """NUMA cells and PCI devices of this machine, read from Linux for the report of nodes."""
 
 from pathlib import Path
-from typing import Any
 
 SYS = Path("/sys")
 
 
-def numa_cells(root: Path = SYS) -> list[dict[str, Any]]:
+def numa_cells(root: Path = SYS) -> list[dict[str, object]]:
     """Return {cpus, memory_mb} of each NUMA cell in the order of their numbers; none if the kernel shows none."""
     folders = [folder for folder in (root / "devices/system/node").glob("node*") if folder.name[4:].isdecimal()]
     return [
@@ -15,7 +14,7 @@ def numa_cells(root: Path = SYS) -> list[dict[str, Any]]:
     ]
 
 
-def pci_devices(root: Path = SYS) -> list[dict[str, Any]]:
+def pci_devices(root: Path = SYS) -> list[dict[str, object]]:
     """Return {address, vendor_id, product_id} of each PCI device in the order of their addresses."""
     return [
         {"address": folder.name, "vendor_id": _id(folder / "vendor"), "product_id": _id(folder / "device")}
@@ -36,11 +35,11 @@ def _id(path: Path) -> str:
 
 def _cpus(listed: str) -> int:
     """Return the number of CPUs in a list such as `0-3,8`."""
-    found = 0
+    result = 0
     for part in filter(None, listed.split(",")):
         first, _, last = part.partition("-")
-        found += int(last or first) - int(first) + 1
-    return found
+        result += int(last or first) - int(first) + 1
+    return result
 
 
 def _memory_mb(meminfo: str) -> int:

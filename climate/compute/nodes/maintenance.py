@@ -1,7 +1,5 @@
 """Maintenance of services and nodes: their servers go on, and no new ones are placed there."""
 
-from typing import Any
-
 from sqlalchemy import Connection
 
 from climate.compute.changes import NODE, SERVICE, Change
@@ -36,7 +34,7 @@ def _service(compute: Compute, conn: Connection, host: str) -> Service | None:
     return next(iter(rows.listed(conn, compute.now(conn), compute.down_seconds, host)), None)
 
 
-def _fields(of: Service) -> dict[str, Any]:
+def _fields(of: Service) -> dict[str, object]:
     return {"enabled": of.enabled, "disabled_reason": of.disabled_reason, "forced_down": of.forced_down}
 
 
@@ -66,12 +64,12 @@ def maintain(compute: Compute, name: str, reason: str | None) -> list[Node]:
     """
     with compute.engine.begin() as conn:
         now = compute.now(conn)
-        found = _matching(nodes.listed(conn, now, compute.down_seconds), name)
-        rows.maintain(conn, [node.id for node in found], reason)
-        for node in sorted(found, key=lambda node: (node.name, node.id)):
+        result = _matching(nodes.listed(conn, now, compute.down_seconds), name)
+        rows.maintain(conn, [node.id for node in result], reason)
+        for node in sorted(result, key=lambda node: (node.name, node.id)):
             was, now_is = {"maintenance": node.maintenance}, {"maintenance": reason}
             compute.tell_change(conn, Change(NODE, node.uuid, node.name, was, now_is))
-        changed = {node.id for node in found}
+        changed = {node.id for node in result}
         return [node for node in nodes.listed(conn, now, compute.down_seconds) if node.id in changed]
 
 
@@ -80,7 +78,7 @@ def _matching(known: list[Node], name: str) -> list[Node]:
     if len(named) > 1:
         owners = ", ".join(node.service_host for node in named)
         raise Conflict(f"There are {len(named)} hosts named {name}, of the services {owners}.")
-    found = named or [node for node in known if node.service_host == name]
-    if not found:
+    result = named or [node for node in known if node.service_host == name]
+    if not result:
         raise NotFound(f"Host {name} could not be found.")
-    return found
+    return result

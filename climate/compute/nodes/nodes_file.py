@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import structlog
 import yaml
@@ -98,7 +97,7 @@ def _check_members(file: str, specs: Sequence[NodeSpec]) -> None:
             named[member.name] = f"a member of {spec.name}"
 
 
-def _entry(spec: NodeSpec) -> Mapping[str, Any]:
+def _entry(spec: NodeSpec) -> Mapping[str, object]:
     said = {one.name: getattr(spec, one.name) for one in fields(spec)}
     said["supported"] = [list(triple) for triple in spec.supported]
     said["stats"], said["metrics"] = dict(spec.stats), dict(spec.metrics)
@@ -108,7 +107,7 @@ def _entry(spec: NodeSpec) -> Mapping[str, Any]:
     return {key: value for key, value in said.items() if value not in (None, "", [], {})}
 
 
-def _terms(cluster: ClusterSpec) -> dict[str, Any]:
+def _terms(cluster: ClusterSpec) -> dict[str, object]:
     members = [{key: value for key, value in asdict(one).items() if value} for one in cluster.members]
     for one in members:
         one |= {"fence": list(one["fence"])} if "fence" in one else {}

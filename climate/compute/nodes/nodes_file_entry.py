@@ -134,11 +134,11 @@ def _cells(value: Any) -> list[dict[str, Any]]:
     """Return the NUMA cells; for `auto` those of this machine."""
     if value == AUTO:
         return machine_report.numa_cells()
-    told = "auto, or a list of {cpus: number, memory_mb: number}"
+    message = "auto, or a list of {cpus: number, memory_mb: number}"
     if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
-        raise ValueError(told)
+        raise ValueError(message)
     if any(set(one) != {"cpus", "memory_mb"} for one in value):
-        raise ValueError(told)
+        raise ValueError(message)
     return [{key: _count(number) for key, number in one.items()} for one in value]
 
 

@@ -79,14 +79,14 @@ def claim(compute: Compute, attempt: Attempt, spec: Spec, count: int, least: int
     limits = {pick.node_id: pick.limits for pick in plan.picks}
     node_locks.lock(attempt.conn, [*counts, *also])
     each = Room(spec.vcpus, spec.ram_mb, spec.disk_mb)
-    found = rows.node_usage(attempt.conn, list(counts))
-    reasons = [f"{node.name}: {reason}" for node in found if (reason := _outdated(node, hosts, spec))]
-    for node in found:
+    result = rows.node_usage(attempt.conn, list(counts))
+    reasons = [f"{node.name}: {reason}" for node in result if (reason := _outdated(node, hosts, spec))]
+    for node in result:
         short = shortages(_used(node), each, counts[node.id], limits[node.id], node.used_servers)
         reasons += [f"{node.name}: {short}"] if short else []
     reasons += capacity.lacking(attempt.conn, spec, counts)
     reasons += _joined(compute, attempt.conn, spec, counts)
-    if reasons or len(found) < len(counts):
+    if reasons or len(result) < len(counts):
         raise ClaimLost(reasons or ["a chosen host is gone"])
     rows.take(attempt.conn, counts, each)
     return plan

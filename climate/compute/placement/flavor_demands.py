@@ -39,13 +39,13 @@ def demand_of(extra_specs: Mapping[str, str], vcpus: int, ram_mb: int) -> Demand
 
 def _devices(text: str) -> tuple[tuple[str, int], ...]:
     """Return the demands in `name:number` entries separated by commas, each name once."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, number = (part.strip() for part in entry.partition(":"))
         if not name or (colon and not (number.isdecimal() and 0 < int(number[:4]) <= MOST_CELLS)):
             raise BadRequest(f"The flavor's {PCI_ALIAS} {text[:80]!r} must be like alias:1 with 1 to {MOST_CELLS}.")
-        found[name] += int(number) if colon else 1
-    return tuple(sorted(found.items()))
+        result[name] += int(number) if colon else 1
+    return tuple(sorted(result.items()))
 
 
 def _cells(extra_specs: Mapping[str, str], vcpus: int, ram_mb: int) -> tuple[GuestCell, ...]:
@@ -82,14 +82,14 @@ def _cpus(text: str | None) -> set[int] | None:
     """Return the CPUs of a list such as `0,2-3`."""
     if text is None:
         return None
-    found: set[int] = set()
+    result: set[int] = set()
     for part in text.split(","):
         first, _, last = (word.strip() for word in part.partition("-"))
         last = last or first
         if not (first.isdecimal() and last.isdecimal()) or not int(first[:5]) <= int(last[:5]) <= MOST_CPU:
             raise BadRequest(f"The flavor's hw:numa_cpus {text[:40]!r} must be a list of CPUs such as 0,2-3.")
-        found |= set(range(int(first), int(last) + 1))
-    return found
+        result |= set(range(int(first), int(last) + 1))
+    return result
 
 
 def _memory(text: str | None) -> int | None:

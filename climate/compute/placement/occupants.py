@@ -28,14 +28,14 @@ class Occupants:
         def on(node_id: int) -> int:
             return sum(servers for owner, servers in self.nodes.get(node_id, {}).items() if fits(owner))
 
-        found = np.zeros(len(node_ids))
+        result = np.zeros(len(node_ids))
         if len(node_ids) == 1:
-            found[0] = on(int(node_ids[0]))
-            return found
+            result[0] = on(int(node_ids[0]))
+            return result
         known = np.fromiter(self.nodes, np.int64, len(self.nodes))
         there = np.flatnonzero(np.isin(node_ids, known))
-        found[there] = [on(node_id) for node_id in node_ids[there].tolist()]
-        return found
+        result[there] = [on(node_id) for node_id in node_ids[there].tolist()]
+        return result
 
     def joined_by(self, node_id: int, owner: Owner) -> "Occupants":
         """Return a copy with one more server of this owner on that node."""

@@ -61,13 +61,13 @@ def _counts_demands(rules: Rules, spec: Spec) -> bool:
 
 def demanded(conn: Connection, spec: Spec, nodes: Sequence[int] | None = None) -> Mapping[int, tuple[Demand, ...]]:
     """Return the demands of servers for NUMA cells and PCI devices on the nodes, or on all, without the spec's own."""
-    found: dict[int, tuple[Demand, ...]] = {}
+    result: dict[int, tuple[Demand, ...]] = {}
     for row in occupants.demands(conn, KEYS, spec.server_ids, nodes):
         # An invalid flavor makes no demands.
         with contextlib.suppress(BadRequest):
             demand = demand_of(row["extra_specs"], row["vcpus"], row["ram_mb"])
-            found[row["node_id"]] = (*found.get(row["node_id"], ()), demand)
-    return found
+            result[row["node_id"]] = (*result.get(row["node_id"], ()), demand)
+    return result
 
 
 def check_image(conn: Connection, image_id: str | None, flavor: Flavor) -> None:

@@ -116,12 +116,12 @@ def hinted(conn: Connection, hints: Mapping[str, Any], project_id: str) -> str |
         return str(UUID(named))
     if not isinstance(named, str) or not named or len(named) > LONGEST_NAME or "\0" in named:
         raise BadRequest("The hint 'group' must be the id or the name of a server group.")
-    found = rows.named(conn, named, project_id, SEVERAL)
-    if not found:
+    result = rows.named(conn, named, project_id, SEVERAL)
+    if not result:
         raise BadRequest(f"Server group {named[:80]} could not be found.")
-    if len(found) > 1:
-        raise BadRequest(f"Several server groups are named {named[:80]}: name one by its id, such as {found[0]}.")
-    return found[0]
+    if len(result) > 1:
+        raise BadRequest(f"Several server groups are named {named[:80]}: name one by its id, such as {result[0]}.")
+    return result[0]
 
 
 def is_id(value: Any) -> bool:
@@ -141,16 +141,16 @@ def joining(conn: Connection, rules: Rules, group_id: str, project_id: str, leas
     QuotaExceeded if it would have too many members.
     """
     limits = quotas.lock_limits(conn, project_id)
-    found = rows.lock(conn, group_id)
-    if found is None or found["project_id"] != project_id:
+    result = rows.lock(conn, group_id)
+    if result is None or result["project_id"] != project_id:
         raise BadRequest(f"Server group {group_id} could not be found.")
     members = rows.whereabouts(conn, group_id)
-    most = -1 if found["granted"] else limits["server_group_members"]
+    most = -1 if result["granted"] else limits["server_group_members"]
     if 0 <= most < len(members) + least:
         raise QuotaExceeded(
             f"Quota exceeded, too many servers in group: Requested {least}, but {len(members)} of {most} are in it."
         )
-    return _placing(rules, found, members), most - len(members) if most >= 0 else math.inf
+    return _placing(rules, result, members), most - len(members) if most >= 0 else math.inf
 
 
 def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Group | None:
@@ -158,11 +158,11 @@ def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Gr
 
     None if the group was deleted meanwhile.
     """
-    found = rows.lock(conn, group_id)
-    if found is None:
+    result = rows.lock(conn, group_id)
+    if result is None:
         return None
     others = {member: node for member, node in rows.whereabouts(conn, group_id).items() if member != server_id}
-    return _placing(rules, found, others)
+    return _placing(rules, result, others)
 
 
 def _placing(rules: Rules, found: Any, members: Mapping[str, int | None]) -> Group:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -20,24 +19,24 @@ from climate.connections import reading
 def find(compute: Compute, named: str, project_id: str) -> Flavor | None:
     """Return the flavor of that id, else of that name, if the project may use it."""
     with reading(compute.engine) as conn:
-        found = rows.find(conn, named)
-    return found if found and found.usable_by(project_id) else None
+        result = rows.find(conn, named)
+    return result if result and result.usable_by(project_id) else None
 
 
 def listed(compute: Compute, project_id: str | None) -> list[Flavor]:
     """Return the flavors that a project may use, by id; None: all."""
     with reading(compute.engine) as conn:
-        found = rows.listed(conn)
-    return [flavor for flavor in found if project_id is None or flavor.usable_by(project_id)]
+        result = rows.listed(conn)
+    return [flavor for flavor in result if project_id is None or flavor.usable_by(project_id)]
 
 
 def get(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
     """Return a flavor by its id; NotFound, also if the project may not use it. None: any project's."""
     with reading(compute.engine) as conn:
-        found = rows.get(conn, flavor_id)
-    if found is None or not (project_id is None or found.usable_by(project_id)):
+        result = rows.get(conn, flavor_id)
+    if result is None or not (project_id is None or result.usable_by(project_id)):
         raise _none(flavor_id)
-    return found
+    return result
 
 
 def requested(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
@@ -47,12 +46,12 @@ def requested(compute: Compute, flavor_id: str, project_id: str | None) -> Flavo
     request for a server to child zones.
     """
     with reading(compute.engine) as conn:
-        found = rows.get(conn, flavor_id)
-    if found is None:
+        result = rows.get(conn, flavor_id)
+    if result is None:
         raise BadRequest(f"Flavor {flavor_id[:80]} could not be found.")
-    if not (project_id is None or found.usable_by(project_id)):
+    if not (project_id is None or result.usable_by(project_id)):
         raise FlavorNotFound(f"Flavor {flavor_id} could not be found.")
-    return found
+    return result
 
 
 def named(compute: Compute, name: str, project_id: str, *, admin: bool) -> Flavor:
@@ -86,10 +85,10 @@ def delete(compute: Compute, flavor_id: str) -> None:
 def add_extra_specs(compute: Compute, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str]:
     """Add or update extra specs of a flavor; return all. NotFound, Conflict for the flavor of a reservation."""
     with _changing(compute, flavor_id) as conn:
-        found = rows.add_extra_specs(conn, flavor_id, specs)
-    if found is None:
+        result = rows.add_extra_specs(conn, flavor_id, specs)
+    if result is None:
         raise _none(flavor_id)
-    return found
+    return result
 
 
 def delete_extra_spec(compute: Compute, flavor_id: str, key: str) -> None:
@@ -105,10 +104,10 @@ def add_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
     Raises Conflict if the project may already, and for the flavor of a reservation.
     """
     with _changing(compute, flavor_id) as conn:
-        found = rows.add_project(conn, flavor_id, project_id)
-    if found is None:
+        result = rows.add_project(conn, flavor_id, project_id)
+    if result is None:
         raise Conflict(f"Project {project_id} may use flavor {flavor_id} already.")
-    return found
+    return result
 
 
 def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[str]:
@@ -117,10 +116,10 @@ def remove_project(compute: Compute, flavor_id: str, project_id: str) -> list[st
     Raises NotFound if the project has no access, Conflict for the flavor of a reservation.
     """
     with _changing(compute, flavor_id) as conn:
-        found = rows.remove_project(conn, flavor_id, project_id)
-    if found is None:
+        result = rows.remove_project(conn, flavor_id, project_id)
+    if result is None:
         raise NotFound(f"Project {project_id} has no access to flavor {flavor_id}.")
-    return found
+    return result
 
 
 @contextmanager
@@ -136,7 +135,7 @@ def _changing(compute: Compute, flavor_id: str) -> Iterator[Connection]:
             compute.tell_change(conn, change)
 
 
-def _fields(flavor: Flavor) -> dict[str, Any]:
+def _fields(flavor: Flavor) -> dict[str, object]:
     known = {name: value for name, value in asdict(flavor).items() if name != "id"}
     return {**known, "extra_specs": dict(flavor.extra_specs), "projects": list(flavor.projects)}
 

@@ -18,10 +18,10 @@ def listed(compute: Compute, user_id: str) -> list[Row]:
 def get(compute: Compute, user_id: str, name: str) -> Row:
     """Return a keypair of a user; NotFound."""
     with reading(compute.engine) as conn:
-        found = rows.listed(conn, user_id, name)
-    if not found:
+        result = rows.listed(conn, user_id, name)
+    if not result:
         raise _none(name, user_id)
-    return found[0]
+    return result[0]
 
 
 def exists(compute: Compute, user_id: str, name: str) -> bool:

@@ -16,17 +16,17 @@ from climate.connections import reading
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuotaUsage:
     """The limits of a project (-1: unlimited), and its usage."""
 
     limits: Mapping[str, int]
     used: Mapping[str, int]
 
 
-def standing(compute: Compute, project_id: str) -> Standing:
+def quota_usage(compute: Compute, project_id: str) -> QuotaUsage:
     """Return the limits of a project and their usage. Memory in MB."""
     with reading(compute.engine) as conn:
-        return Standing(quotas.limits(conn, project_id), _used(compute, conn, project_id))
+        return QuotaUsage(quotas.limits(conn, project_id), _used(compute, conn, project_id))
 
 
 def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, force: bool = False) -> Mapping[str, int]:

@@ -95,18 +95,18 @@ def revoke(compute: Compute, pool: str, token: int) -> None:
         if group_id is not None:
             server_groups.lock_to_drop(conn, group_id)
         rows.lock(conn, pool)
-        found = _known(conn, pool, token)
-        if found is not None and found.group_id != group_id:
+        result = _known(conn, pool, token)
+        if result is not None and result.group_id != group_id:
             raise Busy(f"The reservation {pool} is being changed; try again shortly.")
-        left = rows.servers(conn, pool) if found else 0
+        left = rows.servers(conn, pool) if result else 0
         if left:
             raise Busy(f"{left} servers still use {pool}")
         if not rows.revoke(conn, pool, token):
             raise StaleToken
-        if found:
+        if result:
             flavors.delete(conn, pool)
-        if found and found.group_id:
-            server_groups.delete(conn, found.group_id)
+        if result and result.group_id:
+            server_groups.delete(conn, result.group_id)
 
 
 def check_hints(conn: Connection, spec: Spec) -> None:
@@ -115,7 +115,7 @@ def check_hints(conn: Connection, spec: Spec) -> None:
     others = [pool for pool in spec.pools if pool != meant]
     if meant is not None and others:
         raise BadRequest(f"The flavor is of the reservation {meant}, and the hint 'reservation' names another one.")
-    granted = [found.pool for found in rows.get(conn, others) if not found.revoked] if others else []
+    granted = [result.pool for result in rows.get(conn, others) if not result.revoked] if others else []
     if granted:
         raise BadRequest(
             f"Servers of the reservation {granted[0]} are booted with its flavor, reservation:{granted[0]}."
@@ -131,7 +131,7 @@ def check_ordinary(*sizes: Flavor) -> None:
 
 def check_own(conn: Connection, flavor_id: str) -> None:
     """Check that a flavor does not belong to a grant, which only a lease changes; else Conflict."""
-    if any(not found.revoked for found in rows.get(conn, [flavor_id])):
+    if any(not result.revoked for result in rows.get(conn, [flavor_id])):
         raise Conflict(f"Flavor {flavor_id} belongs to an active reservation: change its lease instead.")
 
 
@@ -180,7 +180,7 @@ def _known(conn: Connection, pool: str, token: int) -> rows.Grant | None:
     """Return the grant of that name, unless it is over. Raises StaleToken."""
     if pool in KEPT:
         raise Conflict(f"The pool {pool} has no grant.")
-    found = next(iter(rows.get(conn, [pool])), None)
-    if found is not None and found.fence > token:
+    result = next(iter(rows.get(conn, [pool])), None)
+    if result is not None and result.fence > token:
         raise StaleToken
-    return found if found and not found.revoked else None
+    return result if result and not result.revoked else None

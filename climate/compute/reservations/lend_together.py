@@ -28,12 +28,12 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     """
     troubles: dict[str, ComputeError] = {}
     with compute.engine.begin() as conn:
-        found = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
-        wanted = {loan.pool: _nodes_of(loan, found.nodes) for loan in loans}
+        result = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
+        wanted = {loan.pool: _nodes_of(loan, result.nodes) for loan in loans}
         free = [one.id for own in wanted.values() for one in own if one.pool == FREEPOOL]
         occupied = rows.occupied(conn, free)
         for loan in loans:
-            busy = Waits("Another transaction holds the pool.") if loan.pool in found.busy else None
+            busy = Waits("Another transaction holds the pool.") if loan.pool in result.busy else None
             trouble = busy or _trouble(loan, wanted, occupied)
             if trouble is not None:
                 troubles[loan.pool] = trouble

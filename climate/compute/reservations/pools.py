@@ -37,9 +37,9 @@ def known_nodes(compute: Compute, name: str | None = None) -> list[Node]:
 
 def ordinary_nodes(compute: Compute) -> list[Node]:
     """Return the nodes in no pool, by name, without names that a pooled node has as well."""
-    found = nodes(compute)
-    pooled = {node.name for node in found if node.pool is not None}
-    return sorted((node for node in found if node.name not in pooled), key=lambda node: node.name)
+    result = nodes(compute)
+    pooled = {node.name for node in result if node.pool is not None}
+    return sorted((node for node in result if node.name not in pooled), key=lambda node: node.name)
 
 
 def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:

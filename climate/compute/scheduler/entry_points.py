@@ -56,35 +56,35 @@ def scheduler(name: str) -> Scheduler:
     Raise SchedulerNotFound if it is not installed or not a scheduler.
     """
     part = parts.named(SCHEDULER_GROUP, "Scheduler", [name], SchedulerNotFound)[name]
-    found = part if isinstance(part, Scheduler) else Scheduler(part)
-    if not callable(found.schedule):
+    result = part if isinstance(part, Scheduler) else Scheduler(part)
+    if not callable(result.schedule):
         raise SchedulerNotFound(f"Scheduler {name} is installed, but is not a scheduler")
-    if (getattr(found.schedule, "__module__", None) or "").startswith("climate."):
-        return found
-    return replace(found, schedule=Foreign(name, found.schedule))
+    if (getattr(result.schedule, "__module__", None) or "").startswith("climate."):
+        return result
+    return replace(result, schedule=Foreign(name, result.schedule))
 
 
 def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
     """Return the parts of these names, without duplicates."""
     what = f"Scheduler {kind.__name__}"
-    found = parts.named(group, what, names, refusal)
-    wrong = [name for name, part in found.items() if not isinstance(part, kind)]
+    result = parts.named(group, what, names, refusal)
+    wrong = [name for name, part in result.items() if not isinstance(part, kind)]
     if wrong:
         raise refusal(f"{what} {', '.join(wrong)} is installed, but is not a {kind.__name__}")
-    return tuple(found.values())
+    return tuple(result.values())
 
 
 def ratios(text: str) -> tuple[tuple[str, float], ...]:
     """Return (metric, ratio) pairs of `idle=1, user=-0.5`; log a warning for malformed entries and skip them."""
-    found = []
+    result = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, number = entry.partition("=")
         ratio = _number(number)
         if name.strip() and ratio is not None:
-            found.append((name.strip(), ratio))
+            result.append((name.strip(), ratio))
         else:
             log.warning("Invalid metrics weight setting %r: it must be like 'name=1.0'", entry)
-    return tuple(found)
+    return tuple(result)
 
 
 def _number(text: str) -> float | None:

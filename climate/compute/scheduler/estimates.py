@@ -72,9 +72,9 @@ def _before(places: Rows) -> Rows:
     order = np.argsort(places, kind="stable")
     begins = np.flatnonzero(np.diff(places[order], prepend=-1))
     counts = np.diff(np.append(begins, len(places)))
-    found = np.empty(len(places), dtype=np.int64)
-    found[order] = np.arange(len(places)) - np.repeat(begins, counts)
-    return found
+    result = np.empty(len(places), dtype=np.int64)
+    result[order] = np.arange(len(places)) - np.repeat(begins, counts)
+    return result
 
 
 def memory(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:

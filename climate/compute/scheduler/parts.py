@@ -17,11 +17,11 @@ def named(group: str, what: str, names: Sequence[str], refusal: type[ComputeErro
     if missing:
         known = ", ".join(sorted(known_parts))
         raise refusal(f"{what} {', '.join(missing)} could not be found; known are {known}")
-    found = {}
+    result = {}
     for name in dict.fromkeys(names):
         try:
-            found[name] = known_parts[name].load()
+            result[name] = known_parts[name].load()
         except Exception as reason:
-            told = f"{type(reason).__name__}: {reason}"
-            raise refusal(f"{what} {name} is installed, but it cannot be loaded: {told}") from reason
-    return found
+            message = f"{type(reason).__name__}: {reason}"
+            raise refusal(f"{what} {name} is installed, but it cannot be loaded: {message}") from reason
+    return result

@@ -120,10 +120,10 @@ class Weigher:
 
 def limits(filters: Sequence[Filter], row: Hosts, spec: Spec, options: Options) -> Mapping[str, float]:
     """Return the limits that a claim on the node in this row must respect; of equal names, the minimum."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, of in [rule.limit for rule in filters if rule.limit]:
-        found[name] = min(float(of(row, spec, options)[0]), found.get(name, math.inf))
-    return {name: limit for name, limit in found.items() if math.isfinite(limit)}
+        result[name] = min(float(of(row, spec, options)[0]), result.get(name, math.inf))
+    return {name: limit for name, limit in result.items() if math.isfinite(limit)}
 
 
 CostOf = Callable[[Hosts, Spec], Numbers]

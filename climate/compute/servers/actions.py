@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -78,7 +78,7 @@ class TaskRequest(NamedTuple):
 
     task: str
     image: str | None = None
-    details: Mapping[str, Any] | None = None
+    details: Mapping[str, object] | None = None
 
 
 class Once(NamedTuple):

@@ -30,10 +30,10 @@ def of_server(compute: Compute, server: Server) -> Mapping[str, bytes]:
 
 
 def _metadata(compute: Compute, conn: Connection, server: Server) -> Mapping[str, object]:
-    found = keypairs.listed(conn, server.user_id, server.key_name) if server.key_name else []
+    result = keypairs.listed(conn, server.user_id, server.key_name) if server.key_name else []
     keys = {
-        "public_keys": {one["name"]: one["public_key"] for one in found},
-        "keys": [{"name": one["name"], "type": "ssh", "data": one["public_key"]} for one in found],
+        "public_keys": {one["name"]: one["public_key"] for one in result},
+        "keys": [{"name": one["name"], "type": "ssh", "data": one["public_key"]} for one in result],
     }
     return {
         "uuid": server.id,
@@ -43,5 +43,5 @@ def _metadata(compute: Compute, conn: Connection, server: Server) -> Mapping[str
         "availability_zone": server.node_zone,
         "project_id": server.project_id,
         "meta": dict(server.metadata),
-        **(keys if found else {}),
+        **(keys if result else {}),
     }

@@ -15,7 +15,7 @@ from climate.compute.models.request import BootRequest, Spec, drafts, spec_of, z
 from climate.compute.models.server import BUILD, RESERVE, RESERVED, SPAWN, Server
 from climate.compute.network import fixed_ips, floating_ips
 from climate.compute.network.allocation import api_calls
-from climate.compute.network.allocation.grants import Granted, Wanted
+from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import Network
 from climate.compute.placement import claims, decisions, request_data, server_groups
@@ -159,13 +159,13 @@ def _with_addresses(compute: Compute, build: _Build, spec: Spec) -> list[Server]
     return made
 
 
-def _address_request(compute: Compute, conn: Connection, build: _Build) -> Wanted:
+def _address_request(compute: Compute, conn: Connection, build: _Build) -> AddressRequest:
     """Return the addresses to request; raises the errors of `boot` that can be detected in advance."""
     request = build.request
     request_data.check_image(conn, request.image_id, request.flavor)
     ids, networks = build.ids(_count(conn, build)), _networks(compute, conn, build)
     fixed_ips.check_quota(conn, request.project_id, len(networks) * len(ids))
-    return Wanted(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request))
+    return AddressRequest(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request))
 
 
 def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> list[Server]:

@@ -13,7 +13,7 @@ from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import floating_ips
 from climate.compute.network.allocation import api_calls
 from climate.compute.network.allocation.allocator import ADD
-from climate.compute.network.allocation.grants import Granted, Wanted
+from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.models import Vif
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By, TaskRequest
@@ -87,7 +87,7 @@ def _granted(compute: Compute, who: Who, network_id: str, address: str | None) -
         networks = fixed.chosen(conn, compute.network, server.project_id, [network_id])
         macs = {vif.network.id: vif.mac for vif in addresses.vifs_of(conn, [server.id])}
         exact = {} if address is None else {network_id: address}
-        wanted = Wanted(server.project_id, (server.id,), networks, exact, macs=macs)
+        wanted = AddressRequest(server.project_id, (server.id,), networks, exact, macs=macs)
         prepared = api_calls.prepare(conn, compute, wanted)
     return api_calls.ask(compute, compute.network_queue, prepared, ADD)[0]
 

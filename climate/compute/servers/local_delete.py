@@ -19,8 +19,8 @@ def forget(compute: Compute) -> None:
     """Delete the rows of all such servers; processes may run this concurrently."""
     with reading(compute.engine) as conn:
         left = rows.abandoned(conn, compute.now(conn), compute.down_seconds)
-        found = [servers.get(conn, server_id) for server_id in left]
-    for server in found:
+        result = [servers.get(conn, server_id) for server_id in left]
+    for server in result:
         if server is not None:
             task_results.gone(compute, server)
             log.info("server deleted while its service is down", server=server.id, host=server.service_host)

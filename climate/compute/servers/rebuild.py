@@ -59,10 +59,10 @@ def rebuild(
 def _check_node(compute: Compute, conn: Connection, server: Server, image_id: str) -> None:
     """Check that servers of this image may be on the server's node, by the filters for new servers."""
     hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds)
-    found = np.flatnonzero(hosts.ids == server.node_id)
-    if not len(found):
+    result = np.flatnonzero(hosts.ids == server.node_id)
+    if not len(result):
         return
-    node = hosts.row(int(found[0]))
+    node = hosts.row(int(result[0]))
     spec = request_data.completed(conn, compute.rules, replace(replacement(server, ()), image_id=image_id))
     for rule in compute.rules.filters:
         if rule.name in OF_IMAGES and not rule.keep(node, spec, compute.rules.options).all():

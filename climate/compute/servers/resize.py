@@ -81,8 +81,8 @@ def confirm_waiting(compute: Compute) -> None:
     if not compute.confirm_seconds:
         return
     with reading(compute.engine) as conn:
-        found = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
-    for server_id in found:
+        result = migrations.unconfirmed(conn, compute.service_host, compute.now(conn), compute.confirm_seconds)
+    for server_id in result:
         by = {"project_id": "", "user_id": "climate", "request_id": f"req-{uuid4()}"}
         with suppress(Conflict, NotFound):  # its owner confirmed or reverted it first
             confirm(compute, server_id, by=by)

@@ -81,7 +81,7 @@ _BACK = {State.RUNNING: ACTIVE, State.PAUSED: PAUSED, State.SUSPENDED: SUSPENDED
 log = structlog.get_logger(__name__)
 
 
-def put_right(compute: Compute) -> None:
+def reconcile(compute: Compute) -> None:
     """Reconcile the rows of this service's servers with the guests of its driver, at its start and periodically.
 
     Guests of no server are removed. Nothing changes while the driver cannot list its guests.
@@ -91,17 +91,17 @@ def put_right(compute: Compute) -> None:
         settled = rows.settled(conn, compute.service_host, GONE)
     try:
         names = {spec.name for spec in compute.driver.nodes()}
-        told = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
+        details = {node: compute.driver.remembers(node) for node in {server.node for server in settled} & names}
         compute.driver.tidy()  # first, because a cluster restarts the guests of a failed member before they are listed
-        found = compute.driver.states()
+        result = compute.driver.states()
     except VirtError as error:
         log.error("servers not reconciled", host=compute.service_host, reason=str(error))
         return
     _report_restarts(compute, settled)
-    wired = {node for node in told if compute.driver.wiring(node) is not Wiring.NONE}
-    judged = [(server, finding) for server in settled if (finding := _judge(server, told, found))]
+    wired = {node for node in details if compute.driver.wiring(node) is not Wiring.NONE}
+    judged = [(server, finding) for server in settled if (finding := _judge(server, details, result))]
     _write(compute, [_with_interfaces_down(finding) if server.node in wired else finding for server, finding in judged])
-    _clear_strays(compute, [server_id for server_id in found if is_id(server_id)])
+    _clear_strays(compute, [server_id for server_id in result if is_id(server_id)])
     departed_servers.clear(compute)
     live_migration.drop_strays(compute)
     try:
@@ -116,12 +116,12 @@ def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     driver = compute.driver
     if not isinstance(driver, ClusterDriver) or not (restarts := driver.restarts()):
         return
-    found = {
+    result = {
         server.id: Finding(server.id, server.seen, server.status, None, *_RESTARTED[restarts[server.id]])
         for server in settled
         if server.id in restarts
     }
-    driver.reported(_write(compute, list(found.values())))
+    driver.reported(_write(compute, list(result.values())))
 
 
 def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
@@ -152,8 +152,8 @@ def _with_interfaces_down(finding: Finding) -> Finding:
 def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:
     """Request the missing interfaces to be plugged in, for example after a reboot of the host."""
     lacking = vif_plugging.lacking(compute)
-    found = [server for server in settled if server.id in lacking and server.status in _CONNECTED]
-    _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in found])
+    servers = [server for server in settled if server.id in lacking and server.status in _CONNECTED]
+    _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in servers])
 
 
 def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:

@@ -59,7 +59,7 @@ def _placed(
 
 
 def _group(conn: Connection, compute: Compute, server_id: str) -> Group | None:
-    found: Server | None = servers.get(conn, server_id)
-    if found is None or found.group_id is None:
+    result: Server | None = servers.get(conn, server_id)
+    if result is None or result.group_id is None:
         return None
-    return server_groups.staying(conn, compute.rules, found.group_id, server_id)
+    return server_groups.staying(conn, compute.rules, result.group_id, server_id)

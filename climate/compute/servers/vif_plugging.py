@@ -61,9 +61,9 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
         except NetworkError as error:
             raise VirtError(f"the network cannot be configured: {error}") from error
     wired = socket.driver.real
-    found = tuple(_interface(vif, socket, wired=wired) for vif in vifs)
+    result = tuple(_interface(vif, socket, wired=wired) for vif in vifs)
     text = _injected(compute, vifs)
-    return (replace(found[0], interfaces_file=text), *found[1:]) if text else found
+    return (replace(result[0], interfaces_file=text), *result[1:]) if text else result
 
 
 def _connect(driver: NetworkDriver, wanted: Plug) -> None:
@@ -106,7 +106,7 @@ def sweep(compute: Compute) -> None:
 
 def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:
     there = {host: compute.wires.on(host).standing() for host in set(nodes.values())}
-    spaces = [found[1] for name in netns.names() if (found := _NETNS.fullmatch(name))]
+    spaces = [match[1] for name in netns.names() if (match := _NETNS.fullmatch(name))]
     heads = sorted({name.removeprefix(PREFIX) for standing in there.values() for name in standing.plugs})
     networks = sorted({network_id for standing in there.values() for network_id in standing.networks})
     with reading(compute.engine) as conn:
@@ -153,14 +153,14 @@ def lacking(compute: Compute) -> set[str]:
 def _hosts(compute: Compute) -> dict[str, str | None]:
     """Return the network namespaces of this service's nodes whose guests are connected to networks."""
     wirings: dict[str, Wiring] = {}  # one query per driver: only clusters differ from each other
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for spec in compute.driver.nodes():
         kind = spec.driver if spec.cluster is None else spec.name
         if kind not in wirings:
             wirings[kind] = compute.driver.wiring(spec.name)
         if wirings[kind] is not Wiring.NONE:
-            found[spec.name] = spec.netns
-    return found
+            result[spec.name] = spec.netns
+    return result
 
 
 def _socket(compute: Compute, node: str) -> Socket:

@@ -32,8 +32,8 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
     with compute.engine.begin() as conn:
         server = actions.locked(conn, who.server_id, who.project_id)
         actions.check_lock(server, who.project_id)
-        found = rows.get(conn, volumes.uuid(volume_id), lock=True)
-        volume = volumes.checked(found, volume_id, server.project_id)
+        result = rows.get(conn, volumes.uuid(volume_id), lock=True)
+        volume = volumes.checked(result, volume_id, server.project_id)
         if volume.server_id is not None:
             raise Conflict(f"Volume {volume.id} is attached to server {volume.server_id} already")
         if volume.status != AVAILABLE:
@@ -44,7 +44,7 @@ def attach(compute: Compute, who: Who, volume_id: str) -> Volume:
         if not free:
             raise Conflict(f"Instance {server.id} has {MOST} volumes, the maximum: detach one first")
         rows.give(conn, volume.id, server.id, free[0])
-        _tell(conn, compute, server, who, away=away)
+        _notify(conn, compute, server, who, away=away)
         given = rows.get(conn, volume.id)
     compute.cast(server.service_host or "", server.id)
     return given or volume
@@ -62,7 +62,7 @@ def detach(compute: Compute, who: Who, volume_id: str) -> None:
             raise Busy(f"Volume {volume.id} is being detached")
         away = _is_away(server)
         rows.take(conn, volume.id)
-        _tell(conn, compute, server, who, away=away)
+        _notify(conn, compute, server, who, away=away)
     compute.cast(server.service_host or "", server.id)
 
 
@@ -74,7 +74,7 @@ def _is_away(server: Server) -> bool:
     return False
 
 
-def _tell(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
+def _notify(conn: Connection, compute: Compute, server: Server, who: Who, *, away: bool) -> None:
     """Request the update of the guest's volumes; without a guest, the change applies at once."""
     if away:
         rows.settle(conn, server.id, done=True)
@@ -122,11 +122,11 @@ def of_servers(compute: Compute, server_ids: Sequence[str]) -> Mapping[str, Sequ
 def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
     """Return the volumes of a guest. VirtError if the backend of one does not exist here."""
     with reading(compute.engine) as conn:
-        found = rows.of_server(conn, server.id)
+        result = rows.of_server(conn, server.id)
     driver = volumes.directory(compute)
     try:
         return tuple(
-            Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in found if one.wish != DETACH
+            Attached(one.id, one.device or 0, driver.home(one.backend, one.id)) for one in result if one.wish != DETACH
         )
     except BadRequest as error:
         raise VirtError(str(error)) from None
@@ -135,8 +135,8 @@ def of_guest(compute: Compute, server: Server) -> tuple[Attached, ...]:
 def release(compute: Compute, server_id: str) -> None:
     """Unmount the volumes of a server that leaves this host; VirtError while one is in use."""
     with reading(compute.engine) as conn:
-        found = rows.of_server(conn, server_id)
-    for one in found:
+        result = rows.of_server(conn, server_id)
+    for one in result:
         with suppress(BadRequest):
             storage.release(volumes.directory(compute).home(one.backend, one.id))
 

@@ -50,5 +50,5 @@ def read(conn: Connection, now: datetime, down: float) -> Figures:
 
 
 def _counted(conn: Connection, question: TextClause, given: Mapping[str, Any], states: Sequence[str]) -> dict[str, int]:
-    found = {str(row[0]): int(row[1]) for row in conn.execute(question, dict(given))}
-    return {state: found.get(state, 0) for state in states}
+    result = {str(row[0]): int(row[1]) for row in conn.execute(question, dict(given))}
+    return {state: result.get(state, 0) for state in states}

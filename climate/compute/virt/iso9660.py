@@ -93,12 +93,12 @@ def _tree(files: Mapping[str, bytes]) -> _Folder:
 
 def _numbered(root: _Folder) -> list[_Folder]:
     """Return the folders in the order of the path tables, parents first."""
-    found = [root]
-    for one in found:
-        found.extend(folder for _, folder in sorted(one.folders.items()))
-    for number, one in enumerate(found, 1):
+    result = [root]
+    for one in result:
+        result.extend(folder for _, folder in sorted(one.folders.items()))
+    for number, one in enumerate(result, 1):
         one.number = number
-    return found
+    return result
 
 
 def _short(folder: _Folder) -> bytes:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
+from climate.compute.errors import VirtError
 from climate.compute.virt import Guest
+from climate.sealed_secrets import Unreadable, Vault
 
 SECRETS = "secrets"
 APART = "apart"
@@ -58,19 +60,46 @@ Watch = Callable[[Progress], Order]
 """Function called repeatedly with the progress; it returns the next order. If it raises, the sender stops in place."""
 
 
+def sealed(vault: Vault, told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return data for the other side with its secrets encrypted."""
+    return {**told, SECRETS: vault.seal(told[SECRETS])} if SECRETS in told else told
+
+
+def opened(vault: Vault, told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return data of the other side with its secrets decrypted. Raise VirtError if they cannot be."""
+    if SECRETS not in told:
+        return told
+    try:
+        return {**told, SECRETS: vault.open(told[SECRETS])}
+    except Unreadable as error:
+        raise VirtError(
+            "the key of the live migration cannot be opened: both compute services need the same CLIMATE_HOME/keys"
+        ) from error
+
+
+def opened_result(vault: Vault, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result of `send` with its secrets decrypted, or without them: the guest has left its source already."""
+    try:
+        return opened(vault, sent)
+    except VirtError:
+        return {name: value for name, value in sent.items() if name != SECRETS}
+
+
 class LiveMigrator(Protocol):
     """Live migration methods of a driver. All are idempotent and raise VirtError."""
 
-    def offer(self, guest: Guest) -> Mapping[str, Any]:
+    def offer(self, guest: Guest) -> Mapping[str, object]:
         """Return a description of the running or paused guest for the destination."""
 
-    def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def receive(self, guest: Guest, offer: Mapping[str, object]) -> Mapping[str, object]:
         """Prepare a guest that waits for its memory; return the arrangement for `send`.
 
         `guest` is the guest as it will be on the destination. An earlier waiting guest is dropped.
         """
 
-    def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
+    def send(
+        self, guest: Guest, arrangement: Mapping[str, object], limits: Limits, watch: Watch
+    ) -> Mapping[str, object]:
         """Migrate the guest, and return the argument for `keep` once it has ended here.
 
         By then the guest runs at the destination, or waits there for `keep`. The next call takes over from a crashed
@@ -78,7 +107,7 @@ class LiveMigrator(Protocol):
         After VirtError the guest continues here, unless it ended by itself, and never starts at the destination.
         """
 
-    def keep(self, guest: Guest, sent: Mapping[str, Any]) -> None:
+    def keep(self, guest: Guest, sent: Mapping[str, object]) -> None:
         """Make the guest that arrived an ordinary one of this node, and let it run.
 
         After VirtError there is no guest here, or it has ended; its disk stays.
@@ -87,7 +116,7 @@ class LiveMigrator(Protocol):
     def drop(self, server_id: str, *, spare_disk: bool = False) -> None:
         """Delete a guest that waits for its memory; `spare_disk`: keep its disk, which is the only copy."""
 
-    def clear(self, guest: Guest, arrangement: Mapping[str, Any]) -> None:
+    def clear(self, guest: Guest, arrangement: Mapping[str, object]) -> None:
         """Delete the rest of a migrated guest, except what both nodes share."""
 
     def waiting(self) -> Collection[str]:

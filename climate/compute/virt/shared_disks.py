@@ -2,6 +2,9 @@
 
 A file in the folder holds its identity, and one marker file per service names the services that use it. Two services
 that read the same identity can reach each other's disks.
+
+A file beside the folder holds the identity that the folder had last. So a service that is started while the storage is
+not mounted does not take the empty folder below the mount for its disks.
 """
 
 import os
@@ -55,7 +58,12 @@ def trouble(driver: VirtDriver) -> str | None:
         found = _read(folder)
     except OSError as error:
         return f"the folder {folder} cannot be read: {error.strerror}"
-    return None if found else f"the folder {folder} has lost its file {NAME}: mount its storage, or restart the service"
+    if found:
+        return None
+    return (
+        f"the folder {folder} has lost its file {NAME}: mount its storage, "
+        f"or delete {_record(folder)} and restart the service if the disks are gone for good"
+    )
 
 
 def mark(driver: VirtDriver, service_host: str) -> None:
@@ -82,8 +90,25 @@ def _marks(driver: VirtDriver, service_host: str) -> Iterator[Path]:
 
 @cache
 def _first(folder: Path) -> str:
-    """Return the name that a folder has when this process first reads it."""
-    return _read(folder) or _named(folder)
+    """Return the name that a folder has when this process first reads it, or had before if it has none now."""
+    found, kept = _read(folder), _recorded(folder)
+    if kept and not found:
+        return kept
+    name = found or _named(folder)
+    if name != kept:
+        with suppress(OSError):  # without the record, only a start without the storage goes unnoticed
+            _record(folder).write_text(f"{name}\n", encoding="ascii")
+    return name
+
+
+def _record(folder: Path) -> Path:
+    return folder.parent / f"{folder.name}{NAME}"
+
+
+def _recorded(folder: Path) -> str:
+    with suppress(FileNotFoundError):
+        return _record(folder).read_text(encoding="ascii").strip()
+    return ""
 
 
 def _read(folder: Path) -> str:

@@ -19,10 +19,10 @@ KEY = "key"
 
 def of_server(compute: Compute, conn: Connection, server: Server) -> bytes | None:
     """Return the script of a server; None: it is not a cloudpipe. VirtError if the keys of its VPN cannot be read."""
-    found = rows.place(conn, server.id)
-    known = None if found is None else rows.authority(conn, found["project_id"])
-    given = None if found is None else clients(conn, found["network_id"])
-    if found is None or known is None or given is None:
+    result = rows.place(conn, server.id)
+    known = None if result is None else rows.authority(conn, result["project_id"])
+    given = None if result is None else clients(conn, result["network_id"])
+    if result is None or known is None or given is None:
         return None
     now = compute.now(conn)
     try:
@@ -31,7 +31,7 @@ def of_server(compute: Compute, conn: Connection, server: Server) -> bytes | Non
     except Unreadable as error:
         raise VirtError(f"the VPN of project {known.project_id}: {error}") from None
     revoked = authority.revocations(own, rows.revoked(conn, known.project_id, now), now)
-    place = Place(IPv4Network(found["cidr"]), IPv4Address(found["address"]), found["mac"], given)
+    place = Place(IPv4Network(result["cidr"]), IPv4Address(result["address"]), result["mac"], given)
     return openvpn.server_script(place, known.certificate, served, revoked).encode()
 
 
@@ -42,5 +42,5 @@ def pair(vault: Vault, certificate: str, sealed_key: str) -> Pair:
 
 def clients(conn: Connection, network_id: str) -> Clients | None:
     """Return the addresses of a network that are kept for VPN clients; None: there are none."""
-    found = rows.clients(conn, network_id)
-    return None if found is None else Clients(IPv4Address(found[0]), IPv4Address(found[1]))
+    result = rows.clients(conn, network_id)
+    return None if result is None else Clients(IPv4Address(result[0]), IPv4Address(result[1]))

@@ -199,10 +199,10 @@ def _authority(compute: Compute, conn: Connection, project_id: str) -> Authority
 
 
 def _known(conn: Connection, project_id: str) -> Authority:
-    found = rows.authority(conn, project_id)
-    if found is None:
+    result = rows.authority(conn, project_id)
+    if result is None:
         raise NotFound(f"Project {project_id[:80]} has no VPN.")
-    return found
+    return result
 
 
 def _opened(compute: Compute, known: Authority) -> Pair:

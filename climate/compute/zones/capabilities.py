@@ -49,17 +49,17 @@ def parse(text: str) -> dict[str, str]:
 
     The values of a key remain one string, as other zones see them.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for entry in (part.strip() for part in text.split(",")):
         if not entry and not text.strip():
             return {}
         key, equals, values = (word.strip() for word in entry.partition("="))
         if not equals or not KEY.fullmatch(key) or not _is_value(values):
             raise BadRequest(f"{entry[:80]!r} is not like key=value;value")
-        if key in found or key == "name":
+        if key in result or key == "name":
             raise BadRequest(f"{key[:80]!r} must be given once, and must not be 'name'")
-        found[key] = values
-    return found
+        result[key] = values
+    return result
 
 
 def is_name(text: str) -> bool:
@@ -74,16 +74,16 @@ def fresh(report: ServiceReport, now: datetime, period: float) -> bool:
 
 def aggregate(reports: Iterable[ServiceReport], now: datetime, period: float) -> dict[str, tuple[float, float]]:
     """Return (min, max) of `<service>_<capability>` over the hosts with valid reports of enabled services."""
-    found: dict[str, tuple[float, float]] = {}
+    result: dict[str, tuple[float, float]] = {}
     for report in reports:
         if not report.enabled or not fresh(report, now, period):
             continue
         for name, value in report.capabilities.items():
             if name in EXPORTED:
                 key = f"{report.service}_{name}"
-                low, high = found.get(key, (value, value))
-                found[key] = (min(low, value), max(high, value))
-    return found
+                low, high = result.get(key, (value, value))
+                result[key] = (min(low, value), max(high, value))
+    return result
 
 
 def written(bounds: tuple[float, float]) -> str:

@@ -19,7 +19,7 @@ Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ServerFilter:
     """Filter of the listed servers of child zones."""
 
     project_id: str | None = None
@@ -35,7 +35,7 @@ class Gathered:
     silent: list[ChildZone] = field(default_factory=list)
 
 
-def gather(compute: Compute, request: ChildRequest, wanted: Wanted) -> Gathered:
+def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Gathered:
     """Return the servers of child zones.
 
     For a project, only servers that this zone placed are listed, because a child knows only its parent's account. A
@@ -52,16 +52,16 @@ def gather(compute: Compute, request: ChildRequest, wanted: Wanted) -> Gathered:
     concerned = {server.zone_id for server in placed}
     asked = [zone for zone in there.asked if wanted.project_id is None or zone.id in concerned]
     silent = [zone for zone in there.silent if wanted.project_id is None or zone.id in concerned]
-    found = Gathered(silent=silent)
+    result = Gathered(silent=silent)
     for zone, outcome in zip(asked, routing.ask(compute, [(zone, request) for zone in asked]), strict=True):
         entries = None if isinstance(outcome, ChildError) or outcome.status != 200 else _entries(outcome.body)
         if entries is None:
-            found.silent.append(zone)
+            result.silent.append(zone)
         else:
-            found.servers += _own(entries, placed, zone, wanted)
-    found.servers += _unknown(placed, found.silent)
-    found.servers = list({entry["id"]: entry for entry in reversed(found.servers)}.values())[::-1]
-    return found
+            result.servers += _own(entries, placed, zone, wanted)
+    result.servers += _unknown(placed, result.silent)
+    result.servers = list({entry["id"]: entry for entry in reversed(result.servers)}.values())[::-1]
+    return result
 
 
 def _entries(body: Any) -> list[Entry] | None:
@@ -75,7 +75,9 @@ def _has_id(entry: Entry) -> bool:
     return isinstance(entry.get("id"), str)
 
 
-def _own(entries: Iterable[Entry], placed: Sequence[PlacedServer], zone: ChildZone, wanted: Wanted) -> list[Entry]:
+def _own(
+    entries: Iterable[Entry], placed: Sequence[PlacedServer], zone: ChildZone, wanted: ServerFilter
+) -> list[Entry]:
     owners = {server.server_id: server for server in placed if server.zone_id == zone.id}
     everybody = wanted.project_id is None
     return [

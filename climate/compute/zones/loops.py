@@ -26,13 +26,13 @@ def note_return(compute: Compute, ids: Sequence[str]) -> None:
 
 def note_outcomes(compute: Compute, zones: Sequence[ChildZone], outcomes: Sequence[ChildAnswer | ChildError]) -> None:
     """Record the children that are above this zone, by the outcomes of requests to them."""
-    found = [zone for zone, outcome in zip(zones, outcomes, strict=True) if isinstance(outcome, ChildLoop)]
-    if not found:
+    matching = [zone for zone, outcome in zip(zones, outcomes, strict=True) if isinstance(outcome, ChildLoop)]
+    if not matching:
         return
-    for zone in found:
+    for zone in matching:
         log.warning("child zone leads back to this zone", zone=zone.id, api_url=zone.api_url)
     with compute.engine.begin() as conn:
-        child_zones.mark_loops(conn, compute.now(conn), ids=[zone.id for zone in found])
+        child_zones.mark_loops(conn, compute.now(conn), ids=[zone.id for zone in matching])
 
 
 def look_for(compute: Compute, zones: Sequence[ChildZone]) -> None:

@@ -63,7 +63,7 @@ def _listed(compute: Compute, zones: Sequence[ChildZone]) -> dict[int, set[str]]
 
     All zones are asked in parallel for each page. After one period the rest is left to the next poll.
     """
-    found: dict[int, set[str]] = {zone.id: set() for zone in zones}
+    result: dict[int, set[str]] = {zone.id: set() for zone in zones}
     complete: dict[int, set[str]] = {}
     waiting = [(zone, {"recurse_zones": "true"}) for zone in zones]
     until = time.monotonic() + compute.zones.poll_seconds
@@ -76,11 +76,11 @@ def _listed(compute: Compute, zones: Sequence[ChildZone]) -> dict[int, set[str]]
             page = _page(outcome)
             if page is None:
                 continue
-            found[zone.id] |= set(page)
+            result[zone.id] |= set(page)
             if page and _has_more(outcome):
                 following.append((zone, {**query, "marker": page[-1]}))
             else:
-                complete[zone.id] = found[zone.id]
+                complete[zone.id] = result[zone.id]
         waiting = following
     return complete
 

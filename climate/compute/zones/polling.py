@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -94,7 +93,7 @@ def _checked(compute: Compute, zone: ChildZone, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def reported(body: Any) -> Mapping[str, str] | None:
+def reported(body: object) -> Mapping[str, str] | None:
     """Return the name and the capabilities in a child's answer; None if they are not usable."""
     zone = body.get("zone") if isinstance(body, dict) else None
     if not isinstance(zone, dict) or len(zone) > MOST_CAPABILITIES:
@@ -107,7 +106,7 @@ def reported(body: Any) -> Mapping[str, str] | None:
     return {"name": zone.get("name") or "n/a", "capabilities": others}
 
 
-def _is_text(value: Any, longest: int) -> bool:
+def _is_text(value: object, longest: int) -> bool:
     return isinstance(value, str) and len(value) <= longest and value.isprintable()
 
 
@@ -115,9 +114,9 @@ def _record(compute: Compute, conn: Connection, now: datetime, polled: tuple[Chi
     zone, outcome = polled
     if isinstance(outcome, ChildError):
         return _record_failure(compute, conn, now, polled)
-    found = {**(reported(outcome.body) or {}), "last_seen": now}
+    result = {**(reported(outcome.body) or {}), "last_seen": now}
     deployment = outcome.headers.get(ID_HEADER.lower(), "")[:LONGEST_NAME]
-    after = child_zones.record_success(conn, zone, {**found, "deployment_id": deployment or None})
+    after = child_zones.record_success(conn, zone, {**result, "deployment_id": deployment or None})
     if after is not None and not zone.is_active:
         log.info("child zone active again", zone=zone.id, api_url=zone.api_url)
     return after
@@ -127,10 +126,10 @@ def _record_failure(
     compute: Compute, conn: Connection, now: datetime, polled: tuple[ChildZone, Outcome]
 ) -> ChildZone | None:
     zone, outcome = polled
-    found: dict[str, Any] = {"last_error": str(outcome), "last_error_at": now}
+    result: dict[str, object] = {"last_error": str(outcome), "last_error_at": now}
     if isinstance(outcome, routing.COSTLY):
-        found["skipped_until"] = now + timedelta(seconds=compute.zones.poll_seconds)
-    after = child_zones.record_failure(conn, zone, found, compute.zones.failures_to_offline)
+        result["skipped_until"] = now + timedelta(seconds=compute.zones.poll_seconds)
+    after = child_zones.record_failure(conn, zone, result, compute.zones.failures_to_offline)
     if after is None:
         return None
     log.warning("child zone not polled", zone=zone.id, reason=str(outcome), attempts=after.attempts)

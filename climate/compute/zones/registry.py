@@ -50,9 +50,9 @@ def add(compute: Compute, values: Mapping[str, Any]) -> ChildZone:
     sealed = {**values, "password": compute.zones.seal(values["password"])}
     with compute.engine.begin() as conn:
         made = child_zones.add(conn, sealed)
-        notifications.tell(conn, notifications.CHILDREN)
+        notifications.notify(conn, notifications.CHILDREN)
         if made is not None:
-            _tell(compute, conn, None, made, changes.secrets(values, SECRETS, changes.SET))
+            _announce(compute, conn, None, made, changes.secrets(values, SECRETS, changes.SET))
     if made is None:
         raise _registered(values["api_url"])
     return made
@@ -75,7 +75,7 @@ def change(compute: Compute, zone_id: int, values: Mapping[str, Any]) -> ChildZo
         if given:
             child_zones.change(conn, zone_id, given)
         after = _known(child_zones.get(conn, zone_id), zone_id)
-        _tell(compute, conn, before, after, changes.secrets(values, SECRETS, changes.CHANGED))
+        _announce(compute, conn, before, after, changes.secrets(values, SECRETS, changes.CHANGED))
         return after
 
 
@@ -95,10 +95,10 @@ def remove(compute: Compute, zone_id: int, *, force: bool = False) -> None:
                 "or pass force=true to give these servers up"
             )
         child_zones.drop(conn, zone_id)
-        _tell(compute, conn, before, None, {})
+        _announce(compute, conn, before, None, {})
 
 
-def _tell(
+def _announce(
     compute: Compute, conn: Connection, before: ChildZone | None, after: ChildZone | None, secrets: Mapping[str, str]
 ) -> None:
     zone = after or before

@@ -136,10 +136,10 @@ def free_slots(capacity: Size, taken: Size | None, order: Order) -> int:
 
 
 def by_host(uses: Iterable[Use]) -> dict[int, list[Use]]:
-    found: dict[int, list[Use]] = {}
+    result: dict[int, list[Use]] = {}
     for use in uses:
-        found.setdefault(use.host, []).append(use)
-    return found
+        result.setdefault(use.host, []).append(use)
+    return result
 
 
 def earliest_fit(
@@ -173,7 +173,7 @@ def _turns(capacity: Size, uses: Sequence[Use], order: Order, length: timedelta)
     ends = {(use.during.end, False) for use in uses}
     meets = {(use.during.start - length, True) for use in uses}
     stretches = _stretches(capacity, uses, order)
-    found: list[Turn] = []
+    result: list[Turn] = []
     low: deque[Stretch] = deque()
     ahead = 0
     for at, later in sorted(ends | meets):
@@ -185,8 +185,8 @@ def _turns(capacity: Size, uses: Sequence[Use], order: Order, length: timedelta)
             ahead += 1
         while low[0].end <= start:
             low.popleft()
-        found.append((at, later, order.worth(low[0].free)))
-    return found
+        result.append((at, later, order.worth(low[0].free)))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +205,13 @@ def _stretches(capacity: Size, uses: Iterable[Use], order: Order) -> list[Stretc
         steps.setdefault(use.during.start, []).append((1, use))
         steps.setdefault(use.during.end, []).append((-1, use))
     moments, taken, lent = sorted(steps), [0, 0, 0], 0
-    found = [Stretch(EVER, min(moments, default=EVER_AFTER), free_slots(capacity, NOTHING, order))]
+    result = [Stretch(EVER, min(moments, default=EVER_AFTER), free_slots(capacity, NOTHING, order))]
     for moment, following in zip_longest(moments, moments[1:], fillvalue=EVER_AFTER):
         for sign, use in steps[moment]:
             lent += sign if use.size is None else 0
             taken = [now + sign * part for now, part in zip(taken, (use.size or NOTHING).parts, strict=True)]
-        found.append(Stretch(moment, following, free_slots(capacity, None if lent else Size(*taken), order)))
-    return found
+        result.append(Stretch(moment, following, free_slots(capacity, None if lent else Size(*taken), order)))
+    return result
 
 
 def _first_enough(

@@ -63,11 +63,11 @@ def capabilities(extra_specs: Mapping[str, str]) -> frozenset[str]:
 
 
 def _named(extra_specs: Mapping[str, str], prefix: str) -> dict[str, str]:
-    found = {key.removeprefix(prefix): str(value) for key, value in extra_specs.items() if key.startswith(prefix)}
-    for name in found:
+    result = {key.removeprefix(prefix): str(value) for key, value in extra_specs.items() if key.startswith(prefix)}
+    for name in result:
         if not NAME.fullmatch(name):
             raise InvalidInput(f"Extra spec {prefix}{name[:64]}: a name has capital letters, digits and _ only")
-    return found
+    return result
 
 
 def _check_trait(name: str, word: str) -> bool:

@@ -51,7 +51,7 @@ WindowFact = WindowPlanned | WindowChanged | WindowBegun | WindowClosed
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FoldedWindow:
     """State of a maintenance window, folded from its facts."""
 
     host: int
@@ -61,9 +61,9 @@ class Standing:
     move_servers: bool = False
 
 
-def fold(facts: Iterable[WindowFact]) -> Standing:
+def fold(facts: Iterable[WindowFact]) -> FoldedWindow:
     """Return the state of one window after its facts; raise ValueError unless they begin with WindowPlanned."""
-    standing: Standing | None = None
+    standing: FoldedWindow | None = None
     for fact in facts:
         standing = _after(standing, fact)
     if standing is None:
@@ -71,9 +71,9 @@ def fold(facts: Iterable[WindowFact]) -> Standing:
     return standing
 
 
-def _after(standing: Standing | None, fact: WindowFact) -> Standing:
+def _after(standing: FoldedWindow | None, fact: WindowFact) -> FoldedWindow:
     if isinstance(fact, WindowPlanned):
-        return Standing(fact.host, fact.during, fact.reason, move_servers=fact.move_servers)
+        return FoldedWindow(fact.host, fact.during, fact.reason, move_servers=fact.move_servers)
     if standing is None:
         raise ValueError(f"{type(fact).__name__} before WindowPlanned")
     match fact:

@@ -1,7 +1,6 @@
 """Application credentials as rows."""
 
 from dataclasses import asdict
-from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
@@ -53,6 +52,6 @@ def remove(conn: Connection, user_id: str, credential_id: str) -> bool:
     return conn.execute(delete(table).where(mine)).rowcount == 1
 
 
-def _credential(row: Row[*tuple[Any, ...]]) -> Credential:
+def _credential(row: Row[*tuple[object, ...]]) -> Credential:
     values = {column.name: row._mapping[column.name] for column in COLUMNS[:-1]}
     return Credential(**{**values, "roles": tuple(row.roles)})

@@ -1,7 +1,6 @@
 """Projects as rows."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
@@ -47,10 +46,10 @@ def add(conn: Connection, project: Project) -> None:
     )
 
 
-def change(conn: Connection, project_id: str, changes: Mapping[str, Any]) -> bool:
+def change(conn: Connection, project_id: str, changes: Mapping[str, object]) -> bool:
     """Update a project; return whether it exists."""
     return conn.execute(update(projects).where(projects.c.id == project_id).values(**changes)).rowcount == 1
 
 
-def _project(row: Row[*tuple[Any, ...]]) -> Project:
+def _project(row: Row[*tuple[object, ...]]) -> Project:
     return Project(row.id, row.name, row.description, row.enabled)

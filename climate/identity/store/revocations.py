@@ -79,9 +79,9 @@ def add(conn: Connection, kind: str, subject: str, seconds: float, owner: str | 
 def read(conn: Connection, seen: str | None = None) -> Reading:
     """Return the revocations in force, or those invisible to the snapshot `seen`, in one statement."""
     rows = conn.execute(_UNSEEN, {"seen": seen}).all() if seen else conn.execute(_ALL).all()
-    found = [
+    result = [
         Revocation((row.kind, row.subject), row.owner, row.issued_before, row.expires_at)
         for row in rows
         if row.kind is not None
     ]
-    return Reading(rows[0].now, rows[0].seen, int(rows[0].xmin), found)
+    return Reading(rows[0].now, rows[0].seen, int(rows[0].xmin), result)

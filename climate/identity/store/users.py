@@ -22,14 +22,14 @@ COLUMNS = (
 
 def find(conn: Connection, who: Who) -> User | None:
     """Return the user of that id, or else of that name."""
-    found = _row(conn, who, share=False)
-    return _user(found) if found else None
+    result = _row(conn, who, share=False)
+    return _user(result) if result else None
 
 
 def for_sign_in(conn: Connection, who: Who) -> tuple[User, str | None] | None:
     """Return the user with its password hash; wait for concurrent changes of the user."""
-    found = _row(conn, who, share=True)
-    return found and (_user(found), found.password_hash)
+    result = _row(conn, who, share=True)
+    return result and (_user(result), result.password_hash)
 
 
 def lock(conn: Connection, user_id: str) -> User | None:

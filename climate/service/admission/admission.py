@@ -38,21 +38,21 @@ class Grant:
         after = fold(facts, before)
         self.bounds.check(conn, now, before, after)
         self.gate.enter(conn, before, after)
-        pools = lease_pools.together(self.climate, conn, after) if before is None else None
+        pools = lease_pools.together(conn, self.climate, after) if before is None else None
         after = leases.record(conn, self.caller, before, *facts, pools=pools)
-        delivery.tell(conn, now, *lease_events.of(self.climate.settings, before, after))
+        delivery.notify(conn, now, *lease_events.of(self.climate.settings, before, after))
         return after
 
 
 def begin(
-    climate: Climate, conn: Connection, caller: Caller, gate: Gate, rules: Rules | None = None, *, hold: bool = False
+    conn: Connection, climate: Climate, caller: Caller, gate: Gate, rules: Rules | None = None, *, hold: bool = False
 ) -> Grant:
     """Read the limits and lock the project. Call it before any lease or host is locked, because it may wait.
 
     `rules` are those of the caller's project, if already read. `hold`: the requested lease is a hold.
     """
     known = rules.limits if rules else stored_limits.of(conn, caller.project_id)
-    return Grant(climate, caller, gate, limits.begin(climate, conn, caller, known, hold=hold))
+    return Grant(climate, caller, gate, limits.begin(conn, climate, caller, known, hold=hold))
 
 
 def freely(climate: Climate, caller: Caller) -> Grant:

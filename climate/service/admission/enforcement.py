@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 import structlog
 from sqlalchemy import Connection
@@ -28,6 +28,7 @@ from climate.domain.policy import Caller
 from climate.http_client import CourierError, Parcel, Receipt
 from climate.identity.clouds import REGION
 from climate.service.notifications import lease_payload
+from climate.service.transaction import allocate
 from climate.settings import Settings
 from climate.store.hosts import hosts
 from climate.store.hosts.hosts import Host
@@ -35,6 +36,7 @@ from climate.store.hosts.hosts import Host
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 ROUNDS = 4
 """Maximum number of plans before the request is refused."""
@@ -81,15 +83,22 @@ class Gate:
             raise wanted
 
 
-def agreed(climate: Climate, caller: Caller, act: Callable[[Gate], T], *, dry_run: bool) -> T:
-    """Return the result of `act`, once the service has approved it.
+def run_approved(
+    climate: Climate,
+    caller: Caller,
+    function: Callable[[Connection, bool, Gate, *Args], T],
+    *args: *Args,
+    dry_run: bool,
+) -> T:
+    """Run `function(conn, patient, gate, *args)` in a transaction, and commit what the service approves.
 
-    Raises Forbidden with the service's message, and NoVerdict for an unusable answer.
+    A dry run is rolled back, and the service is not asked. Raises Forbidden with the service's message, and NoVerdict
+    for an unusable answer.
     """
     gate = Gate(bool(climate.settings.enforcement_url) and not dry_run)
     for _ in range(ROUNDS):
         try:
-            return act(gate)
+            return allocate(climate, function, gate, *args, keep=not dry_run)
         except Planned as planned:
             wanted = planned
         _ask(climate.settings, caller, wanted)
@@ -97,7 +106,7 @@ def agreed(climate: Climate, caller: Caller, act: Callable[[Gate], T], *, dry_ru
     raise Busy("The available resources kept changing while the approval service was asked; try again")
 
 
-def parcel(settings: Settings, call: str, body: Mapping[str, Any]) -> Parcel:
+def parcel(settings: Settings, call: str, body: Mapping[str, object]) -> Parcel:
     """Build one request to the service."""
     return Parcel(
         url=f"{settings.enforcement_url.rstrip('/')}/{call}",
@@ -124,7 +133,7 @@ def _same(granted: Planned, wanted: Planned) -> bool:
     return near and _comparable(granted) == _comparable(wanted)
 
 
-def _comparable(planned: Planned) -> list[Any]:
+def _comparable(planned: Planned) -> list[object]:
     """Return the held resources without those properties in which equal hosts differ."""
     return [
         (

@@ -13,7 +13,7 @@ from climate.domain.limits import IN_USE, NO_LIMIT, NOTHING, SAYS, Limit, Wish
 from climate.domain.operator_facts import limits_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import limits
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
@@ -23,7 +23,7 @@ FAR = timedelta(days=100 * 366)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LimitUsage:
     """Limit with its use. `project_id` is the project whose limit it is, "" for the default; None without limit."""
 
     limit: Limit
@@ -60,7 +60,7 @@ class Bounds:
 
 
 def begin(
-    climate: Climate, conn: Connection, caller: Caller, known: Mapping[Limit, Rule], *, hold: bool = False
+    conn: Connection, climate: Climate, caller: Caller, known: Mapping[Limit, Rule], *, hold: bool = False
 ) -> Bounds:
     """Return the limits that apply and, if there are any, wait for other requests under the same limits.
 
@@ -68,64 +68,70 @@ def begin(
     and only for held leases.
     """
     usual = _of_settings(climate) if hold and not caller.is_admin else {}
-    found = {**usual, **known}
-    values = {limit: rule.value for limit, rule in found.items() if rule.value != NO_LIMIT}
+    result = {**usual, **known}
+    values = {limit: rule.value for limit, rule in result.items() if rule.value != NO_LIMIT}
     if values:
         limits.one_at_a_time(conn, caller.project_id)
     return Bounds(climate, caller.project_id, values)
 
 
-def of(climate: Climate, caller: Caller, project_id: str | None = None) -> list[Standing]:
+def of(climate: Climate, caller: Caller, project_id: str | None = None) -> list[LimitUsage]:
     """Return all limits of the caller's project with their use; of another project, or of "", for admins."""
     require(caller, "limits:get" if project_id in (None, caller.project_id) else "limits:all")
     wanted = caller.project_id if project_id is None else project_id
-    return work(climate, lambda conn, patient: _standings(climate, conn, wanted))
+    return run(climate, _usages, climate, wanted)
 
 
-def at(climate: Climate, caller: Caller, moment: datetime, project_id: str | None = None) -> list[Standing]:
+def at(climate: Climate, caller: Caller, moment: datetime, project_id: str | None = None) -> list[LimitUsage]:
     """Return all limits as they were at a time, without their use."""
     require(caller, "limits:get" if project_id in (None, caller.project_id) else "limits:all")
     wanted = caller.project_id if project_id is None else project_id
-    known = work(climate, lambda conn, patient: limits.then(conn, wanted, moment))
-    found = [(limit, known.get(limit)) for limit in Limit]
-    return [Standing(limit, rule.value if rule else None, rule.project_id if rule else None) for limit, rule in found]
+    known = run(climate, limits.then, wanted, moment)
+    result = [(limit, known.get(limit)) for limit in Limit]
+    return [
+        LimitUsage(limit, rule.value if rule else None, rule.project_id if rule else None) for limit, rule in result
+    ]
 
 
 def history(climate: Climate, caller: Caller, project_id: str) -> list[Entry]:
     """Return the changes of the limits of a project, or of "", with their authors and times."""
     require(caller, "limits:all")
-    return work(climate, lambda conn, patient: journal.read(conn, limits_stream(project_id)))
+    return run(climate, journal.read, limits_stream(project_id))
 
 
-def everyones(climate: Climate, caller: Caller) -> list[Standing]:
+def everyones(climate: Climate, caller: Caller) -> list[LimitUsage]:
     """Return the limits of all projects, and the defaults."""
     require(caller, "limits:all")
-    found = work(climate, lambda conn, patient: limits.everyones(conn))
-    return [Standing(rule.limit, rule.value, rule.project_id) for rule in found]
+    result = run(climate, limits.everyones)
+    return [LimitUsage(rule.limit, rule.value, rule.project_id) for rule in result]
 
 
 def put(
     climate: Climate, caller: Caller, project_id: str, values: Mapping[Limit, int | None], *, dry_run: bool = False
-) -> list[Standing]:
+) -> list[LimitUsage]:
     """Set limits of a project, or of "", the default; None removes one. Existing leases are kept."""
     require(caller, "limits:put")
+    return run(climate, _write, climate, caller, project_id, values, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> list[Standing]:
-        limits.put(conn, caller, project_id, values, climate.now(conn))
-        return _standings(climate, conn, project_id)
 
-    return work(climate, act, keep=not dry_run)
+def _write(
+    conn: Connection, climate: Climate, caller: Caller, project_id: str, values: Mapping[Limit, int | None]
+) -> list[LimitUsage]:
+    limits.put(conn, caller, project_id, values, climate.now(conn))
+    return _usages(conn, climate, project_id)
 
 
 def drop(climate: Climate, caller: Caller, project_id: str, *, dry_run: bool = False) -> int:
     """Remove all limits of a project, so that the default ones apply."""
     require(caller, "limits:delete")
-    return work(
-        climate, lambda conn, patient: limits.drop(conn, caller, project_id, climate.now(conn)), keep=not dry_run
-    )
+    return run(climate, _drop, climate, caller, project_id, keep=not dry_run)
 
 
-def _standings(climate: Climate, conn: Connection, project_id: str) -> list[Standing]:
+def _drop(conn: Connection, climate: Climate, caller: Caller, project_id: str) -> int:
+    return limits.drop(conn, caller, project_id, climate.now(conn))
+
+
+def _usages(conn: Connection, climate: Climate, project_id: str) -> list[LimitUsage]:
     known = {**_of_settings(climate), **limits.of(conn, project_id)}
     used: Mapping[Limit, float] = {}
     if project_id != limits.DEFAULT:
@@ -135,7 +141,7 @@ def _standings(climate: Climate, conn: Connection, project_id: str) -> list[Stan
         used = {limit: rules.plain(rules.most(limit, taken, ahead, days)) for limit in IN_USE}
     rows = [(limit, known.get(limit)) for limit in Limit]
     return [
-        Standing(limit, rule.value if rule else None, rule.project_id if rule else None, used.get(limit))
+        LimitUsage(limit, rule.value if rule else None, rule.project_id if rule else None, used.get(limit))
         for limit, rule in rows
     ]
 

@@ -25,12 +25,12 @@ from climate.domain.facts import HostMoved, PoolCause
 from climate.domain.hosts import pools
 from climate.domain.hosts.pools import CLEANING, FAILED, RESERVATION, HostPlace
 from climate.domain.notifications import Notice
+from climate.service import transaction
 from climate.service.host_operations import cleaning_hook
 from climate.service.host_operations.cleaning_hook import LOST, HookProcess, HookRun, Machine
 from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
-from climate.service.transaction import work
 from climate.store.hosts import cleaning, pool_membership
 from climate.store.hosts.cleaning import Cleaning
 from climate.store.leases import event_claims
@@ -60,18 +60,18 @@ def in_the_background(act: Callable[[], None]) -> None:
     Thread(target=act, daemon=True, name="cleaning").start()
 
 
-def tend(climate: Climate, start: Start = in_the_background) -> int:
+def run_round(climate: Climate, start: Start = in_the_background) -> int:
     """Process every host in cleaning: run the hook, return the host, or fail it; return the number that left."""
-    found = work(climate, lambda conn, patient: _cases(climate, conn))
+    result = transaction.run(climate, _cases, climate)
     try:
-        for turn in found.to_begin:
+        for turn in result.to_begin:
             start(lambda turn=turn: _clean(climate, turn))  # type: ignore[misc]
-        home = [case for case in found.clean if _placed(climate, case)]
-        gone = [*home, *found.out_of_tries]
+        home = [case for case in result.clean if _placed(climate, case)]
+        gone = [*home, *result.out_of_tries]
         return _record(climate, gone) if gone else 0
     finally:
-        if found.mine:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, found.mine))
+        if result.mine:
+            transaction.run(climate, pool_membership.leave, result.mine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +101,22 @@ class _Claimed:
     out_of_tries: Sequence[_Case] = ()
 
 
-def _cases(climate: Climate, conn: Connection) -> _Claimed:
-    now, found = climate.now(conn), pool_membership.listed(conn, CLEANING)
-    if not found:
+def _cases(conn: Connection, climate: Climate) -> _Claimed:
+    now, places = climate.now(conn), pool_membership.listed(conn, CLEANING)
+    if not places:
         return _Claimed()
-    mine = pool_membership.tend(conn, [place.host for place in found], now, HANDS_ON)
-    found = [place for place in found if place.host in mine]
+    mine = pool_membership.claim(conn, [place.host for place in places], now, HANDS_ON)
+    places = [place for place in places if place.host in mine]
     known = cleaning.known(conn, mine)
-    cases = [_Case(p, token) for p, token in zip(found, event_claims.tokens(conn, len(found)), strict=True)]
+    cases = [_Case(p, token) for p, token in zip(places, event_claims.tokens(conn, len(places)), strict=True)]
     out_of_tries = [_Case(c.place, c.token, said) for c in cases if (said := _final_error(c.place, known, now))]
     out = {case.place.host for case in out_of_tries}
-    to_begin = _begun(climate, conn, [case for case in cases if case.place.host not in out], now)
+    to_begin = _begun(conn, climate, [case for case in cases if case.place.host not in out], now)
     clean = [case for case in cases if _is_clean(climate, case.place, known, now)]
     return _Claimed(mine, to_begin, clean, out_of_tries)
 
 
-def _begun(climate: Climate, conn: Connection, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
+def _begun(conn: Connection, climate: Climate, cases: Sequence[_Case], now: datetime) -> Sequence[_Turn]:
     if not climate.settings.cleaning_hook:
         return ()
     limit = timedelta(seconds=climate.settings.cleaning_hook_seconds) + SLACK
@@ -155,7 +155,7 @@ def _clean(climate: Climate, turn: _Turn) -> None:
     settings, host = climate.settings, turn.place.host
 
     def record(process: HookProcess) -> bool:
-        return work(climate, lambda conn, patient: cleaning.record_process(conn, host, turn.run, asdict(process)))
+        return transaction.run(climate, cleaning.record_process, host, turn.run, asdict(process))
 
     run = HookRun(settings.cleaning_hook, turn.place.name, settings.cleaning_hook_seconds, turn.run, turn.token)
     error = cleaning_hook.execute(run, record)
@@ -167,11 +167,12 @@ def _clean(climate: Climate, turn: _Turn) -> None:
 
 
 def _settle(climate: Climate, host: int, run: UUID | None, error: str) -> bool:
-    def act(conn: Connection, patient: bool) -> bool:
-        now = climate.now(conn)
-        return cleaning.settle(conn, host, run, error, now + PAUSE if error else now)
+    return transaction.run(climate, _write_result, climate, host, run, error)
 
-    return work(climate, act)
+
+def _write_result(conn: Connection, climate: Climate, host: int, run: UUID | None, error: str) -> bool:
+    now = climate.now(conn)
+    return cleaning.settle(conn, host, run, error, now + PAUSE if error else now)
 
 
 def end_lost_runs(climate: Climate) -> int:
@@ -180,8 +181,12 @@ def end_lost_runs(climate: Climate) -> int:
     A worker of each machine has to do this, because no other one can see its processes.
     """
     machine = cleaning_hook.this_machine()
-    lost = work(climate, lambda conn, patient: cleaning.overdue(conn, machine.identity, climate.now(conn)))
+    lost = transaction.run(climate, _overdue, climate, machine)
     return sum(_settle(climate, host, run.run, LOST) for host, run in lost.items() if _is_over(machine, run))
+
+
+def _overdue(conn: Connection, climate: Climate, machine: Machine) -> Mapping[int, Cleaning]:
+    return cleaning.overdue(conn, machine.identity, climate.now(conn))
 
 
 def _is_over(machine: Machine, run: Cleaning) -> bool:
@@ -205,22 +210,22 @@ def _placed(climate: Climate, case: _Case) -> bool:
 
 def _record(climate: Climate, cases: Sequence[_Case]) -> int:
     """Record the moves of hosts that nobody has moved meanwhile; return their number."""
-
-    def act(conn: Connection, patient: bool) -> list[HostPlace]:
-        now = climate.now(conn)
-        present = pool_membership.of(conn, [case.place.host for case in cases], lock=True)
-        same = [case for case in cases if present[case.place.host].version == case.place.version]
-        if not same:
-            return []
-        after = pool_membership.record(conn, AUTHOR, [(c.place, [pools.move(c.place, _fact(c, now))]) for c in same])
-        cleaning.free(conn, [case.place.host for case in same])
-        delivery.tell(conn, now, *(_notice(case) for case in same if case.error))
-        event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
-        return after
-
-    after = work(climate, act)
+    after = transaction.run(climate, _write_moves, climate, cases)
     reconcile.ask(climate, [place for place in after if place.pool is FAILED])
     return len(after)
+
+
+def _write_moves(conn: Connection, climate: Climate, cases: Sequence[_Case]) -> list[HostPlace]:
+    now = climate.now(conn)
+    present = pool_membership.of(conn, [case.place.host for case in cases], lock=True)
+    same = [case for case in cases if present[case.place.host].version == case.place.version]
+    if not same:
+        return []
+    after = pool_membership.record(conn, AUTHOR, [(c.place, [pools.move(c.place, _fact(c, now))]) for c in same])
+    cleaning.free(conn, [case.place.host for case in same])
+    delivery.notify(conn, now, *(_notice(case) for case in same if case.error))
+    event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
+    return after
 
 
 def _fact(case: _Case, now: datetime) -> HostMoved:

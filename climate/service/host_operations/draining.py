@@ -14,11 +14,11 @@ from climate.store.hosts import pool_membership
 DRAINED = "its last server is gone"
 
 
-def tend(climate: Climate) -> int:
+def run_round(climate: Climate) -> int:
     """Move every drained host that is empty into the reservation pool; return their number."""
     return take(climate, _empty)
 
 
 def _empty(conn: Connection) -> Enrolment:
-    found = pool_membership.listed(conn, Pool.DRAINING)
-    return Enrolment(len(found), DRAINED, found)
+    result = pool_membership.listed(conn, Pool.DRAINING)
+    return Enrolment(len(result), DRAINED, result)

@@ -24,7 +24,7 @@ from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.notifications import delivery
 from climate.service.power import executor, switching
 from climate.service.power.executor import Job
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import pool_membership, power
 from climate.store.leases import event_claims
 
@@ -44,24 +44,24 @@ class _Case:
         return self.job.place
 
 
-def tend(climate: Climate) -> int:
+def run_round(climate: Climate) -> int:
     """Fence hosts that failed long enough ago, and evacuate those that are off; return the number of servers.
 
     Does nothing unless CLIMATE_EVACUATE_FAILED_HOSTS is set.
     """
     if not climate.settings.evacuate_failed_hosts:
         return 0
-    jobs = work(climate, lambda conn, patient: _claimed(climate, conn))
+    jobs = run(climate, _claimed, climate)
     try:
         cases = _with_servers(climate, jobs) if jobs else []
         fenced = _fenced(climate, _decided(climate, cases))
         return sum(_evacuated(climate, case) for case in cases if case.place.host in fenced)
     finally:
         if jobs:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, [job.place.host for job, _ in jobs]))
+            run(climate, pool_membership.leave, [job.place.host for job, _ in jobs])
 
 
-def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
+def _claimed(conn: Connection, climate: Climate) -> list[tuple[Job, int]]:
     """Return the hosts to fence, without those being switched on, because they are about to return."""
     now = climate.now(conn)
     before = now - timedelta(seconds=climate.settings.evacuate_after)
@@ -69,7 +69,7 @@ def _claimed(climate: Climate, conn: Connection) -> list[tuple[Job, int]]:
     supplies = power.of(conn, [place.host for place in failed])
     jobs = [Job(place, supplies[place.host], OFF, hard=True) for place in failed if place.host in supplies]
     jobs = [job for job in jobs if not switching.is_coming(job.place, job.supply)]
-    mine = pool_membership.tend(conn, [job.place.host for job in jobs], now, HANDS_ON) if jobs else frozenset()
+    mine = pool_membership.claim(conn, [job.place.host for job in jobs], now, HANDS_ON) if jobs else frozenset()
     own = [job for job in jobs if job.place.host in mine]
     return list(zip(own, event_claims.tokens(conn, len(own)), strict=True)) if own else []
 
@@ -120,7 +120,7 @@ def _evacuated(climate: Climate, case: _Case) -> int:
         )
         body = {"host": case.place.name, "servers": [server.id for server in asked]}
         notice = Notice("host.evacuated", said, host=case.place.host, body=body)
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), notice))
+        run(climate, delivery.notify_now, climate, notice)
     return len(asked)
 
 

@@ -22,7 +22,7 @@ from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
 from climate.service.leases import shortages
 from climate.service.notifications import delivery
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.settings import Settings
 from climate.store import locks
 from climate.store.hosts import cleaning, hosts, pool_membership
@@ -55,12 +55,12 @@ def look(climate: Climate) -> None:
     once, because the cloud itself is then likely broken. Raises CloudError if the cloud does not answer.
     """
     word = climate.cloud.health()
-    failed, well = work(climate, lambda conn, patient: _judge(climate, conn, word))
+    failed, well = run(climate, _judge, climate, word)
     reconcile.ask(climate, failed)
     bring_back(climate, well, Return(AUTHOR, RECOVERED, "host.recovered"))
 
 
-def _judge(climate: Climate, conn: Connection, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
+def _judge(conn: Connection, climate: Climate, word: Word) -> tuple[list[HostPlace], Sequence[int]]:
     """Return the memberships of hosts that fail now, and the numbers of those that recovered."""
     glance = pool_membership.glance(conn)
     if glance.is_quiet and all(word.get(name, UNKNOWN) is None for name in glance.names):
@@ -137,7 +137,7 @@ def _fail(conn: Connection, author: Caller, ill: Mapping[int, str], now: datetim
     ]
     failed = pool_membership.record(conn, author, changes)
     ailing.doubt(conn, dict.fromkeys((place.host for place in failed), None))
-    delivery.tell(conn, now, *(_notice(place) for place in failed))
+    delivery.notify(conn, now, *(_notice(place) for place in failed))
     return failed
 
 
@@ -150,19 +150,19 @@ def fail(climate: Climate, caller: Caller, host_id: str, reason: str, *, dry_run
     require(caller, "oshosts:fail")
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise InvalidInput(f"reason must be a text of 1 to {LONGEST_REASON} characters")
-
-    def act(conn: Connection, patient: bool) -> HostPlace:
-        place = pool_membership.get(conn, number(host_id), lock=True)
-        tampering.refuse_places(conn, [place])
-        failed = _fail(conn, caller, {place.host: reason.strip()}, climate.now(conn))
-        if not failed:
-            raise Conflict(f"Host {place.name} is in the pool {place.pool} already: {place.reason}")
-        return failed[0]
-
-    failed = work(climate, act, keep=not dry_run)
+    failed = run(climate, _mark_failed, climate, caller, host_id, reason, keep=not dry_run)
     if not dry_run:
         reconcile.ask(climate, [failed])
     return failed
+
+
+def _mark_failed(conn: Connection, climate: Climate, caller: Caller, host_id: str, reason: str) -> HostPlace:
+    place = pool_membership.get(conn, number(host_id), lock=True)
+    tampering.refuse_places(conn, [place])
+    failed = _fail(conn, caller, {place.host: reason.strip()}, climate.now(conn))
+    if not failed:
+        raise Conflict(f"Host {place.name} is in the pool {place.pool} already: {place.reason}")
+    return failed[0]
 
 
 def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = False) -> HostPlace:
@@ -174,29 +174,29 @@ def heal(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fals
     require(caller, "oshosts:heal")
     with shortages.of_the_cloud():
         word = climate.cloud.health()
-
-    def act(conn: Connection, patient: bool) -> HostPlace:
-        place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
-        if place.pool is not Pool.FAILED:
-            raise Conflict(f"Host {place.name} has not failed: it is in the pool {place.pool}")
-        if place.on and (said := word.get(place.name, UNKNOWN)):
-            raise Conflict(f"Host {place.name} is unwell: {said}")
-        tampering.refuse_places(conn, [place])
-        cause = PoolCause.DECLARED_WELL
-        fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until, cause)
-        after = pool_membership.record(conn, caller, [(place, [fact])])[0]
-        cleaning.presume_over(conn, place.host, now)
-        ailing.doubt(conn, {place.host: now - timedelta(seconds=climate.settings.failed_after)})
-        return after
-
-    place = work(climate, act, keep=not dry_run)
+    place = run(climate, _mark_healed, climate, caller, host_id, word, keep=not dry_run)
     if dry_run:
         return place
     bring_back(climate, [place.host], Return(caller, RECOVERED, "host.recovered"))
-    present = work(climate, lambda conn, patient: pool_membership.get(conn, place.host))
+    present = run(climate, pool_membership.get, place.host)
     if present.pool is Pool.FAILED:
         raise Busy(f"Host {place.name} is well, and comes back as soon as the cloud and its lease allow it")
     return present
+
+
+def _mark_healed(conn: Connection, climate: Climate, caller: Caller, host_id: str, word: Word) -> HostPlace:
+    place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
+    if place.pool is not Pool.FAILED:
+        raise Conflict(f"Host {place.name} has not failed: it is in the pool {place.pool}")
+    if place.on and (said := word.get(place.name, UNKNOWN)):
+        raise Conflict(f"Host {place.name} is unwell: {said}")
+    tampering.refuse_places(conn, [place])
+    cause = PoolCause.DECLARED_WELL
+    fact = HostMoved(now, Pool.FAILED, WELL, place.token, place.reservation_id, place.until, cause)
+    after = pool_membership.record(conn, caller, [(place, [fact])])[0]
+    cleaning.presume_over(conn, place.host, now)
+    ailing.doubt(conn, {place.host: now - timedelta(seconds=climate.settings.failed_after)})
+    return after
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +215,18 @@ class Report:
 
 def report(climate: Climate, caller: Caller, host_id: str) -> Report:
     require(caller, "oshosts:health")
-
-    def act(conn: Connection, patient: bool) -> tuple[HostPlace, Health, Sequence[UUID], datetime]:
-        place = pool_membership.get(conn, number(host_id))
-        known = ailing.health(conn, [place.host])[place.host]
-        return place, known, hosts.promised(conn, place.host), climate.now(conn)
-
-    place, known, held, now = work(climate, act)
+    place, known, held, now = run(climate, _read_report, climate, host_id)
     with shortages.of_the_cloud():
         said = climate.cloud.health().get(place.name, UNKNOWN)
         servers = climate.cloud.servers_on(place.name)
     on = said if place.on and known.wanted != "off" else None
     trouble = on or trouble_of(place, known, said, now, climate.settings)
     return Report(place, trouble, known.doubted_since, tuple(servers), tuple(sorted(held)))
+
+
+def _read_report(
+    conn: Connection, climate: Climate, host_id: str
+) -> tuple[HostPlace, Health, Sequence[UUID], datetime]:
+    place = pool_membership.get(conn, number(host_id))
+    known = ailing.health(conn, [place.host])[place.host]
+    return place, known, hosts.promised(conn, place.host), climate.now(conn)

@@ -42,7 +42,7 @@ def lock_leases(conn: Connection, wanted: Iterable[Window]) -> frozenset[UUID]:
     return frozenset(locks.lock_leases(conn, held))
 
 
-def clear(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outcome, ...]:
+def clear(conn: Connection, climate: Climate, wanted: Evacuation) -> tuple[Outcome, ...]:
     """Clear the host for the window and lock its row; otherwise raise Conflict with the leases that hold it.
 
     The leases that `lock_leases` returns must be locked before; Busy is raised for others. Every allocation of a
@@ -50,16 +50,16 @@ def clear(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outco
     """
     window, force, now = wanted.window, wanted.force, wanted.now
     locks.hosts_alone(conn)
-    found = health.holding(conn, window.host, window.during)
+    result = health.holding(conn, window.host, window.during)
     outcomes: tuple[Outcome, ...] = ()
-    if found and force:
-        if not wanted.locked.issuperset(found):
+    if result and force:
+        if not wanted.locked.issuperset(result):
             raise Busy("The host is being allocated right now; try again shortly")
-        held = list(leases.get_many(conn, sorted(found)).values())
+        held = list(leases.get_many(conn, sorted(result)).values())
         _refuse_unmovable(window, held, now)
         gone = frozenset({window.host})
         cases = [Case(one, now, wanted.author, WHY, given_up=gone, without=wanted.without) for one in held]
-        outcomes = tuple(reallocate_hosts(climate, conn, case) for case in cases)
+        outcomes = tuple(reallocate_hosts(conn, climate, case) for case in cases)
     pool_membership.get(conn, window.host, lock=True)
     left = health.holding(conn, window.host, window.during)
     if left and force:

@@ -24,9 +24,9 @@ from climate.service.hosts.inventory import number
 from climate.service.hosts.move_checks import clash
 from climate.service.leases.reallocation import Outcome
 from climate.service.notifications import delivery
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import health, maintenance, pool_membership
-from climate.store.hosts.maintenance import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Wanted, Window, WindowState
+from climate.store.hosts.maintenance import ACTIVE, CANCELLED, DONE, NO_END, PLANNED, Window, WindowFilter, WindowState
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import event_claims
@@ -78,21 +78,19 @@ def plan_all(climate: Climate, caller: Caller, orders: Sequence[Order], *, dry_r
     window at that time is a conflict too.
     """
     require(caller, "maintenances:post")
-
-    def act(conn: Connection, patient: bool) -> list[Planned]:
-        now = climate.now(conn)
-        asked = [
-            (order, _window(caller, order, pool_membership.get(conn, number(order.host_id)), now)) for order in orders
-        ]
-        locked = lock_leases(conn, (window for order, window in asked if order.force))
-        hosts = frozenset(window.host for _, window in asked)
-        return [
-            _planned(climate, conn, order, Evacuation(window, caller, order.force, now, hosts, locked))
-            for order, window in asked
-        ]
-
-    planned = work(climate, act, keep=not dry_run)
+    planned = run(climate, _insert_windows, climate, caller, orders, keep=not dry_run)
     return [_followed(climate, one, dry_run) for one in planned]
+
+
+def _insert_windows(conn: Connection, climate: Climate, caller: Caller, orders: Sequence[Order]) -> list[Planned]:
+    now = climate.now(conn)
+    asked = [(order, _window(caller, order, pool_membership.get(conn, number(order.host_id)), now)) for order in orders]
+    locked = lock_leases(conn, (window for order, window in asked if order.force))
+    hosts = frozenset(window.host for _, window in asked)
+    return [
+        _planned(conn, climate, order, Evacuation(window, caller, order.force, now, hosts, locked))
+        for order, window in asked
+    ]
 
 
 def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Window:
@@ -102,12 +100,12 @@ def _window(caller: Caller, order: Order, place: HostPlace, now: datetime) -> Wi
     return replace(window, move_servers=order.move_servers)
 
 
-def _planned(climate: Climate, conn: Connection, order: Order, wanted: Evacuation) -> Planned:
-    window, moved = wanted.window, clear(climate, conn, wanted)
+def _planned(conn: Connection, climate: Climate, order: Order, wanted: Evacuation) -> Planned:
+    window, moved = wanted.window, clear(conn, climate, wanted)
     if not moved:  # otherwise its lease released it
         _refuse_moved(order, pool_membership.get(conn, window.host, lock=True))
     maintenance.add(conn, wanted.author, window)
-    delivery.tell(conn, wanted.now, _notice(window, f"is in maintenance {when(window.during)}"))
+    delivery.notify(conn, wanted.now, _notice(window, f"is in maintenance {when(window.during)}"))
     return Planned(window, moved)
 
 
@@ -138,28 +136,26 @@ class Changes:
 def change(climate: Climate, caller: Caller, window_id: UUID, changes: Changes, *, dry_run: bool = False) -> Planned:
     """Change a window that is not over; raise Conflict as for a new one, InvalidInput for an active one's start."""
     require(caller, "maintenances:put")
-
-    def act(conn: Connection, patient: bool) -> Planned:
-        now, window = climate.now(conn), _open(conn, window_id)
-        during = _changed(window, changes, now)
-        reason = window.reason if changes.reason is None else _reason(changes.reason)
-        moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
-        after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
-        moved = (
-            _cleared(climate, conn, Evacuation(after, caller, changes.force, now)) if during != window.during else ()
-        )
-        maintenance.change(conn, caller, after, now)
-        if window.state is ACTIVE:
-            _record_new_end(conn, caller, after, now)
-        return Planned(after, moved)
-
-    planned = work(climate, act, keep=not dry_run)
+    planned = run(climate, _change_window, climate, caller, window_id, changes, keep=not dry_run)
     return _followed(climate, planned, dry_run)
 
 
-def _cleared(climate: Climate, conn: Connection, wanted: Evacuation) -> tuple[Outcome, ...]:
+def _change_window(conn: Connection, climate: Climate, caller: Caller, window_id: UUID, changes: Changes) -> Planned:
+    now, window = climate.now(conn), _open(conn, window_id)
+    during = _changed(window, changes, now)
+    reason = window.reason if changes.reason is None else _reason(changes.reason)
+    moved_away = window.move_servers if changes.move_servers is None else changes.move_servers
+    after = replace(window, during=during, reason=reason, updated_at=now, move_servers=moved_away)
+    moved = _cleared(conn, climate, Evacuation(after, caller, changes.force, now)) if during != window.during else ()
+    maintenance.change(conn, caller, after, now)
+    if window.state is ACTIVE:
+        _record_new_end(conn, caller, after, now)
+    return Planned(after, moved)
+
+
+def _cleared(conn: Connection, climate: Climate, wanted: Evacuation) -> tuple[Outcome, ...]:
     locked = lock_leases(conn, [wanted.window]) if wanted.force else frozenset()
-    return clear(climate, conn, replace(wanted, locked=locked))
+    return clear(conn, climate, replace(wanted, locked=locked))
 
 
 def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = False) -> Window:
@@ -168,32 +164,33 @@ def end(climate: Climate, caller: Caller, window_id: UUID, *, dry_run: bool = Fa
     Does nothing for a window that is over.
     """
     require(caller, "maintenances:delete")
-
-    def act(conn: Connection, patient: bool) -> Window:
-        now, window = climate.now(conn), maintenance.get(conn, window_id, lock=True)
-        if not window.is_open:
-            return window
-        state = DONE if window.state is ACTIVE else CANCELLED
-        maintenance.refuse_tampered(conn, window)
-        maintenance.close(conn, caller, [window.id], state, now)
-        return replace(window, state=state, updated_at=now)
-
-    window = work(climate, act, keep=not dry_run)
+    window = run(climate, _end_window, climate, caller, window_id, keep=not dry_run)
     if window.state is DONE and not dry_run:
         bring_back(climate, _hosts_to_return(climate), _back(caller))
     return window
 
 
+def _end_window(conn: Connection, climate: Climate, caller: Caller, window_id: UUID) -> Window:
+    now, window = climate.now(conn), maintenance.get(conn, window_id, lock=True)
+    if not window.is_open:
+        return window
+    state = DONE if window.state is ACTIVE else CANCELLED
+    maintenance.refuse_tampered(conn, window)
+    maintenance.close(conn, caller, [window.id], state, now)
+    return replace(window, state=state, updated_at=now)
+
+
 def get(climate: Climate, caller: Caller, window_id: UUID, at: datetime | None = None) -> Window:
     """Return a window as it is, or as it was `at` a time; raise NotFound also before it was planned."""
     require(caller, "maintenances:get")
-    return work(
-        climate, lambda conn, patient: maintenance.get(conn, window_id) if at is None else _then(conn, window_id, at)
-    )
+    return run(climate, _then, window_id, at)
 
 
-def _then(conn: Connection, window_id: UUID, at: datetime) -> Window:
-    window, known = maintenance.get(conn, window_id), journal.until(journal.read(conn, window_id), at)
+def _then(conn: Connection, window_id: UUID, at: datetime | None) -> Window:
+    window = maintenance.get(conn, window_id)
+    if at is None:
+        return window
+    known = journal.until(journal.read(conn, window_id), at)
     if not known:
         raise maintenance.no_window(window_id)
     then = fold(journal.of_window(known))
@@ -205,17 +202,17 @@ def _then(conn: Connection, window_id: UUID, at: datetime) -> Window:
 def history(climate: Climate, caller: Caller, window_id: UUID) -> list[Entry]:
     """Return the facts of a window with their authors."""
     require(caller, "maintenances:get")
-
-    def act(conn: Connection, patient: bool) -> list[Entry]:
-        return journal.read(conn, maintenance.get(conn, window_id).id)
-
-    return work(climate, act)
+    return run(climate, _read_history, window_id)
 
 
-def listed(climate: Climate, caller: Caller, wanted: Wanted) -> list[Window]:
+def _read_history(conn: Connection, window_id: UUID) -> list[Entry]:
+    return journal.read(conn, maintenance.get(conn, window_id).id)
+
+
+def listed(climate: Climate, caller: Caller, wanted: WindowFilter) -> list[Window]:
     """Return windows in one statement, in the order of creation."""
     require(caller, "maintenances:get")
-    return work(climate, lambda conn, patient: maintenance.listed(conn, wanted))
+    return run(climate, maintenance.listed, wanted)
 
 
 def _open(conn: Connection, window_id: UUID) -> Window:
@@ -262,18 +259,18 @@ def _notice(window: Window, what: str) -> Notice:
     return Notice("host.maintenance", f"Host {window.name} {what}: {window.reason}", host=window.host, body=body)
 
 
-def tend(climate: Climate) -> None:
+def run_round(climate: Climate) -> None:
     """Begin due windows, and return the hosts whose window is over.
 
     Waits for a host whose last lease is still being ended. Cancels a window whose time has passed meanwhile,
     because the next one of its host may be due.
     """
-    reconcile.ask(climate, work(climate, lambda conn, patient: _begin(climate, conn)))
-    work(climate, lambda conn, patient: _end(climate, conn))
+    reconcile.ask(climate, run(climate, _begin, climate))
+    run(climate, _end, climate)
     bring_back(climate, _hosts_to_return(climate), _back(AUTHOR))
 
 
-def _begin(climate: Climate, conn: Connection) -> list[HostPlace]:
+def _begin(conn: Connection, climate: Climate) -> list[HostPlace]:
     now = climate.now(conn)
     due = maintenance.beginning(conn, now)
     numbers = {window.host for window in due}
@@ -304,19 +301,19 @@ def _record_new_end(conn: Connection, author: Caller, window: Window, now: datet
         pool_membership.record(conn, author, [(place, [_moved(window, place, now, place.token)])])
 
 
-def _end(climate: Climate, conn: Connection) -> None:
+def _end(conn: Connection, climate: Climate) -> None:
     now = climate.now(conn)
     maintenance.close(conn, AUTHOR, [window.id for window in maintenance.ending(conn, now)], DONE, now)
 
 
 def _hosts_to_return(climate: Climate) -> frozenset[int]:
     """Return hosts that are in maintenance for a window, although none of theirs is active."""
+    return run(climate, _maintenance_hosts)
 
-    def act(conn: Connection, patient: bool) -> frozenset[int]:
-        there = {p.host for p in pool_membership.listed(conn, Pool.MAINTENANCE) if p.cause is PoolCause.WINDOW}
-        return frozenset(there) - maintenance.active_on(conn, there) if there else frozenset()
 
-    return work(climate, act)
+def _maintenance_hosts(conn: Connection) -> frozenset[int]:
+    there = {p.host for p in pool_membership.listed(conn, Pool.MAINTENANCE) if p.cause is PoolCause.WINDOW}
+    return frozenset(there) - maintenance.active_on(conn, there) if there else frozenset()
 
 
 def _back(author: Caller) -> Return:

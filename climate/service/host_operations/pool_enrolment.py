@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVarTuple
 
 import structlog
 from sqlalchemy import Connection
@@ -11,11 +12,13 @@ from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims
 
 log = structlog.get_logger(__name__)
+
+Args = TypeVarTuple("Args")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +38,29 @@ class _Try:
     token: int
 
 
-def take(climate: Climate, choose: Callable[[Connection], Enrolment]) -> int:
-    """Add the empty ones of the hosts that `choose` returns; return the number of added hosts.
+def take(climate: Climate, choose: Callable[[Connection, *Args], Enrolment], *args: *Args) -> int:
+    """Add the empty ones of the hosts that `choose(conn, *args)` returns; return the number of added hosts.
 
     Skips hosts that another worker has claimed, and those that somebody moves meanwhile.
     """
-    wanted, tries = work(climate, lambda conn, patient: _claimed(climate, conn, choose(conn)))
+    wanted, tries = run(climate, _claimed, climate, choose, args)
     taken: list[_Try] = []
     try:
         for one in tries:
             if len(taken) < wanted.count and _is_taken(climate, one):
                 taken.append(one)
-        return len(work(climate, lambda conn, patient: _record(climate, conn, wanted.reason, taken))) if taken else 0
+        return len(run(climate, _record, climate, wanted.reason, taken)) if taken else 0
     finally:
         if tries:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, [one.place.host for one in tries]))
+            run(climate, pool_membership.leave, [one.place.host for one in tries])
 
 
-def _claimed(climate: Climate, conn: Connection, wanted: Enrolment) -> tuple[Enrolment, list[_Try]]:
+def _claimed(
+    conn: Connection, climate: Climate, choose: Callable[[Connection, *Args], Enrolment], args: tuple[*Args]
+) -> tuple[Enrolment, list[_Try]]:
+    wanted = choose(conn, *args)
     numbers = [place.host for place in wanted.places]
-    mine = pool_membership.tend(conn, numbers, climate.now(conn), HANDS_ON) if numbers else frozenset()
+    mine = pool_membership.claim(conn, numbers, climate.now(conn), HANDS_ON) if numbers else frozenset()
     own = [place for place in wanted.places if place.host in mine]
     return wanted, list(map(_Try, own, event_claims.tokens(conn, len(own)))) if own else []
 
@@ -71,7 +77,7 @@ def _is_taken(climate: Climate, one: _Try) -> bool:
     return True
 
 
-def _record(climate: Climate, conn: Connection, reason: str, taken: Sequence[_Try]) -> list[HostPlace]:
+def _record(conn: Connection, climate: Climate, reason: str, taken: Sequence[_Try]) -> list[HostPlace]:
     """Record the moves; hosts that somebody has moved since stay there, and the reconciliation corrects the cloud."""
     now = climate.now(conn)
     present = pool_membership.of(conn, [one.place.host for one in taken], lock=True)

@@ -24,7 +24,7 @@ from climate.service.host_operations import pool_target
 from climate.service.host_operations.pool_enrolment import Enrolment, take
 from climate.service.host_operations.round_settings import AUTHOR
 from climate.service.hosts import move_checks, multi_tenant, reconcile
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import backlog, maintenance, next_leases, pool_membership, pool_settings
 from climate.store.leases import event_claims
 
@@ -57,30 +57,34 @@ def explain(climate: Climate, caller: Caller, pool: Pool) -> Explained:
     return look(climate)
 
 
-def tend(climate: Climate) -> int:
+def run_round(climate: Climate) -> int:
     """Carry out the plan; return the number of moved hosts. Without a horizon the pool is filled to its target."""
-    rules = work(climate, lambda conn, patient: pool_settings.of(conn, climate.settings).filling)
+    rules = run(climate, pool_settings.of, climate.settings).filling
     if not rules.horizon:
         return pool_target.top_up(climate)
-    found = look(climate)
-    moved = work(climate, lambda conn, patient: carry_out(climate, conn, found))
+    result = look(climate)
+    moved = run(climate, carry_out, climate, result)
     reconcile.ask(climate, moved)
-    empty = [found.places[one.host] for one in found.plan.moves if one.step is Step.TAKE]
-    reason = next((one.reason for one in found.plan.moves if one.step is Step.TAKE), "")
-    return len(moved) + (take(climate, lambda conn: Enrolment(len(empty), reason, empty)) if empty else 0)
+    empty = [result.places[one.host] for one in result.plan.moves if one.step is Step.TAKE]
+    reason = next((one.reason for one in result.plan.moves if one.step is Step.TAKE), "")
+    return len(moved) + (take(climate, _enrolment, empty, reason) if empty else 0)
+
+
+def _enrolment(conn: Connection, empty: Sequence[HostPlace], reason: str) -> Enrolment:
+    return Enrolment(len(empty), reason, empty)
 
 
 def look(climate: Climate) -> Explained:
     """Make the plan for the present state."""
     known = multi_tenant.server_counts(climate)
+    return run(climate, _explain, climate, known)
 
-    def act(conn: Connection, patient: bool) -> Explained:
-        rules, now = pool_settings.of(conn, climate.settings).filling, climate.now(conn)
-        found = {place.host: place for place in pool_membership.listed(conn)}
-        there = _situation(conn, rules, now, list(found.values()), known)
-        return Explained(rules, there, pool_filling.plan(there, rules), found)
 
-    return work(climate, act)
+def _explain(conn: Connection, climate: Climate, known: Mapping[str, int]) -> Explained:
+    rules, now = pool_settings.of(conn, climate.settings).filling, climate.now(conn)
+    result = {place.host: place for place in pool_membership.listed(conn)}
+    there = _situation(conn, rules, now, list(result.values()), known)
+    return Explained(rules, there, pool_filling.plan(there, rules), result)
 
 
 def _situation(
@@ -110,7 +114,7 @@ def _bound(conn: Connection, found: Sequence[HostPlace]) -> Mapping[int, str]:
     return bound | dict.fromkeys(next_leases.starts(conn, numbers), PROMISED)
 
 
-def carry_out(climate: Climate, conn: Connection, found: Explained) -> list[HostPlace]:
+def carry_out(conn: Connection, climate: Climate, found: Explained) -> list[HostPlace]:
     """Record the moves of hosts that are unchanged and still free to move."""
     chosen = {one.host: one for one in found.plan.moves if one.step in GOES_TO}
     if not chosen:

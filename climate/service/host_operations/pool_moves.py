@@ -20,7 +20,7 @@ from climate.service.hosts import move_checks, reconcile
 from climate.service.hosts.move_checks import MOST_TOLD, MoveRequest, Order
 from climate.service.leases import healing, shortages
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, reallocate_hosts
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import cleaning, pool_membership, pools
 from climate.store.hosts.pools import Promise
 from climate.store.leases import event_claims, leases, tampering
@@ -54,15 +54,15 @@ def move(climate: Climate, caller: Caller, order: Order, *, dry_run: bool = Fals
     """
     require(caller, "pools:put")
     _check(order)
-    seen, token = work(climate, lambda conn, patient: (_requested_hosts(conn, order), event_claims.tokens(conn, 1)[0]))
+    seen, token = run(climate, _hosts_and_token, order)
     asked = MoveRequest(order, caller, token, tuple(seen))
-    work(climate, lambda conn, patient: move_checks.refuse_plainly(conn, asked))
+    run(climate, move_checks.refuse_plainly, asked)
     if order.to is Pool.MAINTENANCE:
         return _maintain(climate, asked, dry_run)
     try:
         if order.to is Pool.RESERVATION:  # ask the cloud first, because only it knows whether they are empty
             _empty_out(climate, asked, dry_run)
-        done, reallocated = work(climate, lambda conn, patient: _record(climate, conn, asked), keep=not dry_run)
+        done, reallocated = run(climate, _record, climate, asked, keep=not dry_run)
     except ClimateError:
         if order.to is Pool.RESERVATION and not dry_run:
             _put_back(climate, asked)
@@ -83,19 +83,25 @@ def _check(order: Order) -> None:
         raise InvalidInput(f"reason must be a text of {LONGEST_REASON} characters at most")
 
 
+def _hosts_and_token(conn: Connection, order: Order) -> tuple[list[HostPlace], int]:
+    return _requested_hosts(conn, order), event_claims.tokens(conn, 1)[0]
+
+
 def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
     """Return the requested hosts in the order of their numbers, each once."""
     numbers: dict[str, int] = {name: int(name) for name in order.hosts if _is_number(name)}
     numbers |= pools.numbers_of(conn, [name for name in order.hosts if name not in numbers])
-    found = {number: place for number, place in pool_membership.of(conn, numbers.values()).items() if not place.removed}
-    unknown = [name for name in order.hosts if numbers.get(name) not in found]
+    result = {
+        number: place for number, place in pool_membership.of(conn, numbers.values()).items() if not place.removed
+    }
+    unknown = [name for name in order.hosts if numbers.get(name) not in result]
     if unknown:
         more = f" and {len(unknown) - MOST_TOLD} others" if len(unknown) > MOST_TOLD else ""
         raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_TOLD])}{more} is registered")
-    if order.source is not None and (away := [p for p in found.values() if p.pool is not order.source]):
-        told = ", ".join(f"{place.name} ({place.pool})" for place in away[:MOST_TOLD])
-        raise Conflict(f"Not all of the hosts are in the pool {order.source}: {told}")
-    return [found[number] for number in sorted(found)]
+    if order.source is not None and (away := [p for p in result.values() if p.pool is not order.source]):
+        message = ", ".join(f"{place.name} ({place.pool})" for place in away[:MOST_TOLD])
+        raise Conflict(f"Not all of the hosts are in the pool {order.source}: {message}")
+    return [result[number] for number in sorted(result)]
 
 
 def _is_number(name: str) -> bool:
@@ -124,7 +130,7 @@ def _see_empty(climate: Climate, place: HostPlace) -> None:
 
 def _put_back(climate: Climate, asked: MoveRequest) -> None:
     """Undo the requests to the cloud; if that fails, the reconciliation does it."""
-    present = work(climate, lambda conn, patient: pool_membership.of(conn, asked.numbers))
+    present = run(climate, pool_membership.of, asked.numbers)
     for place in present.values():
         try:
             climate.cloud.place(place.name, reconcile.wanted(place), asked.token)
@@ -132,7 +138,7 @@ def _put_back(climate: Climate, asked: MoveRequest) -> None:
             log.warning("host move not undone", host=place.name, pool=place.pool, error=str(error))
 
 
-def _record(climate: Climate, conn: Connection, asked: MoveRequest) -> tuple[list[Moved], list[HostPlace]]:
+def _record(conn: Connection, climate: Climate, asked: MoveRequest) -> tuple[list[Moved], list[HostPlace]]:
     """Record the moves, and the allocations that leases lost.
 
     Locks in the engine's order: leases, pool lock, hosts. Every allocation locks the host's row first, so none
@@ -145,7 +151,7 @@ def _record(climate: Climate, conn: Connection, asked: MoveRequest) -> tuple[lis
     lost = move_checks.lost_by(conn, asked)
     move_checks.refuse(asked, lost)
     move_checks.refuse_busy(conn, asked.numbers)
-    reallocated = _reallocate(climate, conn, asked, lost) if lost and order.to is not Pool.FAILED else []
+    reallocated = _reallocate(conn, climate, asked, lost) if lost and order.to is not Pool.FAILED else []
     dropped = {place.host: place for outcome in reallocated for place in outcome.moved}
     locked = pool_membership.of(conn, asked.numbers, lock=True)
     move_checks.refuse_moved([dropped.get(place.host, place) for place in asked.moving], locked)
@@ -173,7 +179,7 @@ def _fact(asked: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:
     return HostMoved(now, asked.order.to, asked.order.reason or UNSAID, asked.token, traced)
 
 
-def _reallocate(climate: Climate, conn: Connection, asked: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:
+def _reallocate(conn: Connection, climate: Climate, asked: MoveRequest, lost: Sequence[Promise]) -> list[Outcome]:
     """Allocate other hosts to the leases that lose theirs; raise Busy if a lease cannot be changed now."""
     by_lease: dict[UUID, set[int]] = {}
     for one in lost:
@@ -187,7 +193,7 @@ def _reallocate(climate: Climate, conn: Connection, asked: MoveRequest, lost: Se
         gone = frozenset(by_lease[lease.id])
         outcomes.append(
             reallocate_hosts(
-                climate, conn, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers))
+                conn, climate, Case(lease, now, asked.caller, WHY, given_up=gone, without=frozenset(asked.numbers))
             )
         )
     return outcomes
@@ -203,11 +209,11 @@ def _follow(climate: Climate, order: Order, done: Sequence[Moved], reallocated: 
 
 def _maintain(climate: Climate, asked: MoveRequest, dry_run: bool) -> list[Moved]:
     """Create a window for each host, from now on and without an end."""
-    lost = work(climate, lambda conn, patient: move_checks.lost_by(conn, asked))
+    lost = run(climate, move_checks.lost_by, asked)
     reason, force = asked.order.reason or UNSAID, asked.order.force
     wanted = [maintenance.Order(str(p.host), None, None, reason, force, p.version) for p in asked.moving]
     maintenance.plan_all(climate, asked.caller, wanted, dry_run=dry_run)
     if not dry_run:
-        maintenance.tend(climate)
-    after = work(climate, lambda conn, patient: pool_membership.of(conn, [place.host for place in asked.seen]))
+        maintenance.run_round(climate)
+    after = run(climate, pool_membership.of, [place.host for place in asked.seen])
     return [Moved(one, after[one.host], [of for of in lost if of.host == one.host]) for one in asked.seen]

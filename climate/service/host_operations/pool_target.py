@@ -17,14 +17,14 @@ def top_up(climate: Climate) -> int:
     Hosts of the reservation pool count in any pool, lent ones too, except failed ones, so the pool does not grow
     with its use. Hosts that are not `reservable` are not added.
     """
-    return take(climate, lambda conn: _missing_hosts(climate, conn))
+    return take(climate, _missing_hosts, climate)
 
 
-def _missing_hosts(climate: Climate, conn: Connection) -> Enrolment:
+def _missing_hosts(conn: Connection, climate: Climate) -> Enrolment:
     target = pool_settings.of(conn, climate.settings).target
     count = target - pools.belonging(conn) if target else 0
     if count <= 0:
         return Enrolment()
-    found = [place for place in pool_membership.listed(conn, Pool.MULTI_TENANT) if place.reservable]
-    chosen = sorted(found, key=lambda place: climate.chance())[: count + SPARE]
+    places = [place for place in pool_membership.listed(conn, Pool.MULTI_TENANT) if place.reservable]
+    chosen = sorted(places, key=lambda place: climate.chance())[: count + SPARE]
     return Enrolment(count, f"topped up to {target} hosts", chosen)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -18,7 +17,7 @@ from climate.domain.policy import Caller, require
 from climate.service.host_operations import recycling
 from climate.service.host_operations.recycling import Ahead
 from climate.service.hosts import multi_tenant
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import drift, pool_membership, pool_settings, pools
 from climate.store.hosts.pool_settings import Terms
 from climate.store.hosts.pools import Count, Promise
@@ -42,7 +41,7 @@ WORDS: Mapping[str, frozenset[str]] = {"on_end": frozenset(OnEnd), "recycle_dead
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PoolStatus:
     """Pool with its counts and settings."""
 
     pool: Pool
@@ -85,21 +84,21 @@ def named(name: str) -> Pool:
         raise NotFound(f"There is no pool {name[:80]!r}; there are {', '.join(Pool)}") from None
 
 
-def listed(climate: Climate, caller: Caller) -> list[Standing]:
+def listed(climate: Climate, caller: Caller) -> list[PoolStatus]:
     """Return all pools; the number of statements does not depend on the number of hosts."""
     require(caller, "pools:get")
-    return _counted(climate, work(climate, lambda conn, patient: _standings(climate, conn)))
+    return _counted(climate, run(climate, _statuses, climate))
 
 
-def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None) -> Standing:
+def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None) -> PoolStatus:
     """Return a pool; with `at`, its terms are those of that time."""
     require(caller, "pools:get")
-    found = work(climate, lambda conn, patient: _standings(climate, conn, at))
-    one = next(one for one in found if one.pool is pool)
+    result = run(climate, _statuses, climate, at)
+    one = next(one for one in result if one.pool is pool)
     return _counted(climate, [one])[0] if pool is Pool.MULTI_TENANT else one
 
 
-def _counted(climate: Climate, found: Sequence[Standing]) -> list[Standing]:
+def _counted(climate: Climate, found: Sequence[PoolStatus]) -> list[PoolStatus]:
     """Return the pools with the unregistered hosts of the multi-tenant pool."""
     strangers = multi_tenant.unregistered(climate)
     others = None if strangers is None else len(strangers)
@@ -109,24 +108,24 @@ def _counted(climate: Climate, found: Sequence[Standing]) -> list[Standing]:
 def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:
     """Return the changes of the terms of a pool with their authors."""
     require(caller, "pools:get")
-    return work(climate, lambda conn, patient: journal.read(conn, terms_stream(pool)))
+    return run(climate, journal.read, terms_stream(pool))
 
 
-def _standings(climate: Climate, conn: Connection, at: datetime | None = None) -> list[Standing]:
+def _statuses(conn: Connection, climate: Climate, at: datetime | None = None) -> list[PoolStatus]:
     now = climate.now(conn)
     counts = pools.counted(conn, now, now + SOON)
     own = pool_settings.own(conn) if at is None else pool_settings.then(conn, at)
     said = frozenset(name for name in pool_settings.NAMES if own.get(name) is not None)
-    found = [Standing(pool, counts.get(pool, Count())) for pool in Pool]
-    kept = Standing(
+    result = [PoolStatus(pool, counts.get(pool, Count())) for pool in Pool]
+    kept = PoolStatus(
         Pool.RESERVATION, counts.get(Pool.RESERVATION, Count()), pool_settings.of(conn, climate.settings, own), said
     )
-    return [kept if one.pool is Pool.RESERVATION else one for one in found]
+    return [kept if one.pool is Pool.RESERVATION else one for one in result]
 
 
 def change(
-    climate: Climate, caller: Caller, pool: Pool, changes: Mapping[str, Any], *, dry_run: bool = False
-) -> Standing:
+    climate: Climate, caller: Caller, pool: Pool, changes: Mapping[str, object], *, dry_run: bool = False
+) -> PoolStatus:
     """Set the target and the terms of the reservation pool; None restores the value of the settings.
 
     Existing leases keep the terms with which they were created.
@@ -138,13 +137,15 @@ def change(
         raise InvalidInput(f"Nothing to change; known are {', '.join(sorted(pool_settings.NAMES))}")
     for name, value in changes.items():
         _check(climate, name, value)
+    return run(climate, _write_changes, climate, caller, pool, changes, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> Standing:
-        pool_settings.put(conn, caller, changes, climate.now(conn))
-        event_claims.wake_rounds(conn)
-        return next(one for one in _standings(climate, conn) if one.pool is pool)
 
-    return work(climate, act, keep=not dry_run)
+def _write_changes(
+    conn: Connection, climate: Climate, caller: Caller, pool: Pool, changes: Mapping[str, object]
+) -> PoolStatus:
+    pool_settings.put(conn, caller, changes, climate.now(conn))
+    event_claims.wake_rounds(conn)
+    return next(one for one in _statuses(conn, climate) if one.pool is pool)
 
 
 def _check(climate: Climate, name: str, value: object) -> None:
@@ -187,30 +188,30 @@ def hosts_of(
     one to leave. The number of servers on hosts of the multi-tenant pool is always included.
     """
     require(caller, "pools:get")
-
-    def act(conn: Connection, patient: bool) -> list[Resident]:
-        found = _part(conn, pool, part)
-        owners = pools.owners(conn, [place.host for place in found])
-        coming = pools.following(conn, [place.host for place in found], climate.now(conn))
-        wrong = drift.noted(conn)
-        due = recycling.ahead(conn, climate.settings, found) if pool is Pool.RECYCLING else {}
-        return [
-            Resident(
-                place,
-                owners.get(place.host),
-                coming.get(place.host),
-                wrong.get(place.host, ""),
-                ahead=due.get(place.host),
-            )
-            for place in found
-        ]
-
-    residents = work(climate, act)
+    residents = run(climate, _read_hosts, climate, pool, part)
     asked = pool in (Pool.RECYCLING, Pool.DRAINING) if servers is None else servers
     if asked:
         return [_with_servers(one, multi_tenant.servers_on(climate, one.place.name)) for one in residents]
     known = multi_tenant.server_counts(climate) if pool is Pool.MULTI_TENANT and residents else {}
     return [replace(one, server_count=known.get(one.place.name)) for one in residents]
+
+
+def _read_hosts(conn: Connection, climate: Climate, pool: Pool, part: Part) -> list[Resident]:
+    result = _part(conn, pool, part)
+    owners = pools.owners(conn, [place.host for place in result])
+    coming = pools.following(conn, [place.host for place in result], climate.now(conn))
+    wrong = drift.noted(conn)
+    due = recycling.ahead(conn, climate.settings, result) if pool is Pool.RECYCLING else {}
+    return [
+        Resident(
+            place,
+            owners.get(place.host),
+            coming.get(place.host),
+            wrong.get(place.host, ""),
+            ahead=due.get(place.host),
+        )
+        for place in result
+    ]
 
 
 def _with_servers(one: Resident, servers: Sequence[CloudServer] | None) -> Resident:
@@ -241,17 +242,19 @@ def backlog(
     The period defaults to one week from now.
     """
     require(caller, "pools:get")
+    return run(climate, _read_backlog, climate, pool, between, part)
 
-    def act(conn: Connection, patient: bool) -> tuple[Period, list[Plan]]:
-        start = between[0] or climate.now(conn)
-        end = between[1] or start + AHEAD
-        if not start < end <= start + LONGEST:
-            raise InvalidPeriod(f"`to` must be later than `from`, by {LONGEST.days} days at most")
-        period = Period(start, end)
-        found = _part(conn, pool, part)
-        taken: dict[int, list[Promise]] = {place.host: [] for place in found}
-        for one in pools.promised(conn, taken, period):
-            taken[one.host].append(one)
-        return period, [Plan(place, taken[place.host]) for place in found]
 
-    return work(climate, act)
+def _read_backlog(
+    conn: Connection, climate: Climate, pool: Pool, between: tuple[datetime | None, datetime | None], part: Part
+) -> tuple[Period, list[Plan]]:
+    start = between[0] or climate.now(conn)
+    end = between[1] or start + AHEAD
+    if not start < end <= start + LONGEST:
+        raise InvalidPeriod(f"`to` must be later than `from`, by {LONGEST.days} days at most")
+    period = Period(start, end)
+    result = _part(conn, pool, part)
+    taken: dict[int, list[Promise]] = {place.host: [] for place in result}
+    for one in pools.promised(conn, taken, period):
+        taken[one.host].append(one)
+    return period, [Plan(place, taken[place.host]) for place in result]

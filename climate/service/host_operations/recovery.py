@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
@@ -20,7 +21,7 @@ from climate.domain.status import IN_PROGRESS, EventKind
 from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.hosts import lease_moves, reconcile
 from climate.service.notifications import delivery
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import cleaning, health, maintenance, pool_membership
 from climate.store.hosts.health import Running
 from climate.store.leases import event_claims, leases
@@ -59,21 +60,18 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     """
     if not hosts:
         return frozenset()
-    returning_hosts = work(climate, lambda conn, patient: _find_returning(climate, conn, hosts))
+    returning_hosts = run(climate, _find_returning, climate, hosts)
     try:
         return frozenset(
             returning.place.host for returning in returning_hosts if _return_host(climate, returning, back)
         )
     finally:
-        work(
-            climate,
-            lambda conn, patient: pool_membership.leave(conn, [returning.place.host for returning in returning_hosts]),
-        )
+        run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
 
 
-def _find_returning(climate: Climate, conn: Connection, hosts: Collection[int]) -> list[_Returning]:
+def _find_returning(conn: Connection, climate: Climate, hosts: Collection[int]) -> list[_Returning]:
     free = frozenset(hosts) - maintenance.active_on(conn, hosts) - cleaning.alive(conn, hosts).keys()
-    mine = pool_membership.tend(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
+    mine = pool_membership.claim(conn, free, climate.now(conn), HANDS_ON) if free else frozenset()
     present = [
         p
         for p in pool_membership.of(conn, mine).values()
@@ -92,8 +90,8 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
     """Return the leases after which, or from which, the hosts came into their pools."""
     wanted = {place.reservation_id: place.host for place in present if place.reservation_id}
     owners = health.owners(conn, wanted) if wanted else {}
-    found = leases.get_many(conn, set(owners.values())) if owners else {}
-    return {p.host: found[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
+    result = leases.get_many(conn, set(owners.values())) if owners else {}
+    return {p.host: result[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
 
 
 def _return_host(climate: Climate, returning: _Returning, back: Return) -> bool:
@@ -117,17 +115,24 @@ def _lent(climate: Climate, returning: _Returning, back: Return) -> bool:
     pool, lease_id = returning.running.reservation_id, returning.running.lease_id
     if str(pool) not in climate.cloud.pools():
         return _home(climate, returning, back)
-    if not work(climate, lambda conn, patient: _counts_on(leases.get(conn, lease_id, lock=True), returning)):
+    if not run(climate, _is_expected, lease_id, returning):
         return False
     climate.cloud.place(returning.place.name, str(pool), returning.token)
+    return run(climate, _record_lent, climate, returning, back, lease_id, pool)
 
-    def act(conn: Connection, patient: bool) -> bool:
-        if not _counts_on(leases.get(conn, lease_id, lock=True), returning):
-            return False
-        fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, returning.token, pool)
-        return _record(conn, returning, fact, back)
 
-    return work(climate, act)
+def _record_lent(
+    conn: Connection, climate: Climate, returning: _Returning, back: Return, lease_id: UUID, pool: UUID
+) -> bool:
+    if not _is_expected(conn, lease_id, returning):
+        return False
+    fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, returning.token, pool)
+    return _record(conn, returning, fact, back)
+
+
+def _is_expected(conn: Connection, lease_id: UUID, returning: _Returning) -> bool:
+    """Lock the lease, and return whether it still counts on the host."""
+    return _counts_on(leases.get(conn, lease_id, lock=True), returning)
 
 
 def _counts_on(lease: Lease, returning: _Returning) -> bool:
@@ -161,20 +166,18 @@ def _home(climate: Climate, returning: _Returning, back: Return) -> bool:
 
 
 def _moved(climate: Climate, returning: _Returning, back: Return, to: Pool) -> bool:
-    def act(conn: Connection, patient: bool) -> bool:
-        now = climate.now(conn)
-        traced = returning.place.reservation_id if to is Pool.RECYCLING else None
-        until = _deadline(returning, now) if to is Pool.RECYCLING else None
-        return _record(conn, returning, HostMoved(now, to, back.reason, returning.token, traced, until), back)
-
-    if not work(climate, act):
+    if not run(climate, _record_move, climate, returning, back, to):
         return False
     if to is not Pool.RESERVATION:
-        reconcile.ask(
-            climate,
-            work(climate, lambda conn, patient: list(pool_membership.of(conn, [returning.place.host]).values())),
-        )
+        reconcile.ask(climate, run(climate, pool_membership.of, [returning.place.host]).values())
     return True
+
+
+def _record_move(conn: Connection, climate: Climate, returning: _Returning, back: Return, to: Pool) -> bool:
+    now = climate.now(conn)
+    traced = returning.place.reservation_id if to is Pool.RECYCLING else None
+    until = _deadline(returning, now) if to is Pool.RECYCLING else None
+    return _record(conn, returning, HostMoved(now, to, back.reason, returning.token, traced, until), back)
 
 
 def _deadline(returning: _Returning, now: datetime) -> datetime | None:
@@ -192,6 +195,6 @@ def _record(conn: Connection, returning: _Returning, fact: HostMoved, back: Retu
         return False
     pool_membership.record(conn, back.author, [(present, [pools.move(present, fact)])])
     health.doubt(conn, {present.host: None})
-    told = f"Host {present.name} is in the pool {fact.pool} again: {back.reason}"
-    delivery.tell(conn, fact.at, Notice(back.kind, told, host=present.host, body={"pool": fact.pool}))
+    message = f"Host {present.name} is in the pool {fact.pool} again: {back.reason}"
+    delivery.notify(conn, fact.at, Notice(back.kind, message, host=present.host, body={"pool": fact.pool}))
     return True

@@ -27,7 +27,7 @@ from climate.service.host_operations.server_moves import Leaving
 from climate.service.hosts import lease_moves, reconcile
 from climate.service.leases import healing
 from climate.service.notifications import delivery
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.settings import Settings
 from climate.store.hosts import cleaning, next_leases, pool_membership
 from climate.store.hosts.next_leases import Left
@@ -54,25 +54,25 @@ def lead(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.recycle_lead + settings.cleaning_time)
 
 
-def tend(climate: Climate) -> int:
+def run_round(climate: Climate) -> int:
     """Process every recycling host; return the number that left the pool.
 
     The number of statements is constant for hosts before their deadline.
     """
-    cases, now = work(climate, lambda conn, patient: _cases(climate, conn))
+    cases, now = run(climate, _cases, climate)
     try:
         gone = [(case, to) for case in cases if (to := _next(climate, case, now))]
         return _record(climate, gone) if gone else 0
     finally:
         if cases:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, [case.place.host for case in cases]))
+            run(climate, pool_membership.leave, [case.place.host for case in cases])
 
 
-def _cases(climate: Climate, conn: Connection) -> tuple[list[_Case], datetime]:
+def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
     now = climate.now(conn)
-    found = pool_membership.listed(conn, RECYCLING)
-    mine = pool_membership.tend(conn, [place.host for place in found], now, HANDS_ON) if found else frozenset()
-    stays = _stays(conn, [place for place in found if place.host in mine])
+    result = pool_membership.listed(conn, RECYCLING)
+    mine = pool_membership.claim(conn, [place.host for place in result], now, HANDS_ON) if result else frozenset()
+    stays = _stays(conn, [place for place in result if place.host in mine])
     tokens = event_claims.tokens(conn, len(stays)) if stays else []
     return [_Case(stay, left, token) for (stay, left), token in zip(stays, tokens, strict=True)], now
 
@@ -128,7 +128,7 @@ def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool
     begun = [server for server, answer in answers if answer is Leaving.BEGUN and not server.busy]
     if begun:
         log.info("moving servers from recycling host", host=case.place.name, servers=len(begun))
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_notices(case, begun, "moved")))
+        run(climate, delivery.notify_now, climate, *_notices(case, begun, "moved"))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     refused = [server for server, answer in answers if answer is Leaving.NEVER]
@@ -138,7 +138,7 @@ def _move(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool
 
 def _is_late(climate: Climate, case: _Case) -> bool:
     """Return whether too little of the lead is left to wait for servers that move."""
-    now = work(climate, lambda conn, patient: climate.now(conn))
+    now = run(climate, climate.now)
     return case.stay.needed_at is not None and case.stay.needed_at <= now + _margin(climate)
 
 
@@ -148,16 +148,16 @@ def _margin(climate: Climate) -> timedelta:
 
 def _replace(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
     """Allocate other hosts to the leases that need this one soon; if there are none, delete the servers."""
-
-    def soon(conn: Connection, patient: bool) -> tuple[datetime, bool]:
-        start_by = climate.now(conn) + lead(climate.settings)
-        needed_at = next_leases.starts(conn, [case.place.host]).get(case.place.host)
-        return start_by, needed_at is not None and needed_at <= start_by
-
-    start_by, _ = work(climate, soon)
+    start_by, _ = run(climate, _next_start, climate, case)
     healing.heal(climate, [case.place.host], start_by)
-    _, needed = work(climate, soon)
+    _, needed = run(climate, _next_start, climate, case)
     return _delete(climate, case, servers) if needed else None
+
+
+def _next_start(conn: Connection, climate: Climate, case: _Case) -> tuple[datetime, bool]:
+    start_by = climate.now(conn) + lead(climate.settings)
+    needed_at = next_leases.starts(conn, [case.place.host]).get(case.place.host)
+    return start_by, needed_at is not None and needed_at <= start_by
 
 
 def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Pool | None:
@@ -170,11 +170,11 @@ def _delete(climate: Climate, case: _Case, servers: Sequence[CloudServer]) -> Po
     asked = [server for server in taken if not server.busy]
     if asked:
         log.warning("deleting servers on recycling host", host=case.place.name, servers=len(asked))
-        work(climate, lambda conn, patient: delivery.tell(conn, climate.now(conn), *_notices(case, asked, "deleted")))
+        run(climate, delivery.notify_now, climate, *_notices(case, asked, "deleted"))
     if not climate.cloud.servers_on(case.place.name):
         return _leave(climate, case, ())
     if case.stay.needed_at:
-        now = work(climate, lambda conn, patient: climate.now(conn))
+        now = run(climate, climate.now)
         healing.heal(climate, [case.place.host], now + _margin(climate))
     return None
 
@@ -193,12 +193,12 @@ def _notices(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Not
     why = "is needed for another lease" if case.stay.needed_at else "is to be released"
     body = {"host": case.place.name, "servers": [server.id for server in servers]}
     said = f"{len(servers)} servers on host {case.place.name} are {what}: it {why}"
-    told = [Notice("host.recycling", said, host=case.place.host, body=body)]
+    notices = [Notice("host.recycling", said, host=case.place.host, body=body)]
     if (left := case.left) is not None:
         names = ", ".join(sorted(server.name for server in servers)[:10])
         owner = f"Servers that lease {left.name} left are {what}, as their host {why}: {names}"
-        told.append(Notice("host.recycling", owner, left.project_id, left.user_id, left.lease_id, body=body))
-    return told
+        notices.append(Notice("host.recycling", owner, left.project_id, left.user_id, left.lease_id, body=body))
+    return notices
 
 
 _DO: Mapping[Turn, Callable[[Climate, _Case, Sequence[CloudServer]], Pool | None]] = {
@@ -219,27 +219,27 @@ REASONS = {
 
 def _record(climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> int:
     """Record the moves of hosts that nobody has moved meanwhile; return their number."""
-
-    def act(conn: Connection, patient: bool) -> list[HostPlace]:
-        now = climate.now(conn)
-        present = pool_membership.of(conn, [case.place.host for case, _ in gone], lock=True)
-        needed = next_leases.starts(conn, [case.place.host for case, to in gone if to is MULTI_TENANT])
-        left = [
-            (present[case.place.host], _fact(climate, case, to, now))
-            for case, to in gone
-            if present[case.place.host].version == case.place.version and case.place.host not in needed
-        ]
-        after = pool_membership.record(conn, AUTHOR, [(place, [pools.move(place, fact)]) for place, fact in left])
-        cleaning.keep(conn, now, {place.host: place.until for place in after if place.until})
-        if after:
-            event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
-        return after
-
-    after = work(climate, act)
+    after = run(climate, _write_moves, climate, gone)
     reconcile.ask(climate, [place for place in after if place.pool is MULTI_TENANT])
     for place in after:
         log.info("host left recycling", host=place.name, pool=place.pool)
     return len(after)
+
+
+def _write_moves(conn: Connection, climate: Climate, gone: Sequence[tuple[_Case, Pool]]) -> list[HostPlace]:
+    now = climate.now(conn)
+    present = pool_membership.of(conn, [case.place.host for case, _ in gone], lock=True)
+    needed = next_leases.starts(conn, [case.place.host for case, to in gone if to is MULTI_TENANT])
+    left = [
+        (present[case.place.host], _fact(climate, case, to, now))
+        for case, to in gone
+        if present[case.place.host].version == case.place.version and case.place.host not in needed
+    ]
+    after = pool_membership.record(conn, AUTHOR, [(place, [pools.move(place, fact)]) for place, fact in left])
+    cleaning.keep(conn, now, {place.host: place.until for place in after if place.until})
+    if after:
+        event_claims.wake_poller(conn)  # the next lease of one of them may be waiting
+    return after
 
 
 def _fact(climate: Climate, case: _Case, to: Pool, now: datetime) -> HostMoved:

@@ -15,21 +15,21 @@ from climate.cloud import CloudError, CloudServer, Fenced, NotYet, Refused
 from climate.context import Climate
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.service.host_operations.round_settings import HANDS_ON
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import maintenance, pool_membership, pool_settings
 from climate.store.leases import event_claims
 
 log = structlog.get_logger(__name__)
 
 
-def tend(climate: Climate) -> int:
+def run_round(climate: Climate) -> int:
     """Start one move on each host that has none in progress; return the number of started moves."""
-    tries = work(climate, lambda conn, patient: _claimed(climate, conn))
+    tries = run(climate, _claimed, climate)
     try:
         return sum(_one_leaves(climate, place, token) for place, token in tries)
     finally:
         if tries:
-            work(climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place, _ in tries]))
+            run(climate, pool_membership.leave, [place.host for place, _ in tries])
 
 
 class Leaving(Enum):
@@ -59,18 +59,18 @@ def leave(climate: Climate, server: CloudServer, host: str, token: int, *, alone
     return Leaving.BEGUN
 
 
-def _claimed(climate: Climate, conn: Connection) -> list[tuple[HostPlace, int]]:
-    found = _leaving(climate, conn)
+def _claimed(conn: Connection, climate: Climate) -> list[tuple[HostPlace, int]]:
+    result = _leaving(conn, climate)
     mine = (
-        pool_membership.tend(conn, [place.host for place in found], climate.now(conn), HANDS_ON)
-        if found
+        pool_membership.claim(conn, [place.host for place in result], climate.now(conn), HANDS_ON)
+        if result
         else frozenset()
     )
-    own = [place for place in found if place.host in mine]
+    own = [place for place in result if place.host in mine]
     return list(zip(own, event_claims.tokens(conn, len(own)), strict=True)) if own else []
 
 
-def _leaving(climate: Climate, conn: Connection) -> list[HostPlace]:
+def _leaving(conn: Connection, climate: Climate) -> list[HostPlace]:
     drained = pool_membership.listed(conn, Pool.DRAINING)
     drained = drained if drained and pool_settings.of(conn, climate.settings).move_servers else []
     worked_on = pool_membership.listed(conn, Pool.MAINTENANCE)

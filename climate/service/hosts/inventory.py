@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 from sqlalchemy import Connection
@@ -18,13 +19,13 @@ from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.policy import Caller, require
 from climate.service.hosts import move_checks
 from climate.service.leases import shortages
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import idempotency
 from climate.store.allocation import hosts as availability
 from climate.store.allocation.hosts import Allocated
 from climate.store.hosts import hosts, maintenance, pool_membership, power
 from climate.store.hosts.hosts import Host, Property
-from climate.store.hosts.maintenance import Wanted, WindowState
+from climate.store.hosts.maintenance import WindowFilter, WindowState
 from climate.store.idempotency import Key
 from climate.store.journal import journal
 from climate.store.leases import event_claims
@@ -60,37 +61,39 @@ def register(climate: Climate, caller: Caller, name: str, extra: Mapping[str, st
     """
     require(caller, "oshosts:post")
     check_names(extra)
-    host, key = _found(climate, name), how.key
-
-    def act(conn: Connection, patient: bool) -> Host:
-        if key and (known := idempotency.earlier(conn, caller, key)):
-            return hosts.get(conn, int(known))
-        if host.servers and not how.drain:
-            raise Conflict(
-                f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered,"
-                " or with drain=true one that is emptied first"
-            )
-        now = climate.now(conn)
-        made = _recorded(conn, caller, host, {**host.capabilities, **extra}, now)
-        if key:
-            idempotency.remember(conn, caller, key, str(made.id), now)
-        return made
-
-    made = work(climate, act, keep=not how.dry_run)
+    host = _found(climate, name)
+    made = run(climate, _insert, climate, caller, host, extra, how, keep=not how.dry_run)
     if not how.dry_run:
-        _enrol(climate, caller, made, key)
+        _enrol(climate, caller, made, how.key)
+    return made
+
+
+def _insert(
+    conn: Connection, climate: Climate, caller: Caller, host: CloudHost, extra: Mapping[str, str], how: How
+) -> Host:
+    if how.key and (known := idempotency.earlier(conn, caller, how.key)):
+        return hosts.get(conn, int(known))
+    if host.servers and not how.drain:
+        raise Conflict(
+            f"Servers [{host.servers}] found for host {host.name}: only an empty host can be registered,"
+            " or with drain=true one that is emptied first"
+        )
+    now = climate.now(conn)
+    made = _recorded(conn, caller, host, {**host.capabilities, **extra}, now)
+    if how.key:
+        idempotency.remember(conn, caller, how.key, str(made.id), now)
     return made
 
 
 def _found(climate: Climate, name: str) -> CloudHost:
     """Return the only host of the cloud that matches."""
     with shortages.of_the_cloud():
-        found = climate.cloud.find_hosts(name)
-    if not found:
+        result = climate.cloud.find_hosts(name)
+    if not result:
         raise NotFound(f"Host '{name}' not found!")
-    if len(found) > 1:
+    if len(result) > 1:
         raise Conflict(f"Multiple hosts found for pattern '{name}'")
-    return found[0]
+    return result[0]
 
 
 def _recorded(conn: Connection, caller: Caller, host: CloudHost, extra: Mapping[str, str], now: datetime) -> Host:
@@ -119,22 +122,22 @@ def _enrol(climate: Climate, caller: Caller, made: Host, key: Key | None) -> Non
         with shortages.of_the_cloud():
             _put_in_its_pool(climate, made)
     except (Conflict, Unavailable):
-
-        def forget(conn: Connection, patient: bool) -> None:
-            hosts.get(conn, made.id, lock=True)
-            if hosts.promised(conn, made.id):
-                return
-            hosts.remove(conn, caller, made.id, climate.now(conn))
-            if key:
-                idempotency.forget(conn, caller, key)
-
-        work(climate, forget)
+        run(climate, _unregister, climate, caller, made, key)
         raise
+
+
+def _unregister(conn: Connection, climate: Climate, caller: Caller, made: Host, key: Key | None) -> None:
+    hosts.get(conn, made.id, lock=True)
+    if hosts.promised(conn, made.id):
+        return
+    hosts.remove(conn, caller, made.id, climate.now(conn))
+    if key:
+        idempotency.forget(conn, caller, key)
 
 
 def _put_in_its_pool(climate: Climate, made: Host) -> None:
     """Add the host to its pool. After a repeated request it may be in any pool, and the rounds process it there."""
-    place = work(climate, lambda conn, patient: pool_membership.get(conn, made.id))
+    place = run(climate, pool_membership.get, made.id)
     with suppress(Fenced):
         if place.pool is Pool.RESERVATION:
             climate.cloud.enrol(made.name, place.token)
@@ -148,24 +151,24 @@ def get(climate: Climate, caller: Caller, host_id: str, at: datetime | None = No
     Raises NotFound before it was registered.
     """
     require(caller, "oshosts:get")
+    return run(climate, _read, host_id, at)
 
-    def act(conn: Connection, patient: bool) -> Host:
-        host = hosts.get(conn, number(host_id))
-        if at is None:
-            return host
-        known = journal.until(journal.read(conn, pool_membership.get(conn, host.id).stream), at)
-        if not known:
-            raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
-        return replace(host, extra=host_facts.fold(journal.of_host(known)).extra)
 
-    return work(climate, act)
+def _read(conn: Connection, host_id: str, at: datetime | None) -> Host:
+    host = hosts.get(conn, number(host_id))
+    if at is None:
+        return host
+    known = journal.until(journal.read(conn, pool_membership.get(conn, host.id).stream), at)
+    if not known:
+        raise NotFound(f"Object with {{'host_id': '{host_id}'}} not found")
+    return replace(host, extra=host_facts.fold(journal.of_host(known)).extra)
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Host]:
     """Return all hosts in one statement, in the order of their numbers."""
     require(caller, "oshosts:get")
     after = None if marker is None else marker_number(marker)
-    return work(climate, lambda conn, patient: hosts.listed(conn, after, limit))
+    return run(climate, hosts.listed, after, limit)
 
 
 def update(
@@ -176,17 +179,19 @@ def update(
     if not extra:
         raise InvalidInput("No data to update")
     check_names(extra)
+    return run(climate, _write_changes, climate, caller, host_id, extra, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> Host:
-        host = hosts.get(conn, number(host_id), lock=True)
-        changed = {name for name, value in extra.items() if host.extra.get(name) != value}
-        relied = _relied_on(conn, host.id)
-        if changed & relied:
-            names = ", ".join(sorted(changed & relied))
-            raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
-        return hosts.change(conn, caller, host.id, extra, climate.now(conn))
 
-    return work(climate, act, keep=not dry_run)
+def _write_changes(
+    conn: Connection, climate: Climate, caller: Caller, host_id: str, extra: Mapping[str, str | None]
+) -> Host:
+    host = hosts.get(conn, number(host_id), lock=True)
+    changed = {name for name, value in extra.items() if host.extra.get(name) != value}
+    relied = _relied_on(conn, host.id)
+    if changed & relied:
+        names = ", ".join(sorted(changed & relied))
+        raise Conflict(f"Can't add extracapabilities [{names}] to Host {host.id}: leases on it rely on them")
+    return hosts.change(conn, caller, host.id, extra, climate.now(conn))
 
 
 def _relied_on(conn: Connection, number: int) -> frozenset[str]:
@@ -202,29 +207,29 @@ def remove(climate: Climate, caller: Caller, host_id: str, *, dry_run: bool = Fa
     Raises Conflict with the leases that hold it, now or later, or if it is off and has not failed.
     """
     require(caller, "oshosts:delete")
-
-    def act(conn: Connection, patient: bool) -> tuple[HostPlace, int]:
-        known = maintenance.lock_open(conn, number(host_id))
-        host, now = hosts.get(conn, number(host_id), lock=True), climate.now(conn)
-        promised = hosts.promised(conn, host.id)
-        if promised:
-            named = ", ".join(map(str, promised[:5])) + (" and others" if len(promised) > 5 else "")
-            raise Conflict(f"Can't delete host {host.id}. The host is reserved: by lease {named}")
-        place, token = pool_membership.get(conn, host.id), event_claims.tokens(conn, 1)[0]
-        if place.pool is not Pool.FAILED:
-            move_checks.refuse_asleep(conn, [place])
-        if power.clear(conn, host.id):
-            pool_membership.record(conn, caller, [(place, [HostPowerCleared(now)])])
-        hosts.remove(conn, caller, host.id, now)
-        left = [one.id for one in maintenance.listed(conn, Wanted(host.id))]
-        if not set(left) <= set(known):
-            raise Busy(f"A maintenance window of host {host.id} is being planned; try again shortly")
-        maintenance.close(conn, caller, left, WindowState.CANCELLED, now)
-        return place, token
-
-    place, token = work(climate, act, keep=not dry_run)
+    place, token = run(climate, _delete, climate, caller, host_id, keep=not dry_run)
     if not dry_run:
         _let_go(climate, place, token)
+
+
+def _delete(conn: Connection, climate: Climate, caller: Caller, host_id: str) -> tuple[HostPlace, int]:
+    known = maintenance.lock_open(conn, number(host_id))
+    host, now = hosts.get(conn, number(host_id), lock=True), climate.now(conn)
+    promised = hosts.promised(conn, host.id)
+    if promised:
+        named = ", ".join(map(str, promised[:5])) + (" and others" if len(promised) > 5 else "")
+        raise Conflict(f"Can't delete host {host.id}. The host is reserved: by lease {named}")
+    place, token = pool_membership.get(conn, host.id), event_claims.tokens(conn, 1)[0]
+    if place.pool is not Pool.FAILED:
+        move_checks.refuse_asleep(conn, [place])
+    if power.clear(conn, host.id):
+        pool_membership.record(conn, caller, [(place, [HostPowerCleared(now)])])
+    hosts.remove(conn, caller, host.id, now)
+    left = [one.id for one in maintenance.listed(conn, WindowFilter(host.id))]
+    if not set(left) <= set(known):
+        raise Busy(f"A maintenance window of host {host.id} is being planned; try again shortly")
+    maintenance.close(conn, caller, left, WindowState.CANCELLED, now)
+    return place, token
 
 
 def _let_go(climate: Climate, place: HostPlace, token: int) -> None:
@@ -249,24 +254,26 @@ def allocations(
     """Return a page of all hosts with their present and future allocations."""
     require(caller, "oshosts:get_allocations")
     after = None if marker is None else marker_number(marker)
+    return run(climate, _read_allocations, climate, limit, after)
 
-    def act(conn: Connection, patient: bool) -> list[tuple[int, list[Allocated]]]:
-        by_host: dict[int, list[Allocated]] = {number: [] for number in hosts.in_calendar(conn, after, limit)}
-        for held in availability.allocated(conn, climate.now(conn), by_host):
-            by_host[held.host].append(held)
-        return list(by_host.items())
 
-    return work(climate, act)
+def _read_allocations(
+    conn: Connection, climate: Climate, limit: int | None, after: int | None
+) -> list[tuple[int, list[Allocated]]]:
+    by_host: dict[int, list[Allocated]] = {number: [] for number in hosts.in_calendar(conn, after, limit)}
+    for held in availability.allocated(conn, climate.now(conn), by_host):
+        by_host[held.host].append(held)
+    return list(by_host.items())
 
 
 def allocation(climate: Climate, caller: Caller, host_id: str) -> tuple[int, list[Allocated]]:
     require(caller, "oshosts:get_allocations")
+    return run(climate, _read_allocation, climate, host_id)
 
-    def act(conn: Connection, patient: bool) -> tuple[int, list[Allocated]]:
-        host = hosts.get(conn, number(host_id))
-        return host.id, availability.allocated(conn, climate.now(conn), [host.id])
 
-    return work(climate, act)
+def _read_allocation(conn: Connection, climate: Climate, host_id: str) -> tuple[int, list[Allocated]]:
+    host = hosts.get(conn, number(host_id))
+    return host.id, availability.allocated(conn, climate.now(conn), [host.id])
 
 
 def properties(climate: Climate, caller: Caller, *, private: bool = False) -> list[Property]:
@@ -274,12 +281,16 @@ def properties(climate: Climate, caller: Caller, *, private: bool = False) -> li
     require(caller, "oshosts:get_resource_properties")
     if private and not caller.is_admin:
         raise Forbidden("Only admins may list private properties")
-    return work(climate, lambda conn, patient: hosts.property_list(conn, private=private))
+    return run(climate, partial(hosts.property_list, private=private))
 
 
 def set_private(climate: Climate, caller: Caller, name: str, private: bool) -> Property:
     require(caller, "oshosts:update_resource_properties")
-    return work(climate, lambda conn, patient: hosts.set_private(conn, name, private, climate.now(conn)))
+    return run(climate, _set_private, climate, name, private)
+
+
+def _set_private(conn: Connection, climate: Climate, name: str, private: bool) -> Property:
+    return hosts.set_private(conn, name, private, climate.now(conn))
 
 
 def number(host_id: str) -> int:

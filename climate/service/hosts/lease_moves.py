@@ -24,22 +24,22 @@ def cleaning_time(settings: Settings) -> timedelta | None:
     return timedelta(seconds=settings.cleaning_time) if settings.cleaning_time or settings.cleaning_hook else None
 
 
-def follow(climate: Climate, conn: Connection, author: Caller, turn: Turn) -> Sequence[Move]:
+def follow(conn: Connection, climate: Climate, author: Caller, turn: Turn) -> Sequence[Move]:
     """Move the hosts of a lease after its transition; without any possible move, nothing is read."""
-    return follow_all(climate, conn, author, [turn])[0]
+    return follow_all(conn, climate, author, [turn])[0]
 
 
-def follow_all(climate: Climate, conn: Connection, author: Caller, turns: Sequence[Turn]) -> Sequence[Sequence[Move]]:
+def follow_all(conn: Connection, climate: Climate, author: Caller, turns: Sequence[Turn]) -> Sequence[Sequence[Move]]:
     """Move the hosts of several leases; return the moves of each.
 
-    The number of statements is constant, plus one for each end. No host may move for two of them.
+    The number of statements is constant, plus one for each end that releases hosts. No host may move for two of them.
     """
     wanted = [_hosts_that_may_move(turn) for turn in turns]
     numbers = {host for own in wanted for host in own}
     if not numbers:
         return [() for _ in turns]
     held = pool_membership.of(conn, numbers, lock=True)
-    found = [list(_moves(climate, conn, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
+    found = [list(_moves(conn, climate, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
     moves = [move for own in found for move in own]
     pool_membership.record(conn, author, [(place, [fact]) for place, fact in moves])
     cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}
@@ -56,7 +56,7 @@ def _hosts_that_may_move(turn: Turn) -> frozenset[int]:
     return frozenset(host for lease in (before, after) for r in lease.reservations for host in r.hosts)
 
 
-def _moves(climate: Climate, conn: Connection, turn: Turn, held: Mapping[int, HostPlace]) -> Iterator[Move]:
+def _moves(conn: Connection, climate: Climate, turn: Turn, held: Mapping[int, HostPlace]) -> Iterator[Move]:
     promised = promised_on(conn, turn.after) if turn.did_for_some(EventKind.END) else ()
     return pools.follow(turn, held, cleaning_time(climate.settings), promised)
 

@@ -98,8 +98,8 @@ def _detail(lost: Promise, host: str) -> dict[str, str]:
 
 
 def clash(found: Sequence[HostPlace]) -> Conflict:
-    told = ", ".join(f"{place.name} ({place.pool})" for place in found[:MOST_TOLD])
-    return Conflict(f"A host was moved concurrently: {told}; check its present pool")
+    message = ", ".join(f"{place.name} ({place.pool})" for place in found[:MOST_TOLD])
+    return Conflict(f"A host was moved concurrently: {message}; check its present pool")
 
 
 def refuse_moved(expected: Collection[HostPlace], present: Mapping[int, HostPlace]) -> None:
@@ -119,9 +119,9 @@ def refuse_maintained(conn: Connection, asked: MoveRequest) -> None:
     """Raise Conflict for a host in maintenance: it leaves when that is over, or when it fails."""
     worked_on = maintenance.active_on(conn, asked.numbers) if asked.order.to is not Pool.FAILED else frozenset()
     if worked_on:
-        told = ", ".join(place.name for place in asked.moving if place.host in worked_on)
+        message = ", ".join(place.name for place in asked.moving if place.host in worked_on)
         raise Conflict(
-            f"Hosts are in maintenance: {told}; end their maintenance windows, and they return automatically"
+            f"Hosts are in maintenance: {message}; end their maintenance windows, and they return automatically"
         )
 
 
@@ -131,14 +131,14 @@ def refuse_cleaned(conn: Connection, asked: MoveRequest) -> None:
     if asked.order.to not in (Pool.RESERVATION, Pool.MULTI_TENANT) or not suspects:
         return
     runs = cleaning.alive(conn, suspects)
-    found = [
+    result = [
         f"{place.name} (process {runs[place.host].pid} on {runs[place.host].worker})"
         for place in asked.moving
         if place.host in runs
     ]
-    if found:
+    if result:
         raise Conflict(
-            f"The cleaning hook runs for hosts: {', '.join(found[:MOST_TOLD])}; move them when it has ended,"
+            f"The cleaning hook runs for hosts: {', '.join(result[:MOST_TOLD])}; move them when it has ended,"
             f" or into the pool {Pool.MAINTENANCE}"
         )
 
@@ -151,10 +151,10 @@ def asleep(conn: Connection, found: Sequence[HostPlace]) -> list[HostPlace]:
 
 def refuse_asleep(conn: Connection, leaving: Sequence[HostPlace]) -> None:
     """Raise Conflict if a host is off, or about to be, and goes to a pool in which nothing switches it on."""
-    found = asleep(conn, leaving)
-    if found:
-        told = ", ".join(place.name for place in found[:MOST_TOLD])
+    result = asleep(conn, leaving)
+    if result:
+        message = ", ".join(place.name for place in result[:MOST_TOLD])
         raise Conflict(
-            f"Hosts are switched off, or are about to be: {told}; switch them on first,"
+            f"Hosts are switched off, or are about to be: {message}; switch them on first,"
             " or have them switched by climate no more (climate host power clear --force)"
         )

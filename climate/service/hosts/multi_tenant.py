@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from climate.cloud import CloudError, CloudHost, CloudServer
 from climate.context import Climate
 from climate.domain.policy import Caller, require
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import pools
 
 
@@ -21,21 +21,21 @@ class Stranger:
 def unregistered(climate: Climate) -> Sequence[CloudHost] | None:
     """Return the unregistered hosts of the cloud for ordinary servers; None if the cloud does not answer."""
     try:
-        found = climate.cloud.ordinary_hosts()
+        result = climate.cloud.ordinary_hosts()
     except CloudError:
         return None
-    names = {host.name for host in found}
-    known = work(climate, lambda conn, patient: pools.numbers_of(conn, names)) if names else {}
-    return [host for host in found if host.name not in known]
+    names = {host.name for host in result}
+    known = run(climate, pools.numbers_of, names) if names else {}
+    return [host for host in result if host.name not in known]
 
 
 def strangers(climate: Climate, caller: Caller, *, servers: bool) -> list[Stranger] | None:
     """Return the unregistered hosts for admins; with `servers`, those on each of them."""
     require(caller, "pools:get")
-    found = unregistered(climate)
-    if found is None:
+    result = unregistered(climate)
+    if result is None:
         return None
-    return [Stranger(host, servers_on(climate, host.name) if servers else None) for host in found]
+    return [Stranger(host, servers_on(climate, host.name) if servers else None) for host in result]
 
 
 def server_counts(climate: Climate) -> Mapping[str, int]:

@@ -18,7 +18,7 @@ from climate.domain.status import EventKind, EventStatus
 from climate.plugin import CLOUD_POOLS
 from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
 from climate.service.notifications import delivery
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import locks
 from climate.store.hosts import drift, pool_membership
 from climate.store.hosts.drift import Begun
@@ -41,7 +41,7 @@ def _cloud_pool(pool: Pool, reservation_id: UUID | None) -> str | None:
 
 
 def ask(climate: Climate, moved: Iterable[HostPlace]) -> None:
-    """Send moves that were just recorded to the cloud; `mend` retries those that fail."""
+    """Send moves that were just recorded to the cloud; `correct` retries those that fail."""
     for place in moved:
         try:
             climate.cloud.place(place.name, wanted(place), place.token)
@@ -49,21 +49,19 @@ def ask(climate: Climate, moved: Iterable[HostPlace]) -> None:
             log.warning("aggregate update postponed", host=place.name, pool=place.pool, error=str(error))
 
 
-def mend(climate: Climate) -> int:
+def correct(climate: Climate) -> int:
     """Retry every host whose aggregates differ from the database; return the number of corrected hosts.
 
     Unregistered hosts are removed from the engine's aggregates. The aggregates are read before the database: a
     host that is registered or moved meanwhile is then added twice, which is harmless.
     """
     seen = _seen(climate.cloud.pools())
-    comparison = work(climate, lambda conn, patient: _compare(climate, conn, seen))
+    comparison = run(climate, _compare, climate, seen)
     try:
         _report(climate, comparison, _correct(climate, seen, comparison.astray))
     finally:
         if comparison.astray:
-            work(
-                climate, lambda conn, patient: pool_membership.leave(conn, [place.host for place in comparison.astray])
-            )
+            run(climate, pool_membership.leave, [place.host for place in comparison.astray])
     _remove_unregistered(climate, {name for name, pools in seen.items() if pools & KEPT} - comparison.known, seen)
     return len(comparison.astray)
 
@@ -87,7 +85,7 @@ def _seen(pools: Mapping[str, frozenset[str]]) -> Seen:
     return {name: frozenset(comparison) for name, comparison in by_host.items()}
 
 
-def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Comparison:
+def _compare(conn: Connection, climate: Climate, seen: Seen) -> _Comparison:
     glance = pool_membership.glance(conn)
     if not glance.is_noted and _all_there(glance, seen):
         return _Comparison(frozenset(glance.names), [], frozenset(glance.numbers), {})
@@ -95,7 +93,7 @@ def _compare(climate: Climate, conn: Connection, seen: Seen) -> _Comparison:
     astray = [place for place in known if _is_astray(place, seen.get(place.name, frozenset()))]
     numbers = frozenset(place.host for place in astray)
     idle = numbers - _at_work(conn, astray, seen)
-    mine = pool_membership.tend(conn, idle, climate.now(conn), HANDS_ON) if idle else idle
+    mine = pool_membership.claim(conn, idle, climate.now(conn), HANDS_ON) if idle else idle
     return _Comparison(
         known=frozenset(place.name for place in known),
         astray=[place for place in astray if place.host in mine],
@@ -176,17 +174,17 @@ def _renewed(climate: Climate, seen: Seen, outdated: Sequence[HostPlace]) -> lis
 
     The cloud has a later token than the database if a process sent a request and stopped before recording it.
     """
+    return run(climate, _renew, climate, seen, outdated)
 
-    def act(conn: Connection, patient: bool) -> list[HostPlace]:
-        numbers = {place.host for place in outdated}
-        present = pool_membership.of(conn, numbers, lock=True)
-        kept = numbers - _at_work(conn, outdated, seen)
-        same = [place for place in outdated if place.host in kept and present[place.host].version == place.version]
-        now, tokens = climate.now(conn), event_claims.tokens(conn, len(same))
-        moves = [(place, [_again(place, now, token)]) for place, token in zip(same, tokens, strict=True)]
-        return pool_membership.record(conn, AUTHOR, moves)
 
-    return work(climate, act)
+def _renew(conn: Connection, climate: Climate, seen: Seen, outdated: Sequence[HostPlace]) -> list[HostPlace]:
+    numbers = {place.host for place in outdated}
+    present = pool_membership.of(conn, numbers, lock=True)
+    kept = numbers - _at_work(conn, outdated, seen)
+    same = [place for place in outdated if place.host in kept and present[place.host].version == place.version]
+    now, tokens = climate.now(conn), event_claims.tokens(conn, len(same))
+    moves = [(place, [_again(place, now, token)]) for place, token in zip(same, tokens, strict=True)]
+    return pool_membership.record(conn, AUTHOR, moves)
 
 
 def _again(place: HostPlace, now: datetime, token: int) -> HostMoved:
@@ -201,15 +199,15 @@ def _report(climate: Climate, comparison: _Comparison, troubles: Mapping[int, st
         return
     names = {place.host: place for place in comparison.astray}
     told = [_notice(names[host], said) for host, said in changed.items() if said]
-
-    def act(conn: Connection, patient: bool) -> None:
-        locks.lock_hosts(conn, changed)
-        drift.note(conn, changed)
-        delivery.tell(conn, climate.now(conn), *told)
-
-    work(climate, act)
+    run(climate, _notify, climate, changed, told)
     for notice in told:
         log.warning(notice.message, host=notice.host)
+
+
+def _notify(conn: Connection, climate: Climate, changed: Mapping[int, str], told: Sequence[Notice]) -> None:
+    locks.lock_hosts(conn, changed)
+    drift.note(conn, changed)
+    delivery.notify(conn, climate.now(conn), *told)
 
 
 def _notice(place: HostPlace, said: str) -> Notice:
@@ -221,11 +219,7 @@ def _remove_unregistered(climate: Climate, names: set[str], seen: Seen) -> None:
     """Remove hosts that are not registered, nor were meanwhile, from the engine's aggregates."""
     if not names:
         return
-
-    def look(conn: Connection, patient: bool) -> tuple[set[str], Sequence[int]]:
-        return names - {place.name for place in pool_membership.listed(conn)}, event_claims.tokens(conn, len(names))
-
-    strangers, tokens = work(climate, look)
+    strangers, tokens = run(climate, _unregistered, names)
     for name, token in zip(sorted(strangers), tokens, strict=False):
         try:
             if FREEPOOL in seen[name]:
@@ -234,3 +228,7 @@ def _remove_unregistered(climate: Climate, names: set[str], seen: Seen) -> None:
                 climate.cloud.place(name, None, token)
         except (CloudError, NotYet, Fenced) as error:
             log.warning("unregistered host left in an aggregate", host=name, error=str(error))
+
+
+def _unregistered(conn: Connection, names: set[str]) -> tuple[set[str], Sequence[int]]:
+    return names - {place.name for place in pool_membership.listed(conn)}, event_claims.tokens(conn, len(names))

@@ -19,7 +19,7 @@ from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import fold
-from climate.service.transaction import work
+from climate.service import transaction
 from climate.settings import Settings
 from climate.store.journal import archive_files, archives, fact_codec, journal
 from climate.store.journal.archive_files import Damaged, Line
@@ -116,17 +116,17 @@ def declare_lost(climate: Climate, name: str) -> Lost:
     """
     with _alone(climate):
         with reading(climate.engine) as conn:
-            found = next((one for one in archives.known(conn) if one.name == name), None)
-        if found is None:
+            result = next((one for one in archives.known(conn) if one.name == name), None)
+        if result is None:
             raise NotFound(f"no archive is named {name[:200]!r}: `climate journal check` names those that are damaged")
-        if archive_files.damage(folder(climate.settings) / name, found.size, found.sha256) is None:
+        if archive_files.damage(folder(climate.settings) / name, result.size, result.sha256) is None:
             raise Conflict(f"the archive {name} is as it was written: only a missing or damaged one can be lost")
-        kept, gone = work(climate, lambda conn, patient: archives.lose(conn, found.id))
+        kept, gone = transaction.run(climate, archives.lose, result.id)
     log.warning("an archive is declared lost", archive=name, kept=kept, gone=gone)
     return Lost(kept, gone)
 
 
-def absent(climate: Climate, conn: Connection) -> list[str]:
+def absent(conn: Connection, climate: Climate) -> list[str]:
     """Return the names of archives whose files are missing or have another size; their content is not read."""
     path = folder(climate.settings)
     return [one.name for one in archives.known(conn) if not archive_files.is_there(path / one.name, one.size)]
@@ -145,17 +145,17 @@ def _archived(climate: Climate, older_than: timedelta, run: _Run) -> Outcome:
         now = climate.now(conn)
     outcome, after, before = Outcome(), BEGINNING, now - older_than
     outcome.waiting += _go_on(run)
-    while found := _next(run, before, after):
-        after = (found[-1].gone_at, found[-1].id)
-        free = [one for one in found if not one.is_needed]
-        outcome.kept += len(found) - len(free)
+    while result := _next(run, before, after):
+        after = (result[-1].gone_at, result[-1].id)
+        free = [one for one in result if not one.is_needed]
+        outcome.kept += len(result) - len(free)
         if free:
             _move(run, free, before, now, outcome)
     return outcome
 
 
 def _next(run: _Run, before: datetime, after: tuple[datetime, UUID]) -> list[Old]:
-    return work(run.climate, lambda conn, patient: archives.old(conn, before, after, run.sizes.file))
+    return transaction.run(run.climate, archives.old, before, after, run.sizes.file)
 
 
 def _go_on(run: _Run) -> list[tuple[str, str]]:
@@ -185,12 +185,12 @@ def _verify(run: _Run, name: str, size: int, sha256: str) -> None:
 
 def _drop(run: _Run, number: int, name: str) -> None:
     archive_files.forget(run.folder / name)
-    work(run.climate, lambda conn, patient: archives.forget(conn, number))
+    transaction.run(run.climate, archives.forget, number)
 
 
 def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outcome: Outcome) -> None:
     name = f"leases-{now:%Y%m%dT%H%M%SZ}-{uuid4().hex[:12]}.jsonl.gz"
-    number = work(run.climate, lambda conn, patient: archives.begin(conn, name, before, now))
+    number = transaction.run(run.climate, archives.begin, name, before, now)
     run.step("begun")
     about = {"older_than": before.isoformat(), "made_at": now.isoformat()}
     written = archive_files.write(run.folder / name, _blocks(run, free), about)
@@ -200,7 +200,7 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
         outcome.kept += len(free)
         return
     _verify(run, name, written.size, written.sha256)
-    work(run.climate, lambda conn, patient: archives.finish(conn, number, written))
+    transaction.run(run.climate, archives.finish, number, written)
     run.step("known")
     _delete_rows(run, number)
     outcome.files += 1
@@ -214,8 +214,8 @@ def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
         with reading(run.climate.engine) as conn:
-            found = list(archives.lines(conn, versions))
-        yield [line for line in found if _is_whole(line, versions[UUID(line["lease_id"])])]
+            result = list(archives.lines(conn, versions))
+        yield [line for line in result if _is_whole(line, versions[UUID(line["lease_id"])])]
         run.step("a block written")
 
 
@@ -235,23 +235,23 @@ def _is_gone(line: Line) -> bool:
 
 
 def _delete_rows(run: _Run, number: int) -> None:
-    while work(run.climate, lambda conn, patient: archives.delete_rows(conn, number, run.sizes.deleted)):
+    while transaction.run(run.climate, archives.delete_rows, number, run.sizes.deleted):
         run.step("rows deleted")
-    work(run.climate, lambda conn, patient: archives.close(conn, number))
+    transaction.run(run.climate, archives.close, number)
     run.step("done")
 
 
-def facts_of(climate: Climate, conn: Connection, lease_id: UUID) -> list[Entry]:
+def facts_of(conn: Connection, climate: Climate, lease_id: UUID) -> list[Entry]:
     """Return the facts of a lease from the journal, or from an archive if they were moved.
 
     Raises Unavailable if the archive cannot be read.
     """
     if entries := journal.read(conn, lease_id):
         return entries
-    found = archives.place(conn, lease_id)
-    if found is None:
+    result = archives.place(conn, lease_id)
+    if result is None:
         return []
-    name, at = found
+    name, at = result
     try:
         line = archive_files.read(folder(climate.settings) / name, at.place, at.size, lease_id)
     except Damaged as error:
@@ -274,7 +274,7 @@ def _entry(stream: UUID, fact: Line) -> Entry:
     )
 
 
-def damage(climate: Climate, conn: Connection) -> Iterator[tuple[UUID, str]]:
+def damage(conn: Connection, climate: Climate) -> Iterator[tuple[UUID, str]]:
     """Return the defects of archives: rows left although a file has them, and changed files."""
     for lease_id in archives.left_over(conn):
         yield lease_id, "is in an archive, and has rows or a journal"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -28,9 +28,9 @@ class ObjectChange(Protocol):
     @property
     def project_id(self) -> str | None: ...
     @property
-    def before(self) -> Mapping[str, Any] | None: ...
+    def before(self) -> Mapping[str, object] | None: ...
     @property
-    def after(self) -> Mapping[str, Any] | None: ...
+    def after(self) -> Mapping[str, object] | None: ...
 
 
 def listed(climate: Climate, caller: Caller, wanted: AuditQuery) -> list[AuditEntry]:

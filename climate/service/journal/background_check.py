@@ -12,7 +12,7 @@ from climate.connections import reading
 from climate.context import Climate
 from climate.service.journal import check
 from climate.service.journal.check import NO_JOURNAL, Portion
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.journal import check_progress
 from climate.store.journal.check_progress import Progress
 from climate.store.journal.row_differences import FIRST, LAST
@@ -44,12 +44,12 @@ def go_on(climate: Climate, bounds: Bounds | None = None, size: int = check.PORT
     """Compare the next streams with their rows, at least one portion, and at most to the end of a pass."""
     limits = bounds or Bounds()
     _compare_findings_again(climate)
-    known = began = work(climate, lambda conn, patient: _begin(climate, conn))
+    known = began = run(climate, _begin, climate)
     start, facts = _now(climate), 0
     while True:
         portion = check.compare_portion(climate, known.after, size)
         facts += portion.facts
-        after = work(climate, lambda conn, patient: _note(climate, conn, known, portion))  # noqa: B023
+        after = run(climate, _note, climate, known, portion)
         if after is None:  # another process is comparing
             break
         known = after
@@ -66,12 +66,12 @@ def checked(climate: Climate) -> Checked | None:
         return None if known is None else Checked(known, check_progress.count(conn), first)
 
 
-def _begin(climate: Climate, conn: Connection) -> Progress:
+def _begin(conn: Connection, climate: Climate) -> Progress:
     check_progress.begin(conn, first := Progress(FIRST, climate.now(conn)))
     return check_progress.progress(conn) or first
 
 
-def _note(climate: Climate, conn: Connection, before: Progress, portion: Portion) -> Progress | None:
+def _note(conn: Connection, climate: Climate, before: Progress, portion: Portion) -> Progress | None:
     now = climate.now(conn)
     if portion.last is None:
         after = Progress(FIRST, now, 0, before.began_at)
@@ -79,8 +79,8 @@ def _note(climate: Climate, conn: Connection, before: Progress, portion: Portion
         after = replace(before, after=portion.last, streams=before.streams + portion.streams)
     if not check_progress.advance(conn, before, after):
         return None
-    found = [(one.stream, one.what) for one in portion.differences]
-    check_progress.note(conn, before.after, portion.last or LAST, found, now)
+    result = [(one.stream, one.what) for one in portion.differences]
+    check_progress.note(conn, before.after, portion.last or LAST, result, now)
     return after
 
 
@@ -91,7 +91,7 @@ def _compare_findings_again(climate: Climate) -> None:
     if before:
         still = {one.stream for one in check.compare_streams(climate, before)}
         mended = [stream for stream in before if stream not in still]
-        work(climate, lambda conn, patient: check_progress.forget(conn, mended))
+        run(climate, check_progress.forget, mended)
 
 
 def _now(climate: Climate) -> datetime:

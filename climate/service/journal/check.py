@@ -46,9 +46,9 @@ class Portion:
 
 def differences(climate: Climate) -> list[Difference]:
     """Fold the whole journal and return its differences from the rows; empty is healthy."""
-    found = [one for portion in portions(climate) for one in portion.differences]
+    matching = [one for portion in portions(climate) for one in portion.differences]
     with reading(climate.engine) as conn:
-        return found + [Difference(stream, what) for stream, what in archives.damage(climate, conn)]
+        return matching + [Difference(stream, what) for stream, what in archives.damage(conn, climate)]
 
 
 def portions(
@@ -71,15 +71,15 @@ def compare_portion(climate: Climate, after: UUID = FIRST, size: int = PORTION, 
         streams = journal.streams(conn, after, size, begun_by)
         last = streams[-1] if len(streams) == size else None
         compared = row_differences.compare(conn, streams)
-        found = as_differences(compared)
-        found += [
+        result = as_differences(compared)
+        result += [
             Difference(stream, NO_JOURNAL, sort.tables[0].table.name)
             for stream, sort in row_differences.without_journal(conn, after, last)
         ]
         if last is None:
             rest = row_differences.decisions_without_journal(conn)
-            found += [Difference(stream, NO_JOURNAL, sort.tables[0].table.name, owner) for stream, sort, owner in rest]
-    return Portion(tuple(found), last, len(streams), compared.facts)
+            result += [Difference(stream, NO_JOURNAL, sort.tables[0].table.name, owner) for stream, sort, owner in rest]
+    return Portion(tuple(result), last, len(streams), compared.facts)
 
 
 def compare_streams(climate: Climate, streams: Sequence[UUID]) -> list[Difference]:
@@ -98,13 +98,13 @@ def snapshot(climate: Climate) -> Iterator[Connection]:
 def as_differences(compared: Compared) -> list[Difference]:
     """Format the differences; of a stream without its main row, only that one."""
     lost = {one.stream for one in compared.rows if one.is_main and one.said is None}
-    found = [Difference(fault.stream, fault.what) for fault in compared.faults]
+    result = [Difference(fault.stream, fault.what) for fault in compared.faults]
     for one in compared.rows:
         if one.stream not in lost:
-            found += _of_row(one)
+            result += _of_row(one)
         elif one.is_main:
-            found.append(Difference(one.stream, NO_ROWS, one.projected.table.name, _spelled(one.key)))
-    return sorted(found, key=lambda difference: difference.stream)
+            result.append(Difference(one.stream, NO_ROWS, one.projected.table.name, _spelled(one.key)))
+    return sorted(result, key=lambda difference: difference.stream)
 
 
 def _of_row(one: RowDifference) -> Iterator[Difference]:
@@ -126,7 +126,7 @@ def _spelled(key: Mapping[str, object]) -> str:
 def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple[Lease, list[Entry]]:
     """Return a lease as it was `at` a time (default: now), with its facts until then."""
     with reading(climate.engine) as conn:
-        entries = archives.facts_of(climate, conn, lease_id)
+        entries = archives.facts_of(conn, climate, lease_id)
     entries = entries if at is None else journal.until(entries, at)
     if not entries:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")

@@ -18,7 +18,7 @@ from climate.service.journal import check
 from climate.service.journal.check import NO_JOURNAL, Difference
 from climate.service.leases import repair
 from climate.service.leases.event_shares import QUEUE
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.journal import journal, row_differences, row_repair
 from climate.store.journal.projections import LEASE, LIMITS, TERMS, WINDOW, Projection
 
@@ -49,18 +49,18 @@ def rebuild(climate: Climate) -> Rebuilt:
     with reading(climate.engine) as conn:
         begun = journal.last_position(conn)
     streams = 0
-    found: list[Difference] = []
+    result: list[Difference] = []
     for portion in check.portions(climate, begun_by=begun):
         streams += portion.streams
-        found += portion.differences
-    unknown = [one for one in found if one.what == NO_JOURNAL and not _forgotten(climate, one)]
-    damaged = sorted({one.stream for one in found} | {one.lease_id for one in repair.listed(climate)})
+        result += portion.differences
+    unknown = [one for one in result if one.what == NO_JOURNAL and not _forgotten(climate, one)]
+    damaged = sorted({one.stream for one in result} | {one.lease_id for one in repair.listed(climate)})
     with reading(climate.engine) as conn:
         sorts = row_differences.sorts(conn, damaged)
     for stream in sorted(sorts):
         if sorts[stream] is not LEASE:
             _mended(climate, sorts[stream], [stream])
-    _mend_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
+    _repair_leases(climate, sorted(stream for stream in sorts if sorts[stream] is LEASE))
     left = [
         one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
     ]
@@ -68,7 +68,7 @@ def rebuild(climate: Climate) -> Rebuilt:
     return Rebuilt(streams, len(damaged) - len({one.stream for one in left}), tuple(left))
 
 
-def _mend_leases(climate: Climate, leases: Sequence[UUID]) -> None:
+def _repair_leases(climate: Climate, leases: Sequence[UUID]) -> None:
     """Write the rows of leases a few at a time; retry conflicting ones alone, then with one another."""
     failed = [portion for portion in _portions(leases, TOGETHER) if not _mended(climate, LEASE, portion)]
     blocked = [lease for portion in failed for lease in portion if not _mended(climate, LEASE, [lease])]
@@ -84,15 +84,15 @@ def _portions(streams: Sequence[UUID], size: int) -> Iterator[Sequence[UUID]]:
 def _mended(climate: Climate, sort: Projection, streams: Sequence[UUID]) -> bool:
     """Return whether rows could be written: not if they conflict with others, or cannot be derived from the facts."""
     try:
-        work(climate, lambda conn, patient: _write(climate, conn, sort, streams))
+        run(climate, _write, climate, sort, streams)
     except (IntegrityError, Unavailable, *row_differences.UNREADABLE):
         return False
     return True
 
 
-def _write(climate: Climate, conn: Connection, sort: Projection, streams: Sequence[UUID]) -> None:
+def _write(conn: Connection, climate: Climate, sort: Projection, streams: Sequence[UUID]) -> None:
     if sort is LEASE:
-        repair.mend_all(climate, conn, streams, QUEUE)
+        repair.repair_leases(conn, climate, streams, QUEUE)
         return
     row_repair.lock(conn, sort, streams)
     rows = row_differences.compare(conn, streams).rows
@@ -105,14 +105,14 @@ def _forgotten(climate: Climate, unknown: Difference) -> bool:
     """Return whether rows without a fact could be deleted; those of leases and hosts are kept."""
     decisions = {sort.tables[0].table.name: sort for sort in (TERMS, LIMITS)}
     sort = decisions.get(unknown.table)
+    return run(climate, _forget, unknown, sort)
 
-    def act(conn: Connection, patient: bool) -> bool:
-        if sort is not None and not journal.hold(conn, unknown.stream):
-            row_repair.forget(conn, sort, unknown.row)
-        elif unknown.table == WINDOW.tables[0].table.name:
-            row_repair.forget_window(conn, unknown.stream)
-        else:
-            return False
-        return True
 
-    return work(climate, act)
+def _forget(conn: Connection, unknown: Difference, sort: Projection | None) -> bool:
+    if sort is not None and not journal.hold(conn, unknown.stream):
+        row_repair.forget(conn, sort, unknown.row)
+    elif unknown.table == WINDOW.tables[0].table.name:
+        row_repair.forget_window(conn, unknown.stream)
+    else:
+        return False
+    return True

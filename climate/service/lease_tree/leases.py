@@ -39,7 +39,7 @@ from climate.service.leases import holds, leases, shortages, unbegun_claims
 from climate.service.leases import update as changes
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, PartsFirst
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import idempotency
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored
@@ -88,7 +88,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     if key and (known := leases.made_earlier(climate, caller, key)):
         if (resumed := _resumed(climate, caller, known, order)) is not None:
             return resumed
-        work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
+        run(climate, idempotency.forget, caller, key)
     return _placed(climate, caller, order, key, dry_run=dry_run)
 
 
@@ -123,7 +123,7 @@ def _placed(climate: Climate, caller: Caller, order: Order, key: Key | None, *, 
             without |= refused.children
         _give_up(climate, caller, lease)
         if key:
-            work(climate, lambda conn, patient: idempotency.forget(conn, caller, key))
+            run(climate, idempotency.forget, caller, key)
     raise NotEnoughHosts("Not enough hosts available: hosts that children offered were taken each time")
 
 
@@ -184,18 +184,20 @@ def _held_as(part: Part, held: tuple[UUID, UUID, int]) -> Callable[[datetime], F
 
 def _note(climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Callable[[datetime], Fact]) -> Lease:
     """Record the answer of a child about a part; skip a repeated one. Raise Conflict once the hold is over."""
+    return run(climate, _append, climate, caller, lease_id, part, fact)
 
-    def act(conn: Connection, patient: bool) -> Lease:
-        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
-        now = climate.now(conn)
-        present = next(one for one in lease.parts if one.id == part.id)
-        if present.state is not part.state:
-            return lease
-        if not lease.held:
-            raise rules.expired(lease)
-        return stored.record(conn, caller, lease, fact(now))
 
-    return work(climate, act)
+def _append(
+    conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, part: Part, fact: Callable[[datetime], Fact]
+) -> Lease:
+    lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+    now = climate.now(conn)
+    present = next(one for one in lease.parts if one.id == part.id)
+    if present.state is not part.state:
+        return lease
+    if not lease.held:
+        raise rules.expired(lease)
+    return stored.record(conn, caller, lease, fact(now))
 
 
 def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> Lease:
@@ -298,18 +300,20 @@ def update(
 
 def _plan_sync(climate: Climate, caller: Caller, lease_id: UUID, delay: timedelta, version: int | None = None) -> Lease:
     """Plan an event that sends the dates of the lease to its parts after the delay, unless it is changed before."""
+    return run(climate, _write_sync_event, climate, caller, lease_id, delay, version)
 
-    def act(conn: Connection, patient: bool) -> Lease:
-        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
-        shortages.unless_version(lease, version)
-        now = climate.now(conn)
-        lease = unbegun_claims.take_back(conn, caller, lease, now)
-        lease_events.refuse_while_running(lease)
-        after = stored.record(conn, caller, lease, lease_events.sync(lease, now, now + delay, time_ordered_id))
-        leases.wake_if_soon(climate, conn, after, now)
-        return after
 
-    return work(climate, act)
+def _write_sync_event(
+    conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, delay: timedelta, version: int | None
+) -> Lease:
+    lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+    shortages.unless_version(lease, version)
+    now = climate.now(conn)
+    lease = unbegun_claims.take_back(conn, caller, lease, now)
+    lease_events.refuse_while_running(lease)
+    after = stored.record(conn, caller, lease, lease_events.sync(lease, now, now + delay, time_ordered_id))
+    leases.wake_if_soon(conn, climate, after, now)
+    return after
 
 
 def _prolong(climate: Climate, lease: Lease, end: datetime, *, dry_run: bool = False) -> None:

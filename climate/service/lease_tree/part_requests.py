@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -131,7 +130,7 @@ def _order(climate: Climate, order: PartOrder, hold: timedelta) -> Order:
     """Return the order in the types of the plugin; raise InvalidInput for an invalid specification."""
     plugin = climate.plugins[HOST_TYPE]
     try:
-        spec: dict[str, Any] = plugin.spec_schema(unknown=RAISE).load(order.spec)
+        spec: dict[str, object] = plugin.spec_schema(unknown=RAISE).load(order.spec)
     except ValidationError as error:
         raise InvalidInput(f"The reservation cannot be used: {', '.join(sorted(error.messages_dict))}") from None
     reservation = {"resource_type": HOST_TYPE, **spec}

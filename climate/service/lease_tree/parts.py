@@ -110,7 +110,7 @@ def _release(climate: Climate, lease: Lease, reservation: Reservation) -> None:
     seen = _read_leases(climate, lease, parts)
     left = [part for part in parts if seen[part.id] is not None]
     _send_requests(climate, [release(lease, part) for part in left])
-    if any(found is not None for found in _read_leases(climate, lease, left).values()):
+    if any(result is not None for result in _read_leases(climate, lease, left).values()):
         raise NotYet("a child is still ending its part of the lease")
 
 

@@ -77,16 +77,16 @@ def shares(climate: Climate, caller: Caller, order: Order, without: frozenset[Ch
     Raises NotEnoughHosts if nobody has the hosts, and InvalidInput for an unknown zone or cell.
     """
     children = climate.children.active()
-    found: dict[int, Share] = {}
+    result: dict[int, Share] = {}
     for place, spec in enumerate(order.reservations):
         if spec.get("resource_type") == HOST_TYPE:
-            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(found), hold=None)
+            so_far = replace(order, reservations=order.reservations[: place + 1], shares=dict(result), hold=None)
             places = _places(climate, spec, children)
             left = [child for child in places.children if child not in without]
             share = _share(climate, caller, so_far, replace(places, children=left))
             if share:
-                found[place] = share
-    return found
+                result[place] = share
+    return result
 
 
 def _names_none(spec: Any) -> bool:
@@ -109,14 +109,14 @@ def _places(climate: Climate, spec: Any, children: Sequence[Child]) -> Places:
     kind, name = (ZONE, str(zone)) if cell is None else (CELL, str(cell))
     if _names_this(climate, spec):
         return Places(is_here=True, children=(), named=f"{kind} {name}")
-    found = [child for child in children if child.kind == kind and _is_called(child, name)]
-    if not found:
+    named = [child for child in children if child.kind == kind and _is_called(child, name)]
+    if not named:
         known = "a child zone" if kind == ZONE else "a cell below it"
         raise InvalidInput(f"{kind} {name[:80]!r} is neither this {kind} nor {known} that answers")
-    if kind == CELL and len(found) > 1:
-        paths = ", ".join(sorted(child.name for child in found)[:5])
+    if kind == CELL and len(named) > 1:
+        paths = ", ".join(sorted(child.name for child in named)[:5])
         raise InvalidInput(f"cell {name[:80]!r} may be {paths}: give the path")
-    return Places(is_here=False, children=found, named=f"{kind} {name[:200]}")
+    return Places(is_here=False, children=named, named=f"{kind} {name[:200]}")
 
 
 def _is_called(child: Child, name: str) -> bool:
@@ -142,9 +142,9 @@ def _share(climate: Climate, caller: Caller, order: Order, places: Places) -> Sh
     if share is None and own >= least:
         return None
     if share is None:
-        found = ", ".join(str(offer.hosts) for offer in offers) or "none"
+        offered = ", ".join(str(offer.hosts) for offer in offers) or "none"
         skipped = () if places.named else climate.children.silent()
-        raise NotEnoughHosts(f"{refusal}; children offer {found}{silence([*skipped, *silent])}")
+        raise NotEnoughHosts(f"{refusal}; children offer {offered}{silence([*skipped, *silent])}")
     return share
 
 

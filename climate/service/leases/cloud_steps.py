@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from typing import ParamSpec
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -28,6 +29,8 @@ from climate.connections import Insert, alone
 from climate.context import Climate
 from climate.store.leases import cloud_actions
 
+P = ParamSpec("P")
+
 
 @dataclass
 class Steps:
@@ -45,8 +48,20 @@ class Steps:
     def _cloud(self) -> Cloud:
         return self.climate.cloud
 
-    def _once(self, step: str, act: Callable[[], None], *, again: bool = False) -> None:
-        """Carry out a step that this event has not completed; with `again`, also one that it has."""
+    def _once(self, step: str, act: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Carry out a step that this event has not completed."""
+        if self._plan(step) != "DONE":
+            act(*args, **kwargs)
+            self.done.append(step)
+
+    def _again(self, step: str, act: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Carry out a step even if this event has completed it."""
+        self._plan(step)
+        act(*args, **kwargs)
+        self.done.append(step)
+
+    def _plan(self, step: str) -> str:
+        """Record the intent of a step and return its state. Raise Fenced if the claim was lost."""
         if self.is_lost():
             raise Fenced(f"the claim on event {self.event_id} was lost")
         with alone(self.climate.engine) as conn:
@@ -54,9 +69,7 @@ class Steps:
         if state is None:
             raise Fenced(f"event {self.event_id} belongs to another worker")
         self.done.clear()
-        if state != "DONE" or again:
-            act()
-            self.done.append(step)
+        return state
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return self._cloud.find_hosts(name)
@@ -65,10 +78,10 @@ class Steps:
         return self._cloud.ordinary_hosts()
 
     def enrol(self, host: str, token: int) -> None:
-        self._once(f"enrol:{host}", lambda: self._cloud.enrol(host, token))
+        self._once(f"enrol:{host}", self._cloud.enrol, host, token)
 
     def withdraw(self, host: str, token: int) -> None:
-        self._once(f"withdraw:{host}", lambda: self._cloud.withdraw(host, token))
+        self._once(f"withdraw:{host}", self._cloud.withdraw, host, token)
 
     def promise_pool(self, pool: str, wanted: Mapping[str, str]) -> int:
         return self._cloud.promise_pool(pool, wanted)
@@ -77,22 +90,22 @@ class Steps:
         return None
 
     def forget_pool(self, pool: str) -> None:
-        self._once(f"forget_pool:{pool}", lambda: self._cloud.forget_pool(pool))
+        self._once(f"forget_pool:{pool}", self._cloud.forget_pool, pool)
 
     def lease_pools(self) -> Mapping[str, LeasePool]:
         return self._cloud.lease_pools()
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        self._once(lending(pool, hosts), lambda: self._cloud.lend(pool, project_id, hosts, token))
+        self._once(lending(pool, hosts), self._cloud.lend, pool, project_id, hosts, token)
 
     def close(self, pool: str, token: int) -> None:
-        self._once(f"close:{pool}", lambda: self._cloud.close(pool, token))
+        self._once(f"close:{pool}", self._cloud.close, pool, token)
 
     def take_back(self, pool: str, hosts: Sequence[str], token: int, to: str | None = FREEPOOL) -> None:
-        self._once(f"take_back:{pool}", lambda: self._cloud.take_back(pool, hosts, token, to))
+        self._once(taking_back(pool), self._cloud.take_back, pool, hosts, token, to)
 
     def place(self, host: str, to: str | None, token: int) -> None:
-        self._once(f"place:{host}:{to}", lambda: self._cloud.place(host, to, token), again=True)
+        self._again(f"place:{host}:{to}", self._cloud.place, host, to, token)
 
     def health(self) -> Mapping[str, str | None]:
         return self._cloud.health()
@@ -108,10 +121,10 @@ class Steps:
 
     def grant(self, capacity: Capacity, token: int) -> None:
         step = f"grant:{capacity.pool}:{_short(sorted(capacity.slots.items()))}"
-        self._once(step, lambda: self._cloud.grant(capacity, token))
+        self._once(step, self._cloud.grant, capacity, token)
 
     def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
-        self._once(f"revoke:{pool}", lambda: self._cloud.revoke(pool, hosts, token))
+        self._once(f"revoke:{pool}", self._cloud.revoke, pool, hosts, token)
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         return self._cloud.pools()
@@ -126,21 +139,21 @@ class Steps:
         return self._cloud.sleeping()
 
     def wake(self, server_id: str, token: int) -> None:
-        self._once(f"wake:{server_id}", lambda: self._cloud.wake(server_id, token), again=True)
+        self._again(f"wake:{server_id}", self._cloud.wake, server_id, token)
 
     def suspend(self, server_id: str, token: int) -> None:
-        self._once(f"suspend:{server_id}", lambda: self._cloud.suspend(server_id, token))
+        self._once(f"suspend:{server_id}", self._cloud.suspend, server_id, token)
 
     def find_external(self, network: str) -> ExternalNetwork | None:
         return self._cloud.find_external(network)
 
     def lend_address(self, pool: str, project_id: str, network_id: str, address: str, token: int) -> None:
         step = f"lend_address:{pool}:{address}"
-        self._once(step, lambda: self._cloud.lend_address(pool, project_id, network_id, address, token))
+        self._once(step, self._cloud.lend_address, pool, project_id, network_id, address, token)
 
     def take_back_addresses(self, pool: str, addresses: Sequence[str], token: int) -> None:
         step = f"take_back_addresses:{pool}"
-        self._once(step, lambda: self._cloud.take_back_addresses(pool, addresses, token))
+        self._once(step, self._cloud.take_back_addresses, pool, addresses, token)
 
     def find_storage(self, backend: str) -> CloudStorage | None:
         return self._cloud.find_storage(backend)
@@ -148,10 +161,10 @@ class Steps:
     def make_volume(self, order: VolumeOrder, token: int) -> None:
         # A volume that grows is another step than the one that created it.
         step = f"make_volume:{order.pool}:{order.number}:{order.size_gb}"
-        self._once(step, lambda: self._cloud.make_volume(order, token))
+        self._once(step, self._cloud.make_volume, order, token)
 
     def drop_volumes(self, pool: str, token: int, *, keep: bool) -> None:
-        self._once(f"drop_volumes:{pool}", lambda: self._cloud.drop_volumes(pool, token, keep=keep))
+        self._once(f"drop_volumes:{pool}", self._cloud.drop_volumes, pool, token, keep=keep)
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
         return self._cloud.volumes(pools)
@@ -159,25 +172,30 @@ class Steps:
     def snapshot(self, server_id: str, image: str, token: int, occasion: str = "") -> None:
         # After an extension the lease reaches before_end_lease again, and needs an image of the state at that time.
         occasion = occasion or f"{self.event_id} {self.due_at.isoformat()}"
-        self._once(f"snapshot:{server_id}", lambda: self._cloud.snapshot(server_id, image, token, occasion))
+        self._once(f"snapshot:{server_id}", self._cloud.snapshot, server_id, image, token, occasion)
 
     def move_server(self, server_id: str, host: str, token: int, *, alone: bool = False) -> None:
         # Requested as long as the server is seen on the host, like its deletion.
         step = f"move_server:{server_id}:{host}"
-        self._once(step, lambda: self._cloud.move_server(server_id, host, token, alone=alone), again=True)
+        self._again(step, self._cloud.move_server, server_id, host, token, alone=alone)
 
     def evacuate_server(self, server_id: str, host: str, token: int) -> None:
         step = f"evacuate_server:{server_id}:{host}"
-        self._once(step, lambda: self._cloud.evacuate_server(server_id, host, token), again=True)
+        self._again(step, self._cloud.evacuate_server, server_id, host, token)
 
     def delete_server(self, server_id: str, token: int) -> None:
         # Requested as long as the server is seen: "done" only means that the cloud has accepted the request.
-        self._once(f"delete_server:{server_id}", lambda: self._cloud.delete_server(server_id, token), again=True)
+        self._again(f"delete_server:{server_id}", self._cloud.delete_server, server_id, token)
 
 
 def lending(pool: str, hosts: Sequence[str]) -> str:
     """Return the step of lending hosts. A host left out before is ready at the next try: that is another step."""
     return f"lend:{pool}:{_short(sorted(hosts))}"
+
+
+def taking_back(pool: str) -> str:
+    """Return the step of taking back the hosts of a pool."""
+    return f"take_back:{pool}"
 
 
 def _short(what: object) -> str:

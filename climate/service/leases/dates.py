@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from climate.domain.errors import InvalidInput
 
 PEER = "%Y-%m-%d %H:%M"
-PEER_SHAPE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2} [0-9]{1,2}:[0-9]{1,2}", re.ASCII)
+PEER_SHAPE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2}) ([0-9]{1,2}):([0-9]{1,2})", re.ASCII)
 ISO_SHAPE = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?", re.ASCII
 )
@@ -19,13 +19,14 @@ def read(given: object) -> datetime:
         raise _invalid(given)
     text = given.strip() if given.isascii() else ""
     try:
-        if PEER_SHAPE.fullmatch(text):
-            moment = datetime.strptime(text, PEER).replace(tzinfo=UTC)
+        if peer := PEER_SHAPE.fullmatch(text):
+            year, month, day, hour, minute = map(int, peer.groups())
+            moment = datetime(year, month, day, hour, minute, tzinfo=UTC)
         elif ISO_SHAPE.fullmatch(text):
             moment = datetime.fromisoformat(text)
+            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
         else:
             raise _invalid(given)
-        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
         raise _invalid(given) from None
     if not EARLIEST <= moment <= LATEST:

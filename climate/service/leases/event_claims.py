@@ -26,6 +26,7 @@ from climate.service.leases.event_shares import QUEUE, Outcome, facts_of, queue_
 from climate.service.notifications import delivery
 from climate.service.notifications import messages as telling
 from climate.store.leases import claim_portions, due_events, event_claims, leases, queue_limits
+from climate.store.leases.claim_portions import Batched
 from climate.store.leases.due_events import BEGINNING, Cursor, Due
 from climate.store.leases.event_claims import Message, Rest, Stranded
 from climate.store.leases.leases import Change
@@ -94,7 +95,7 @@ def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: 
         try:
             with climate.engine.begin() as conn:
                 now = climate.now(conn)
-                count += _mark(climate, conn, by, due_events.lock(conn, now, [one.event_id], 1), now)
+                count += _mark(conn, climate, by, due_events.lock(conn, now, [one.event_id], 1), now)
         except Exception as error:
             if not repair.is_its_own(error):
                 raise
@@ -112,7 +113,7 @@ def _claim(climate: Climate, by: str, cursor: Cursor, limit: int, ahead: int) ->
         look = due_events.look(conn, now, cursor)
         locked = due_events.lock(conn, now, look.ids, limit, room) if look.ids else []
         chosen = _no_more_than(locked, HOLDS)
-        count = _mark(climate, conn, by, chosen, now) if chosen else 0
+        count = _mark(conn, climate, by, chosen, now) if chosen else 0
     cursor.full = room.full(queue for one in chosen for queue in one.queues)
     queue_limits.take_turns(cursor.turns, ((queue, o.is_end, o.project_id) for o in chosen for queue in o.queues))
     left = bool(count) and (len(locked) == limit or len(chosen) < len(locked) or bool(cursor.full))
@@ -133,7 +134,7 @@ def _no_more_than(locked: Sequence[_Held], holds: int) -> Sequence[_Held]:
     return locked[: max(1, bisect_right(sums, holds))]
 
 
-def _mark(climate: Climate, conn: Connection, by: str, chosen: Sequence[Due], now: datetime) -> int:
+def _mark(conn: Connection, climate: Climate, by: str, chosen: Sequence[Due], now: datetime) -> int:
     found = leases.get_many(conn, {one.lease_id for one in chosen})
     in_turn = [found[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in found]
     ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
@@ -169,10 +170,10 @@ def _queue(lease: Lease) -> str:
     return queue_of(types[0]) if len(types) == 1 else QUEUE
 
 
-def to_send(climate: Climate, queues: Collection[str] = ()) -> list[Message]:
-    """Return the messages to send: new claims, those of `queues` in portions, and claims whose message seems lost."""
+def to_send(climate: Climate, batched: Collection[Batched] = ()) -> list[Message]:
+    """Return the messages to send: new claims, those of `batched` in batches, and claims whose message seems lost."""
     with climate.engine.begin() as conn:
-        return claim_portions.to_send(conn, climate.now(conn), queues=queues)
+        return claim_portions.to_send(conn, climate.now(conn), batched=batched)
 
 
 def take_back(climate: Climate, messages: Sequence[Message]) -> None:
@@ -185,6 +186,12 @@ def ring_again(climate: Climate) -> None:
     """Send the messages of all claimed events that were not begun again, because the broker may have lost them."""
     with climate.engine.begin() as conn:
         event_claims.ring_again(conn)
+
+
+def mark_apart(climate: Climate, messages: Sequence[Message]) -> None:
+    """Record that each of these events, which shared a message before, is sent again in a message of its own."""
+    with climate.engine.begin() as conn:
+        claim_portions.mark_apart(conn, messages, climate.now(conn))
 
 
 def rung_unbegun(climate: Climate) -> Counter[str]:
@@ -242,7 +249,7 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
         changes = [(found[lease_id], facts) for lease_id, facts in happened.items()]
         settled = leases.record_many(conn, system(by), changes)
         turns = [Turn(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
-        delivery.tell(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
+        delivery.notify(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
         if count:
             event_claims.wake_poller(conn)
             log.warning("events rescued from lost workers", count=count)

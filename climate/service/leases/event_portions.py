@@ -1,38 +1,42 @@
-"""Batches of lease starts: begun, requested from the cloud and recorded in one transaction each.
+"""Batches of starts or ends of leases: begun, requested from the cloud and recorded in one transaction each.
 
-Only starts that neither wait nor call other services run in a batch. All others, and those with an unforeseen
+Only events that neither wait nor call other services run in a batch. All others, and those with an unforeseen
 error, are given back. Each then gets a message of its own, and delays no other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 import structlog
 from sqlalchemy import Connection
 
-from climate.cloud import Fenced, InUse, LendsTogether, Loan, NotYet, Trouble
+from climate.cloud import Fenced, InUse, LendsTogether, Loan, NotYet, Return, TakesBackTogether, Trouble
 from climate.connections import alone
 from climate.context import Climate
 from climate.domain.facts import Fact
-from climate.domain.hosts.pools import HostPlace
+from climate.domain.hosts import pools
+from climate.domain.hosts.pools import HostPlace, OnEnd
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.status import EventKind
+from climate.service import transaction
 from climate.service.leases import cloud_steps, events, handover
 from climate.service.leases.claim_heartbeat import ClaimHeartbeat
 from climate.service.leases.event_shares import Outcome, queue_of
 from climate.service.leases.events import Run, RunEffect
 from climate.service.power import switching
-from climate.service.transaction import work
 from climate.store.hosts import pool_membership, power
 from climate.store.hosts.power import Supply
 from climate.store.leases import claim_portions, cloud_actions, event_claims, leases
-from climate.store.leases.claim_portions import Settled
+from climate.store.leases.claim_portions import Batched, Settled
 from climate.store.leases.cloud_actions import Intent
 from climate.store.leases.event_claims import Limits, Message
 
 log = structlog.get_logger(__name__)
+
+Request = TypeVar("Request", Loan, Return)
 
 Asked = tuple[Run, Sequence[str], Trouble | None]
 """A run, its completed steps, and the error of the cloud, if any."""
@@ -51,9 +55,25 @@ class Ended:
         return Settled(self.run.event.id, self.run.token, self.run.event.due_at, self.steps)
 
 
+class Together(NamedTuple):
+    """A hook of plugins for several events at once, and the interface of the cloud that it uses."""
+
+    name: str
+    of_one: str
+    """Name of the hook for one event."""
+    cloud: type
+
+
+TOGETHER: Mapping[EventKind, Together] = {
+    EventKind.START: Together("on_start_together", "on_start", LendsTogether),
+    EventKind.END: Together("on_end_together", "on_end", TakesBackTogether),
+}
+"""Hooks for the kinds of events that run in batches."""
+
+
 @dataclass
 class TogetherSteps:
-    """Cloud interface for plugins that start several leases: each request is recorded before it is sent."""
+    """Cloud interface for plugins that start or end several leases: each request is recorded before it is sent."""
 
     runs: Sequence[Run]
     is_lost: Callable[[UUID], bool]
@@ -62,42 +82,65 @@ class TogetherSteps:
 
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
         """Lend hosts that an earlier run did not lend; raise Fenced for an event that another worker has claimed."""
+        cloud = self.runs[0].climate.cloud
+        assert isinstance(cloud, LendsTogether)
+        return self._ask_once(loans, lambda loan: cloud_steps.lending(loan.pool, loan.hosts), cloud.lend_together)
+
+    def take_back_together(self, returns: Sequence[Return]) -> Sequence[Trouble | None]:
+        """Take back hosts that an earlier run did not take back; raise Fenced as `lend_together` does."""
+        cloud = self.runs[0].climate.cloud
+        assert isinstance(cloud, TakesBackTogether)
+        return self._ask_once(returns, lambda one: cloud_steps.taking_back(one.pool), cloud.take_back_together)
+
+    def _ask_once(
+        self,
+        wanted: Sequence[Request],
+        step_of: Callable[[Request], str],
+        send: Callable[[Sequence[Request]], Sequence[Trouble | None]],
+    ) -> list[Trouble | None]:
         owners = {run.token: run for run in self.runs}
-        intents = {loan.token: _intent(owners[loan.token], loan) for loan in loans}
-        mine = [loan for loan in loans if not self.is_lost(owners[loan.token].event.id)]
-        climate = self.runs[0].climate
-        with alone(climate.engine) as conn:
-            states = cloud_actions.plan_together(conn, [intents[loan.token] for loan in mine]) if mine else {}
-        ask = [loan for loan in mine if states.get(intents[loan.token].event_id, "DONE") != "DONE"]
-        assert isinstance(climate.cloud, LendsTogether)
-        answers = climate.cloud.lend_together(ask) if ask else ()
-        found: dict[int, Trouble | None] = {loan.token: one for loan, one in zip(ask, answers, strict=True)}
-        for loan in loans:
-            event_id, step = intents[loan.token].event_id, intents[loan.token].step
+        intents = {one.token: _intent(owners[one.token], step_of(one)) for one in wanted}
+        mine = [one for one in wanted if not self.is_lost(owners[one.token].event.id)]
+        with alone(self.runs[0].climate.engine) as conn:
+            states = cloud_actions.plan_together(conn, [intents[one.token] for one in mine]) if mine else {}
+        ask = [one for one in mine if states.get(intents[one.token].event_id, "DONE") != "DONE"]
+        answers = send(ask) if ask else ()
+        found: dict[int, Trouble | None] = {one.token: answer for one, answer in zip(ask, answers, strict=True)}
+        for one in wanted:
+            event_id, step = intents[one.token].event_id, intents[one.token].step
             if event_id not in states:
-                found[loan.token] = Fenced(f"event {event_id} belongs to another worker")
-            elif found.setdefault(loan.token, None) is None:
+                found[one.token] = Fenced(f"event {event_id} belongs to another worker")
+            elif found.setdefault(one.token, None) is None:
                 self.done[event_id] = step
-        return [found[loan.token] for loan in loans]
+        return [found[one.token] for one in wanted]
 
 
-def _intent(run: Run, loan: Loan) -> Intent:
-    return Intent(run.event.id, run.event.due_at, cloud_steps.lending(loan.pool, loan.hosts), run.token)
+def _intent(run: Run, step: str) -> Intent:
+    return Intent(run.event.id, run.event.due_at, step, run.token)
 
 
-def queues(climate: Climate) -> frozenset[str]:
-    """Return the queues of resource types whose leases can be started together, over this cloud."""
-    if not isinstance(climate.cloud, LendsTogether):
-        return frozenset()
-    return frozenset(queue_of(kind) for kind, plugin in climate.plugins.items() if _hook(plugin) is not None)
+def batched(climate: Climate) -> frozenset[Batched]:
+    """Return the kinds of events that can run together over this cloud, with the queues of their resource types."""
+    return frozenset(
+        Batched(queue_of(resource_type), kind)
+        for resource_type, plugin in climate.plugins.items()
+        for kind in TOGETHER
+        if _hook(climate, plugin, kind) is not None
+    )
 
 
-def _hook(plugin: object) -> Callable[..., Sequence[Trouble | None]] | None:
-    """Return the hook for several starts; None where there is none, or a subclass has another `on_start` only."""
+def _hook(climate: Climate, plugin: object, kind: EventKind) -> Callable[..., Sequence[Trouble | None]] | None:
+    """Return the hook for several events of a kind.
+
+    Return None where there is none, the cloud lacks its interface, or a subclass overrides the hook for one event only.
+    """
+    together = TOGETHER.get(kind)
+    if together is None or not isinstance(climate.cloud, together.cloud):
+        return None
     for one in type(plugin).__mro__:
-        if "on_start_together" in vars(one):
-            return getattr(plugin, "on_start_together", None)
-        if "on_start" in vars(one):
+        if together.name in vars(one):
+            return getattr(plugin, together.name, None)
+        if together.of_one in vars(one):
             return None
     return None
 
@@ -110,7 +153,7 @@ def run(climate: Climate, messages: Sequence[Message], worker: str) -> None:
     try:
         runs = _begin(climate, messages, worker)
     except Exception:  # the rows of one lease may be the cause
-        log.exception("batch start failed; running events one by one", count=len(messages))
+        log.exception("batch not begun; running events one by one", count=len(messages))
         _give_back(climate, messages, worker)
         return
     if runs:
@@ -177,18 +220,24 @@ def _fit(runs: Sequence[Run], supplies: Mapping[int, Supply]) -> list[Run]:
     fit: list[Run] = []
     taken: set[int] = set()
     for one in runs:
-        if _is_simple(one.climate, one.lease, one.event) and not taken & set(one.places) and _are_ready(one, supplies):
+        is_ready = one.event.kind is EventKind.END or _are_ready(one, supplies)
+        if is_ready and _is_simple(one.climate, one.lease, one.event) and not taken & set(one.places):
             fit.append(one)
             taken |= set(one.places)
     return fit
 
 
 def _is_simple(climate: Climate, lease: Lease, event: Event) -> bool:
-    """Return whether it is the start of a lease of one reservation, which lies here and has only hosts."""
-    alone = len(lease.reservations) == 1
-    plugin = climate.plugins.get(lease.reservations[0].resource_type) if alone else None
-    whole = event.kind is EventKind.START and not event.shares and plugin is not None and _hook(plugin) is not None
-    return whole and isinstance(climate.cloud, LendsTogether) and all(map(_has_hosts_only, lease.reservations))
+    """Return whether a batch can run it: its lease has one reservation, which lies here and has only hosts.
+
+    An end that releases hosts with their servers runs alone, because it reads who needs them next.
+    """
+    if len(lease.reservations) != 1 or event.shares:
+        return False
+    (reservation,) = lease.reservations
+    plugin = climate.plugins.get(reservation.resource_type)
+    releases = event.kind is EventKind.END and pools.on_end(reservation) is OnEnd.RELEASE
+    return _has_hosts_only(reservation) and not releases and _hook(climate, plugin, event.kind) is not None
 
 
 def _has_hosts_only(reservation: Reservation) -> bool:
@@ -210,21 +259,20 @@ def _held(run: Run, reservation: Reservation) -> list[HostPlace]:
 
 
 def _act(runs: Sequence[Run], is_lost: Callable[[UUID], bool]) -> list[Asked]:
-    """Have the plugins hand over the reserved hosts."""
+    """Have the plugins hand over the reserved hosts, or take them back."""
     result: list[Asked] = []
-    by_type: dict[str, list[Run]] = {}
+    by_hook: dict[tuple[str, EventKind], list[Run]] = {}
     for one in runs:
-        by_type.setdefault(one.lease.resource_types[0], []).append(one)
-    for resource_type, own in by_type.items():
-        hook = _hook(own[0].climate.plugins[resource_type])
+        by_hook.setdefault((one.lease.resource_types[0], one.event.kind), []).append(one)
+    for (resource_type, kind), own in by_hook.items():
+        climate = own[0].climate
+        hook = _hook(climate, climate.plugins[resource_type], kind)
         assert hook is not None
-        result += _handed_over(own, TogetherSteps(own, is_lost), hook)
+        result += _asked(own, TogetherSteps(own, is_lost), hook)
     return result
 
 
-def _handed_over(
-    runs: Sequence[Run], cloud: TogetherSteps, hook: Callable[..., Sequence[Trouble | None]]
-) -> list[Asked]:
+def _asked(runs: Sequence[Run], cloud: TogetherSteps, hook: Callable[..., Sequence[Trouble | None]]) -> list[Asked]:
     lent = [
         (one, events.lent_of(one, r, tuple(p.name for p in _held(one, r)))) for one in runs for r in one.reservations
     ]
@@ -250,7 +298,7 @@ def _settle(climate: Climate, ended: Sequence[Ended]) -> None:
     if not ended:
         return
     try:
-        kinds = work(climate, lambda conn, patient: _recorded(climate, conn, ended))
+        kinds = transaction.run(climate, _recorded, climate, ended)
     except Exception:
         log.exception("batch result failed; recording results one by one", count=len(ended))
         for one in ended:
@@ -267,7 +315,7 @@ def _settle_alone(one: Ended) -> None:
         log.exception("event result not recorded", event_id=str(one.run.event.id), lease_id=str(one.run.lease.id))
 
 
-def _recorded(climate: Climate, conn: Connection, ended: Sequence[Ended]) -> list[UUID]:
+def _recorded(conn: Connection, climate: Climate, ended: Sequence[Ended]) -> list[UUID]:
     """Record the results of events that this worker still claims; return their ids."""
     locked = {lease.id: lease for lease in leases.lock(conn, {one.run.lease.id for one in ended})}
     mine, settled = claim_portions.settle(conn, [one.settled for one in ended if one.run.lease.id in locked])

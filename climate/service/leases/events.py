@@ -23,6 +23,7 @@ from climate.domain.lease_events import AdditionalEvent, Verdict
 from climate.domain.policy import Caller, require
 from climate.domain.status import EventKind, HoldState
 from climate.plugin import Lent, ResourcePlugin, not_loaded
+from climate.service import transaction
 from climate.service.hosts import lease_moves
 from climate.service.lease_tree import parts
 from climate.service.leases import handover, preparation
@@ -33,7 +34,6 @@ from climate.service.leases.event_shares import Outcome, facts_of
 from climate.service.leases.leases import is_soon
 from climate.service.notifications import delivery, messages
 from climate.service.notifications import lease_events as lifecycle
-from climate.service.transaction import work
 from climate.store import inventory_pools
 from climate.store.hosts import pool_membership
 from climate.store.leases import event_claims, leases
@@ -157,7 +157,7 @@ def _act(begun: Run, steps: Steps) -> Outcome:
             return outcome_of(begun, [NotYet(WORKED_ON)], {})
         except (CloudError, NotYet) as error:
             troubles.append(error)
-    return outcome_of(begun, troubles, {number: found for number, found in lacking.items() if found})
+    return outcome_of(begun, troubles, {number: result for number, result in lacking.items() if result})
 
 
 def _hook(begun: Run, steps: Steps, reservation: Reservation) -> list[HostPlace]:
@@ -233,7 +233,7 @@ def outcome_of(begun: Run, troubles: Sequence[Exception], lacking: Mapping[UUID,
 
 def settle(begun: Run, done: Sequence[str], outcome: Outcome) -> None:
     """Record the result, if this worker still claims the event; allocations are released here, last of all."""
-    facts = work(begun.climate, lambda conn, patient: _recorded(conn, begun, done, outcome))
+    facts = transaction.run(begun.climate, _recorded, begun, done, outcome)
     if facts is None:
         log.warning("result refused: event claimed by another worker")
     else:
@@ -262,7 +262,7 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
     # These facts come from the results only, not from rows, so the journal need not be folded for them.
     after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
     turns = [Turn(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
-    moved = lease_moves.follow_all(climate, conn, author, turns)
+    moved = lease_moves.follow_all(conn, climate, author, turns)
     told = [
         notice
         for turn, own in zip(turns, moved, strict=True)
@@ -272,7 +272,7 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
             *lifecycle.of(climate.settings, turn.before, turn.after),
         )
     ]
-    delivery.tell(conn, now, *told)
+    delivery.notify(conn, now, *told)
     # Others may wait for it: the next lease of these hosts, which may be due already.
     if any(is_soon(climate, turn.after, now) or _gave_back(turn.before, turn.after) for turn in turns):
         event_claims.wake_poller(conn)

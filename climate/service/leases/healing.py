@@ -10,7 +10,7 @@ gets it when it returns.
 hosts, so the owner may have to recreate servers. It stays set until the owner changes the lease.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from climate.domain.errors import ClimateError
 from climate.service.hosts import reconcile
 from climate.service.leases import repair
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts, started
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import health, quarantine
 from climate.store.leases import event_claims, healing_waits, leases
 
@@ -44,11 +44,11 @@ def heal_all(climate: Climate) -> list[UUID]:
     A lease that cannot be healed waits longer after each try, until something is released. If more are due than
     one round may try, the next round is requested at once, so that other rounds run in between.
     """
-    found, kept, now = work(climate, lambda conn, patient: _degraded_leases(climate, conn))
-    healed = _heal_each(climate, found, frozenset(), FAILED)
+    result, kept, now = run(climate, _degraded_leases, climate)
+    healed = _heal_each(climate, result, frozenset(), FAILED)
     if not kept:
         return healed
-    waiting = work(climate, lambda conn, patient: _waiting(climate, conn, kept, now + AHEAD))
+    waiting = run(climate, _waiting, climate, kept, now + AHEAD)
     return healed + _heal_each(climate, waiting, kept, AWAITED)
 
 
@@ -58,22 +58,22 @@ def heal(climate: Climate, hosts: Collection[int], start_by: datetime) -> list[U
     They have not begun yet. If no other host is free they go on waiting.
     """
     awaited = frozenset(hosts)
-
-    def look(conn: Connection, patient: bool) -> list[UUID]:
-        return quarantine.waiting(conn, awaited, start_by, climate.now(conn)) if awaited else []
-
-    waiting = work(climate, look)
+    waiting = run(climate, _affected_leases, climate, start_by, awaited)
     return [lease_id for lease_id in waiting if _healed(climate, lease_id, awaited, AWAITED)]
 
 
-def _degraded_leases(climate: Climate, conn: Connection) -> tuple[list[UUID], frozenset[int], datetime]:
+def _affected_leases(conn: Connection, climate: Climate, start_by: datetime, awaited: frozenset[int]) -> list[UUID]:
+    return quarantine.waiting(conn, awaited, start_by, climate.now(conn)) if awaited else []
+
+
+def _degraded_leases(conn: Connection, climate: Climate) -> tuple[list[UUID], frozenset[int], datetime]:
     """Return the leases for this round, and the hosts that were not given back."""
     now, ahead = climate.now(conn), climate.settings.healing_seconds
     suffering = health.suffering(conn, now, now + timedelta(seconds=ahead) if ahead else None)
     return _due(conn, suffering, now), frozenset(quarantine.hosts(conn, now)), now
 
 
-def _waiting(climate: Climate, conn: Connection, kept: frozenset[int], start_by: datetime) -> list[UUID]:
+def _waiting(conn: Connection, climate: Climate, kept: frozenset[int], start_by: datetime) -> list[UUID]:
     now = climate.now(conn)
     return _due(conn, quarantine.waiting(conn, kept, start_by, now), now)
 
@@ -91,8 +91,12 @@ def _heal_each(climate: Climate, found: list[UUID], awaited: frozenset[int], why
     healed = [lease_id for lease_id, is_healed in outcomes.items() if is_healed]
     in_vain = [lease_id for lease_id, is_healed in outcomes.items() if not is_healed]
     if healed or in_vain:
-        work(climate, lambda conn, patient: healing_waits.note(conn, climate.now(conn), healed, in_vain))
+        run(climate, _note, climate, healed, in_vain)
     return healed
+
+
+def _note(conn: Connection, climate: Climate, healed: Sequence[UUID], in_vain: Sequence[UUID]) -> None:
+    healing_waits.note(conn, climate.now(conn), healed, in_vain)
 
 
 def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str) -> bool | None:
@@ -100,15 +104,8 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
 
     An error does not stop the next lease.
     """
-
-    def act(conn: Connection, patient: bool) -> Outcome | None:
-        lease, now = leases.get(conn, lease_id, lock=True), climate.now(conn)
-        if not can_reallocate(lease, now) or (awaited and started(lease)):
-            return None
-        return reallocate_hosts(climate, conn, Case(lease, now, engine(lease), why, awaited=awaited))
-
     try:
-        outcome = work(climate, act)
+        outcome = run(climate, _heal_lease, climate, lease_id, awaited, why)
     except ClimateError as error:
         log.warning("lease healing failed", lease_id=str(lease_id), reason=str(error))
         return False
@@ -120,7 +117,16 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
     if outcome is None:
         return None
     if outcome.replaced or outcome.short:
-        told = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
-        log.warning("lease healed", reason=why, **told)
+        details = {"lease_id": str(lease_id), "replaced": outcome.replaced, "missing": outcome.short}
+        log.warning("lease healed", reason=why, **details)
     reconcile.ask(climate, outcome.moved)
     return outcome.replaced
+
+
+def _heal_lease(
+    conn: Connection, climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str
+) -> Outcome | None:
+    lease, now = leases.get(conn, lease_id, lock=True), climate.now(conn)
+    if not can_reallocate(lease, now) or (awaited and started(lease)):
+        return None
+    return reallocate_hosts(conn, climate, Case(lease, now, engine(lease), why, awaited=awaited))

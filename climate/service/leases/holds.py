@@ -17,7 +17,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.policy import Caller, require
 from climate.service.leases import lease_pools, leases
 from climate.service.notifications import delivery, lease_events
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import leases as stored
@@ -31,20 +31,21 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
     """
     require(caller, "leases:confirm")
 
-    def act(conn: Connection, patient: bool) -> Lease:
-        try:
-            lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
-        except NotFound:
-            return _confirmed_before(leases.story(climate, conn, caller, lease_id), key)
-        if not lease.held:
-            return _confirmed_before(leases.story(climate, conn, caller, lease_id), key)
-        now = climate.now(conn)
-        after = stored.record(conn, caller, lease, holds.confirm(lease, key, now))
-        delivery.tell(conn, now, *lease_events.of(climate.settings, lease, after))
-        leases.wake_if_soon(climate, conn, after, now)
-        return after
+    return lease_pools.announce(climate, run(climate, _confirm, climate, caller, lease_id, key))
 
-    return lease_pools.announce(climate, work(climate, act))
+
+def _confirm(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, key: str) -> Lease:
+    try:
+        lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
+    except NotFound:
+        return _confirmed_before(leases.story(conn, climate, caller, lease_id), key)
+    if not lease.held:
+        return _confirmed_before(leases.story(conn, climate, caller, lease_id), key)
+    now = climate.now(conn)
+    after = stored.record(conn, caller, lease, holds.confirm(lease, key, now))
+    delivery.notify(conn, now, *lease_events.of(climate.settings, lease, after))
+    leases.wake_if_soon(conn, climate, after, now)
+    return after
 
 
 def _confirmed_before(story: Sequence[Entry], key: str) -> Lease:

@@ -16,10 +16,10 @@ from climate.service.hosts import reconcile
 from climate.service.hosts.inventory import number
 from climate.service.leases import unbegun_claims
 from climate.service.leases.reallocation import Case, Outcome, can_reallocate, is_active, reallocate_hosts
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import locks
 from climate.store.allocation import hosts
-from climate.store.allocation.hosts import Wanted
+from climate.store.allocation.hosts import HostRequest
 from climate.store.hosts import pool_membership
 from climate.store.leases import leases
 
@@ -59,38 +59,38 @@ def reallocate(climate: Climate, caller: Caller, order: Order, *, dry_run: bool 
     require(caller, "oshosts:reallocate")
     if (order.lease_id is None) == (order.reservation_id is None):
         raise InvalidInput("Give either lease_id or reservation_id")
-
-    def act(conn: Connection, patient: bool) -> tuple[Reallocated, Outcome]:
-        host = pool_membership.get(conn, number(order.host_id))
-        now = climate.now(conn)
-        lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
-        reservation = _holder(lease, order, host)
-        if not can_reallocate(lease, now):
-            raise Busy("The lease has ended, or one of its events is in progress")
-        to = None if order.to is None else _target(conn, order.to, lease, host)
-        others = frozenset(p.host for p in pool_membership.listed(conn) if to and p.host != to.host)
-        given = ((reservation.id, _seized(conn, reservation, host, to)),) if to and order.force else ()
-        case = Case(lease, now, caller, WHY, given_up=frozenset({host.host}), without=others, given=given)
-        outcome = reallocate_hosts(climate, conn, case)
-        got = {hold.host for hold in outcome.lease.reservation(reservation.id).holds if hold not in reservation.holds}
-        if not got or outcome.short > sum(r.missing for r in lease.reservations):
-            raise Conflict(_nothing(to))
-        return Reallocated(outcome.lease, reservation.id, host.host, min(got)), outcome
-
-    done, outcome = work(climate, act, keep=not dry_run)
+    done, outcome = run(climate, _reallocate, climate, caller, order, keep=not dry_run)
     if not dry_run:
         reconcile.ask(climate, outcome.moved)
     return done
+
+
+def _reallocate(conn: Connection, climate: Climate, caller: Caller, order: Order) -> tuple[Reallocated, Outcome]:
+    host = pool_membership.get(conn, number(order.host_id))
+    now = climate.now(conn)
+    lease = unbegun_claims.take_back(conn, caller, _lease(conn, order), now)
+    reservation = _holder(lease, order, host)
+    if not can_reallocate(lease, now):
+        raise Busy("The lease has ended, or one of its events is in progress")
+    to = None if order.to is None else _target(conn, order.to, lease, host)
+    others = frozenset(p.host for p in pool_membership.listed(conn) if to and p.host != to.host)
+    given = ((reservation.id, _seized(conn, reservation, host, to)),) if to and order.force else ()
+    case = Case(lease, now, caller, WHY, given_up=frozenset({host.host}), without=others, given=given)
+    outcome = reallocate_hosts(conn, climate, case)
+    got = {hold.host for hold in outcome.lease.reservation(reservation.id).holds if hold not in reservation.holds}
+    if not got or outcome.short > sum(r.missing for r in lease.reservations):
+        raise Conflict(_nothing(to))
+    return Reallocated(outcome.lease, reservation.id, host.host, min(got)), outcome
 
 
 def _lease(conn: Connection, order: Order) -> Lease:
     """Return the lease, locked."""
     lease_id = order.lease_id
     if order.reservation_id is not None:
-        found = leases.of_reservation(conn, order.reservation_id)
-        if found is None:
+        result = leases.of_reservation(conn, order.reservation_id)
+        if result is None:
             raise NotFound(f"Object with {{'reservation_id': '{order.reservation_id}'}} not found")
-        lease_id = found.id
+        lease_id = result.id
     assert lease_id is not None
     return leases.get(conn, lease_id, lock=True)
 
@@ -122,7 +122,7 @@ def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: Hos
         )
     locks.hosts_alone(conn)
     pool_membership.get(conn, to.host, lock=True)
-    wanted = Wanted(ANYTHING, hold.during, 1, 1, own=reservation.id)
+    wanted = HostRequest(ANYTHING, hold.during, 1, 1, own=reservation.id)
     if conflict := hosts.first_conflict(conn, [to.host], wanted):
         raise Conflict(f"Host {to.name} is allocated to others from {conflict:%Y-%m-%d %H:%M:%S} UTC")
     return Hold(to.host, hold.during)

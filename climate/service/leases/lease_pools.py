@@ -2,12 +2,11 @@
 
 A cloud with tables in the engine's database creates the aggregate in the transaction of the allocation. Any
 other is asked after it, and all are when the allocation is changed or released. No allocation fails because
-of it. If the cloud was unreachable or the process died, `tend` repeats the request.
+of it. If the cloud was unreachable or the process died, `reconcile` repeats the request.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -19,9 +18,9 @@ from climate.context import Climate
 from climate.domain.lease import Lease, Reservation
 from climate.domain.period import Period
 from climate.domain.status import ReservationStatus
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.leases import lease_pools
-from climate.store.leases.lease_pools import Wanted
+from climate.store.leases.lease_pools import PooledReservation
 
 log = structlog.get_logger(__name__)
 
@@ -40,14 +39,14 @@ def announce(climate: Climate, lease: Lease, *, new: bool = False) -> Lease:
     wishes = _wishes(climate, lease)
     if new:
         wishes = {one.id: wishes[one.id] for one in lease.reservations if one.id in wishes and one.aggregate_id is None}
-    found = _promised(climate, wishes)
-    if not found:
+    result = _promised(climate, wishes)
+    if not result:
         return lease
-    work(climate, lambda conn, patient: lease_pools.note(conn, found))
-    return replace(lease, reservations=tuple(_known(one, found) for one in lease.reservations))
+    run(climate, lease_pools.note, result)
+    return replace(lease, reservations=tuple(_known(one, result) for one in lease.reservations))
 
 
-def together(climate: Climate, conn: Connection, lease: Lease) -> Insert | None:
+def together(conn: Connection, climate: Climate, lease: Lease) -> Insert | None:
     """Return the SQL that creates a new lease's aggregates in its transaction; None if the cloud has to be asked."""
     wishes = {str(number): wish for number, wish in _wishes(climate, lease).items()}
     return climate.cloud.pool_insert(conn, wishes) if wishes else None
@@ -63,8 +62,8 @@ def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
 
 def identified(conn: Connection, lease: Lease) -> Lease:
     """Return a lease from the journal with the ids of its present aggregates."""
-    found = lease_pools.of(conn, [one.id for one in lease.reservations])
-    return replace(lease, reservations=tuple(_known(one, found) for one in lease.reservations))
+    result = lease_pools.of(conn, [one.id for one in lease.reservations])
+    return replace(lease, reservations=tuple(_known(one, result) for one in lease.reservations))
 
 
 def withdraw(climate: Climate, lease: Lease) -> None:
@@ -76,7 +75,7 @@ def withdraw(climate: Climate, lease: Lease) -> None:
             _forget(climate, str(one.id))
 
 
-def tend(climate: Climate) -> int:
+def reconcile(climate: Climate) -> int:
     """Correct aggregates that differ from the database; return the number created, changed or deleted.
 
     The cloud is read before the database: a reservation that is created meanwhile gets its aggregate twice, which
@@ -84,7 +83,7 @@ def tend(climate: Climate) -> int:
     """
     seen = climate.cloud.lease_pools()
     types = [name for name in climate.plugins if _describe(climate, name)]
-    noted, wanted = work(climate, lambda conn, patient: (lease_pools.noted(conn), lease_pools.wanted(conn, types)))
+    noted, wanted = run(climate, _read, types)
     lacking = {one.id: wish for one in wanted if (wish := _lacks(climate, one, seen.get(str(one.id))))}
     made = _promised(climate, lacking)
     known = {str(one.id) for one in wanted}
@@ -92,8 +91,12 @@ def tend(climate: Climate) -> int:
     dropped = [name for name in strays if _forget(climate, name)]
     there = {one.id: pool.id for one in wanted if (pool := seen.get(str(one.id)))} | made
     news = {one.id: there[one.id] for one in wanted if one.id in there and there[one.id] != one.aggregate_id}
-    work(climate, lambda conn, patient: _note(conn, news, noted - there.keys()))
+    run(climate, _note, news, noted - there.keys())
     return len(made) + len(dropped)
+
+
+def _read(conn: Connection, types: Sequence[str]) -> tuple[set[UUID], list[PooledReservation]]:
+    return lease_pools.noted(conn), lease_pools.wanted(conn, types)
 
 
 def _note(conn: Connection, news: Mapping[UUID, int], stale: set[UUID]) -> None:
@@ -101,7 +104,7 @@ def _note(conn: Connection, news: Mapping[UUID, int], stale: set[UUID]) -> None:
     lease_pools.forget(conn, stale)
 
 
-def _lacks(climate: Climate, one: Wanted, seen: LeasePool | None) -> Mapping[str, str] | None:
+def _lacks(climate: Climate, one: PooledReservation, seen: LeasePool | None) -> Mapping[str, str] | None:
     """Return the metadata that its aggregate lacks; None if it is complete or has hosts."""
     if not one.pending or (seen is not None and seen.wanted is None):
         return None
@@ -111,13 +114,13 @@ def _lacks(climate: Climate, one: Wanted, seen: LeasePool | None) -> Mapping[str
 
 def _promised(climate: Climate, wishes: Mapping[UUID, Mapping[str, str]]) -> dict[UUID, int]:
     """Return the ids of the aggregates that the cloud created."""
-    found: dict[UUID, int] = {}
+    result: dict[UUID, int] = {}
     for number, wish in wishes.items():
         try:
-            found[number] = climate.cloud.promise_pool(str(number), wish)
+            result[number] = climate.cloud.promise_pool(str(number), wish)
         except CloudError as error:
             log.warning("reservation aggregate not created yet", reservation_id=str(number), reason=str(error))
-    return found
+    return result
 
 
 def _forget(climate: Climate, pool: str) -> bool:
@@ -133,13 +136,13 @@ def _known(one: Reservation, found: Mapping[UUID, int]) -> Reservation:
     return replace(one, aggregate_id=found[one.id]) if one.id in found else one
 
 
-def _describe(climate: Climate, resource_type: str) -> Callable[[Mapping[str, Any]], Mapping[str, str]] | None:
+def _describe(climate: Climate, resource_type: str) -> Callable[[Mapping[str, object]], Mapping[str, str]] | None:
     """Return the hook of a plugin whose reservations have aggregates of their own; None for the others."""
     return getattr(climate.plugins.get(resource_type), "pool_metadata", None)
 
 
 def _metadata(
-    climate: Climate, lease_id: UUID, resource_type: str, spec: Mapping[str, Any], period: Period
+    climate: Climate, lease_id: UUID, resource_type: str, spec: Mapping[str, object], period: Period
 ) -> Mapping[str, str]:
     describe = _describe(climate, resource_type)
     own = describe(spec) if describe else {}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from climate.service.leases import lease_pools, preparation, shortages, unbegun_
 from climate.service.leases import reservations as planning
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import admission, idempotency
 from climate.store.hosts import pool_settings
 from climate.store.idempotency import Key
@@ -74,22 +73,31 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
             raise
         return made
 
-    repeated: list[str] = []
-
-    def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
-        if key and (known := idempotency.earlier(conn, caller, key)):
-            repeated.append(known)
-            return at_version(climate, conn, caller, UUID(known), 1)
-        lease = _made(climate, conn, _Try(caller, order, gate, patient), parts)
-        if key:
-            idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
-        return lease
-
+    request = _Request(caller, order, parts, key)
     with shortages.explained(climate):
-        made = enforcement.agreed(
-            climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
-        )
-    return made if dry_run or repeated else lease_pools.announce(climate, made, new=True)
+        lease, is_new = enforcement.run_approved(climate, caller, _create, climate, request, dry_run=dry_run)
+    return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request to create a lease, with the idempotency key of the client."""
+
+    caller: Caller
+    order: Order
+    parts: Sequence[planning.Part]
+    key: Key | None
+
+
+def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> tuple[Lease, bool]:
+    """Record the lease; return it, and false if an earlier request with the same key has created it."""
+    caller, key = request.caller, request.key
+    if key and (known := idempotency.earlier(conn, caller, key)):
+        return at_version(conn, climate, caller, UUID(known), 1), False
+    lease = _made(conn, climate, _Try(caller, request.order, gate, patient), request.parts)
+    if key:
+        idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
+    return lease, True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +110,25 @@ class _Try:
     patient: bool
 
 
-def _made(climate: Climate, conn: Connection, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
+def _made(conn: Connection, climate: Climate, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
     caller, order, gate = wish.caller, wish.order, wish.gate
     rules = admission.read(conn, caller.project_id)
-    grant = granting.begin(climate, conn, caller, gate, rules, hold=order.hold is not None)
+    grant = granting.begin(conn, climate, caller, gate, rules, hold=order.hold is not None)
     now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
     period = _period(order, now, climate)
     soon = preparation.is_soon(climate.settings, period, now)
     ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
     planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
-    fact = _created(caller, order, _times(climate, conn, order, period, now, planned), now, planned)
+    fact = _created(caller, order, _times(conn, climate, order, period, now, planned), now, planned)
     lease = grant.record(conn, now, None, fact)
-    wake_if_soon(climate, conn, lease, now)
+    wake_if_soon(conn, climate, lease, now)
     return lease
 
 
 def _times(
-    climate: Climate,
     conn: Connection,
+    climate: Climate,
     order: Order,
     period: Period,
     now: datetime,
@@ -155,12 +163,12 @@ def _created(
 
 def made_earlier(climate: Climate, caller: Caller, key: Key) -> Lease | None:
     """Return the lease of an earlier request with this key, whatever has become of its resources since."""
+    return run(climate, _read_earlier, climate, caller, key)
 
-    def act(conn: Connection, patient: bool) -> Lease | None:
-        known = idempotency.earlier(conn, caller, key)
-        return at_version(climate, conn, caller, UUID(known), 1) if known else None
 
-    return work(climate, act)
+def _read_earlier(conn: Connection, climate: Climate, caller: Caller, key: Key) -> Lease | None:
+    known = idempotency.earlier(conn, caller, key)
+    return at_version(conn, climate, caller, UUID(known), 1) if known else None
 
 
 def delete(
@@ -171,36 +179,36 @@ def delete(
     Raises Busy while a worker runs one of its events.
     """
     require(caller, "leases:delete")
-
-    def act(conn: Connection, patient: bool) -> Lease:
-        lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
-        shortages.unless_version(lease, version)
-        now = climate.now(conn)
-        lease = unbegun_claims.take_back(conn, caller, lease, now)
-        before, lease = lease, leases.record(conn, caller, lease, *schedule.delete(lease, now))
-        delivery.tell(conn, now, *lifecycle.of(climate.settings, before, lease))
-        wake_if_soon(climate, conn, lease, now)
-        return lease
-
-    lease = work(climate, act, keep=not dry_run)
+    lease = run(climate, _delete, climate, caller, lease_id, version, keep=not dry_run)
     if not dry_run:
         lease_pools.withdraw(climate, lease)
+    return lease
+
+
+def _delete(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, version: int | None) -> Lease:
+    lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
+    shortages.unless_version(lease, version)
+    now = climate.now(conn)
+    lease = unbegun_claims.take_back(conn, caller, lease, now)
+    before, lease = lease, leases.record(conn, caller, lease, *schedule.delete(lease, now))
+    delivery.notify(conn, now, *lifecycle.of(climate.settings, before, lease))
+    wake_if_soon(conn, climate, lease, now)
     return lease
 
 
 def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = None) -> Lease:
     """Return a lease as it is, or as it was `at` a time; one of another project is not found."""
     require(caller, "leases:get")
+    return run(climate, _read, climate, caller, lease_id, at)
 
-    def act(conn: Connection, patient: bool) -> Lease:
-        if at is None:
-            return leases.get(conn, lease_id, project_id=scope(caller))
-        known = journal.of_lease(journal.until(story(climate, conn, caller, lease_id), at))
-        if not known or (lease := fold(known)).gone:
-            raise shortages.no_lease(lease_id)
-        return lease_pools.identified(conn, lease)
 
-    return work(climate, act)
+def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None) -> Lease:
+    if at is None:
+        return leases.get(conn, lease_id, project_id=scope(caller))
+    known = journal.of_lease(journal.until(story(conn, climate, caller, lease_id), at))
+    if not known or (lease := fold(known)).gone:
+        raise shortages.no_lease(lease_id)
+    return lease_pools.identified(conn, lease)
 
 
 def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
@@ -208,18 +216,18 @@ def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
     require(caller, "leases:get")
     own = scope(caller)
     narrowed = wanted if own is None else replace(wanted, project_id=own)
-    return work(climate, lambda conn, patient: leases.listed(conn, narrowed))
+    return run(climate, leases.listed, narrowed)
 
 
 def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
     """Return the facts of a lease, also of a deleted one."""
     require(caller, "leases:get")
-    return work(climate, lambda conn, patient: story(climate, conn, caller, lease_id))
+    return run(climate, story, climate, caller, lease_id)
 
 
-def story(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
+def story(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
     """Return the facts of a lease, also of an archived one; one of another project is not found."""
-    entries = archives.facts_of(climate, conn, lease_id)
+    entries = archives.facts_of(conn, climate, lease_id)
     first = entries[0].fact if entries else None
     own = scope(caller)
     if not isinstance(first, LeaseCreated) or own not in (None, first.project_id):
@@ -227,8 +235,8 @@ def story(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID) ->
     return entries
 
 
-def at_version(climate: Climate, conn: Connection, caller: Caller, lease_id: UUID, version: int) -> Lease:
-    known = journal.of_lease(entry for entry in story(climate, conn, caller, lease_id) if entry.version <= version)
+def at_version(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, version: int) -> Lease:
+    known = journal.of_lease(entry for entry in story(conn, climate, caller, lease_id) if entry.version <= version)
     return lease_pools.identified(conn, fold(known))
 
 
@@ -237,7 +245,7 @@ def scope(caller: Caller) -> str | None:
     return None if caller.is_admin else caller.project_id
 
 
-def wake_if_soon(climate: Climate, conn: Connection, lease: Lease, now: datetime) -> None:
+def wake_if_soon(conn: Connection, climate: Climate, lease: Lease, now: datetime) -> None:
     """Wake the pollers if something of the lease is due before their next regular look.
 
     NOTIFY takes a lock of the whole server at commit, so it is used only if needed.
@@ -280,16 +288,16 @@ def limited(period: Period, climate: Climate) -> Period:
 
 def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:
     """Return the lease of a reservation; one of another project is not found, not even for admins."""
+    return run(climate, _read_of_reservation, caller, reservation_id)
 
-    def act(conn: Connection, patient: bool) -> Lease:
-        lease = leases.of_reservation(conn, reservation_id)
-        if lease is None or lease.project_id != caller.project_id:
-            raise NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
-        return lease
 
-    return work(climate, act)
+def _read_of_reservation(conn: Connection, caller: Caller, reservation_id: UUID) -> Lease:
+    lease = leases.of_reservation(conn, reservation_id)
+    if lease is None or lease.project_id != caller.project_id:
+        raise NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
+    return lease
 
 
 def of_resource(climate: Climate, resource_id: str) -> Lease | None:
     """Return the lease in force with a reservation for a resource; the caller has checked the permission."""
-    return work(climate, lambda conn, patient: leases.of_resource(conn, resource_id))
+    return run(climate, leases.of_resource, resource_id)

@@ -71,7 +71,7 @@ def can_reallocate(lease: Lease, now: datetime) -> bool:
     return not (over or start.status is ERROR or any(event.status is IN_PROGRESS for event in lease.events))
 
 
-def reallocate_hosts(climate: Climate, conn: Connection, case: Case) -> Outcome:
+def reallocate_hosts(conn: Connection, climate: Climate, case: Case) -> Outcome:
     """Replace the unusable hosts of each reservation of the lease, and count the missing ones.
 
     Waits for concurrent allocations, so all leases of the transaction must be locked before. Hosts that cannot be
@@ -87,9 +87,9 @@ def reallocate_hosts(climate: Climate, conn: Connection, case: Case) -> Outcome:
         if reservation.holds or reservation.missing:
             there = _sorted_holds(case, reservation, held, story)
             so_far = fold(changed, lease)
-            got = _choose(climate, conn, _Choice(case, reservation, there, so_far, avoided, kept))
+            got = _choose(conn, climate, _Choice(case, reservation, there, so_far, avoided, kept))
             changed += _change(case, reservation, *there.settled(*got))
-    return _record(climate, conn, case, changed, held)
+    return _record(conn, climate, case, changed, held)
 
 
 def _lacks(lease: Lease) -> bool:
@@ -126,7 +126,7 @@ class _Choice:
     """Hosts that a lease has not given back, because its end failed."""
 
 
-def _choose(climate: Climate, conn: Connection, choice: _Choice) -> tuple[Sequence[Hold], int]:
+def _choose(conn: Connection, climate: Climate, choice: _Choice) -> tuple[Sequence[Hold], int]:
     """Return the holds to keep, including the usable ones, and the amount that is still missing."""
     sound, best = choice.there.sound, choice.there.sound
     if choice.there.wants <= 0:
@@ -194,8 +194,8 @@ def _change(case: Case, r: Reservation, holds: tuple[Hold, ...], missing: int) -
 
 
 def _record(
-    climate: Climate,
     conn: Connection,
+    climate: Climate,
     case: Case,
     changed: Sequence[ReservationChanged],
     held: Mapping[int, HostPlace],
@@ -203,14 +203,14 @@ def _record(
     """Record the result, with the event that hands over new resources, and notify the owner."""
     lease, now = case.lease, case.now
     after = fold(changed, lease)
-    facts = [*_events(climate, conn, case, after, held), *changed]
+    facts = [*_events(conn, climate, case, after, held), *changed]
     if not facts:
         return Outcome(lease, short=sum(r.missing for r in lease.reservations))
     token = event_claims.tokens(conn, 1)[0]
     after = leases.record(conn, case.author, lease, *facts)
-    moved = lease_moves.follow(climate, conn, case.author, Turn(lease, after, now, token))
-    delivery.tell(conn, now, *_notices(case, after))
-    wake_if_soon(climate, conn, after, now)
+    moved = lease_moves.follow(conn, climate, case.author, Turn(lease, after, now, token))
+    delivery.notify(conn, now, *_notices(case, after))
+    wake_if_soon(conn, climate, after, now)
     return Outcome(
         after,
         replaced=bool(_held(after) - _held(lease)),
@@ -229,7 +229,7 @@ def _held(lease: Lease) -> set[tuple[UUID, int, int]]:
 
 
 def _events(
-    climate: Climate, conn: Connection, case: Case, after: Lease, held: Mapping[int, HostPlace]
+    conn: Connection, climate: Climate, case: Case, after: Lease, held: Mapping[int, HostPlace]
 ) -> Sequence[Fact]:
     lease, now = case.lease, case.now
     if started(lease):

@@ -12,7 +12,7 @@ from climate.context import Climate
 from climate.domain.errors import NotFound, Unavailable
 from climate.domain.lease import Lease, fold
 from climate.service.leases.event_shares import queue_of
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import db_errors
 from climate.store.journal import journal, row_differences, row_repair
 from climate.store.journal.journal import Entry
@@ -48,17 +48,17 @@ def listed(climate: Climate) -> list[SetAside]:
         return set_aside.listed(conn)
 
 
-def mend(climate: Climate, lease_id: UUID, queue: str) -> Lease:
+def repair_lease(climate: Climate, lease_id: UUID, queue: str) -> Lease:
     """Rewrite the rows of a lease from its journal, and let its events run again.
 
     Claims remain: a missing claim is created again, under the token of the journal and for `queue`, and one that
     the journal does not have is deleted. Raises NotFound for a lease without journal, and the error of the fold
     if this release cannot read the journal.
     """
-    return work(climate, lambda conn, patient: mend_all(climate, conn, [lease_id], queue)[0])
+    return run(climate, repair_leases, climate, [lease_id], queue)[0]
 
 
-def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queue: str) -> list[Lease]:
+def repair_leases(conn: Connection, climate: Climate, lease_ids: Sequence[UUID], queue: str) -> list[Lease]:
     """Repair leases together, whose rows may conflict; the journal is read once their rows are locked."""
     row_repair.lock(conn, LEASE, lease_ids)
     known = _folded(conn, lease_ids)
@@ -68,7 +68,7 @@ def mend_all(climate: Climate, conn: Connection, lease_ids: Sequence[UUID], queu
     row_repair.stop_running(conn, rows)
     damaged = {one.stream for one in rows}
     lease_rows.save(conn, [(None, lease) for lease in known if lease.id in damaged])
-    _mend_claims(climate, conn, known, queue)
+    _repair_claims(conn, climate, known, queue)
     set_aside.take_back(conn, lease_ids)
     event_claims.wake_poller(conn)
     return known
@@ -84,7 +84,7 @@ def _folded(conn: Connection, lease_ids: Sequence[UUID]) -> list[Lease]:
     return [fold(journal.of_lease(entries[lease_id])) for lease_id in sorted(lease_ids)]
 
 
-def _mend_claims(climate: Climate, conn: Connection, known: Sequence[Lease], queue: str) -> None:
+def _repair_claims(conn: Connection, climate: Climate, known: Sequence[Lease], queue: str) -> None:
     wanted = [
         Message(event.id, token, queue_of(resource_type) if resource_type else queue)
         for lease in known

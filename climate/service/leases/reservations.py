@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from marshmallow import Schema
 from sqlalchemy import Connection
@@ -42,24 +42,24 @@ class Part:
     """Requested reservation, with the plugin of its type."""
 
     plugin: ResourcePlugin
-    spec: Mapping[str, Any]
+    spec: Mapping[str, object]
     share: Share | None = None
     """Its shares in children; None: nothing."""
 
 
 def parts(
-    climate: Climate, reservations: Sequence[Mapping[str, Any]], shares: Mapping[int, Share] = NO_SHARES
+    climate: Climate, reservations: Sequence[Mapping[str, object]], shares: Mapping[int, Share] = NO_SHARES
 ) -> list[Part]:
     """Return the reservations of an order; raise InvalidInput for an unknown resource type."""
-    found = []
+    result = []
     for place, given in enumerate(reservations):
         resource_type = given.get("resource_type")
         if resource_type not in climate.plugins:
             known = ", ".join(sorted(climate.plugins))
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
-        found.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
-    return found
+        result.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
+    return result
 
 
 def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: datetime) -> list[Part]:
@@ -71,12 +71,12 @@ def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: date
     known = []
     for part in asked:
         with shortages.of_the_cloud():
-            found = part.plugin.check(climate.cloud, Ask(part.spec, nominal, caller, climate.settings))
-        known.append(replace(part, spec={**part.spec, **(found or {})}))
+            result = part.plugin.check(climate.cloud, Ask(part.spec, nominal, caller, climate.settings))
+        known.append(replace(part, spec={**part.spec, **(result or {})}))
     return known
 
 
-def under(ask: Ask, agreed: Mapping[str, Any], asked: Sequence[Part]) -> Ask:
+def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Part]) -> Ask:
     """Return the request under the terms of the pool: the lease has the longest grace time of its parts."""
     graces = [{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)]
     return replace(ask, terms=agreed, grace_of_lease=lease_events.grace(graces))

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
@@ -24,7 +23,7 @@ from climate.plugin_fields import GIVEN_UP
 from climate.service.leases import leases, unbegun_claims
 from climate.service.leases.dates import read as read_date
 from climate.service.leases.leases import Order
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.leases import leases as stored
 
 log = structlog.get_logger(__name__)
@@ -110,19 +109,19 @@ def give_up(climate: Climate, caller: Caller, server_id: str) -> Lease | None:
     if not left:
         return leases.delete(climate, caller, lease.id)
     require(caller, "leases:put")
+    return run(climate, _give_up, climate, caller, server_id, lease)
 
-    def act(conn: Connection, patient: bool) -> Lease:
-        present = stored.get(conn, lease.id, project_id=leases.scope(caller), lock=True)
-        now = climate.now(conn)
-        present = unbegun_claims.take_back(conn, caller, present, now)
-        lease_events.refuse_while_running(present)
-        own = next(r for r in present.reservations if r.resource_id == server_id)
-        spec = {**own.spec, GIVEN_UP: True}
-        present = stored.record(conn, caller, present, ReservationChanged(now, own.id, spec, own.holds))
-        leases.wake_if_soon(climate, conn, present, now)
-        return present
 
-    return work(climate, act)
+def _give_up(conn: Connection, climate: Climate, caller: Caller, server_id: str, lease: Lease) -> Lease:
+    present = stored.get(conn, lease.id, project_id=leases.scope(caller), lock=True)
+    now = climate.now(conn)
+    present = unbegun_claims.take_back(conn, caller, present, now)
+    lease_events.refuse_while_running(present)
+    own = next(r for r in present.reservations if r.resource_id == server_id)
+    spec = {**own.spec, GIVEN_UP: True}
+    present = stored.record(conn, caller, present, ReservationChanged(now, own.id, spec, own.holds))
+    leases.wake_if_soon(conn, climate, present, now)
+    return present
 
 
 def _check_here(climate: Climate) -> None:
@@ -135,7 +134,7 @@ def sweep(climate: Climate) -> list[str]:
     sleeping = climate.cloud.sleeping()
     if not sleeping:
         return []
-    known, now = work(climate, lambda conn, patient: (_with_lease(conn, sleeping), climate.now(conn)))
+    known, now = run(climate, _with_lease, climate, sleeping)
     # A young one may be waiting for a lease that is about to be recorded.
     settled = [server for server in sleeping if server.created_at is None or now - server.created_at > ORPHAN_AFTER]
     orphans = [server.id for server in settled if server.id not in known]
@@ -145,8 +144,8 @@ def sweep(climate: Climate) -> list[str]:
     return orphans
 
 
-def _with_lease(conn: Connection, servers: Sequence[CloudServer]) -> frozenset[str]:
-    return stored.with_resource(conn, [server.id for server in servers])
+def _with_lease(conn: Connection, climate: Climate, servers: Sequence[CloudServer]) -> tuple[frozenset[str], datetime]:
+    return stored.with_resource(conn, [server.id for server in servers]), climate.now(conn)
 
 
 def _drop(climate: Climate, server_id: str) -> None:
@@ -157,7 +156,7 @@ def _drop(climate: Climate, server_id: str) -> None:
         log.warning("orphaned server not deleted", server_id=server_id, error=str(error))
 
 
-def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
+def _order(lease_params: object) -> tuple[Order, Mapping[str, object]]:
     params = _object(lease_params)
     unknown = sorted(set(params) - LEASE_PARAMS)
     if unknown:
@@ -175,7 +174,7 @@ def _order(lease_params: object) -> tuple[Order, Mapping[str, Any]]:
     return order, on_end
 
 
-def _object(lease_params: object) -> Mapping[str, Any]:
+def _object(lease_params: object) -> Mapping[str, object]:
     try:
         params = json.loads(lease_params) if isinstance(lease_params, str) else lease_params
     except (ValueError, RecursionError):
@@ -185,7 +184,7 @@ def _object(lease_params: object) -> Mapping[str, Any]:
     return params
 
 
-def _events(params: Mapping[str, Any]) -> list[AdditionalEvent]:
+def _events(params: Mapping[str, object]) -> list[AdditionalEvent]:
     """Return the additional events of lease_params, as for other leases."""
     asked = params.get("events", [])
     if not isinstance(asked, list) or len(asked) > MOST_EVENTS:
@@ -201,7 +200,7 @@ def _events(params: Mapping[str, Any]) -> list[AdditionalEvent]:
     return [AdditionalEvent(event["event_type"], read_date(event["event_date"])) for event in asked]
 
 
-def _date(params: Mapping[str, Any], word: str) -> datetime | None:
+def _date(params: Mapping[str, object], word: str) -> datetime | None:
     given = params.get(word, params.get(f"{word}_date"))
     if given is None or (word == "start" and given == "now"):
         return None

@@ -1,4 +1,4 @@
-"""Refusals with explanations of shortages."""
+"""Refusals for too few hosts, addresses or storage: the text of the answer, with what is free and when it would fit."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +16,10 @@ from climate.domain.errors import (
     Unavailable,
 )
 from climate.domain.lease import Lease
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.allocation import capacity, floating_ips, hosts, inventories
 from climate.store.allocation.capacity import Cramped
-from climate.store.allocation.hosts import Short, Shortage, Wanted
+from climate.store.allocation.hosts import HostRequest, Short, Shortage
 
 
 @contextmanager
@@ -32,19 +32,19 @@ def explained(climate: Climate) -> Iterator[None]:
         yield
     except Short as short:
         wanted = short.wanted
-        found = short.found or work(climate, lambda conn, patient: hosts.shortage(conn, wanted))
-        raise NotEnoughHosts(_say(found, wanted)) from None
+        result = short.found or run(climate, hosts.shortage, wanted)
+        raise NotEnoughHosts(_say(result, wanted)) from None
     except Cramped as cramped:
         room = cramped.wanted
-        left = work(climate, lambda conn, patient: capacity.shortage(conn, room))
+        left = run(climate, capacity.shortage, room)
         raise NotEnoughHosts(_say_of_room(left, room)) from None
     except floating_ips.Short as few:
         asked = few.wanted
-        there, missing = work(climate, lambda conn, patient: floating_ips.shortage(conn, asked))
+        there, missing = run(climate, floating_ips.shortage, asked)
         raise NotEnoughAddresses(_say_of_addresses(there, missing, asked)) from None
     except inventories.Short as lacking:
         much = lacking.wanted
-        known = work(climate, lambda conn, patient: inventories.shortage(conn, much))
+        known = run(climate, inventories.shortage, much)
         raise NotEnoughStorage(_say_of_amounts(known, much)) from None
 
 
@@ -59,59 +59,59 @@ def of_the_cloud() -> Iterator[None]:
         raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
-def _say(found: Shortage, wanted: Wanted) -> str:
-    told = f"Not enough hosts available: {wanted.least} wanted, {found.matching} match, {found.free} of them free"
+def _say(found: Shortage, wanted: HostRequest) -> str:
+    message = f"Not enough hosts available: {wanted.least} wanted, {found.matching} match, {found.free} of them free"
     if found.matching < wanted.least:
-        return told
+        return message
     if found.fits_from is None:
-        return f"{told}; no later start is known to fit"
-    return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{message}; no later start is known to fit"
+    return f"{message}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_room(left: capacity.Shortage, wanted: capacity.Wanted) -> str:
+def _say_of_room(left: capacity.Shortage, wanted: capacity.CapacityRequest) -> str:
     order, size = wanted.order, wanted.order.size
     where = "" if order.affinity is None else " on one host" if order.affinity else ", each on another host"
-    told = (
+    message = (
         f"Not enough hosts available: room for {order.amount} servers of {size.vcpus} VCPUs, {size.memory_mb} MB and "
         f"{size.disk_gb} GB wanted{where}, {left.matching} hosts match, and {left.fitting} fit on them"
     )
     if left.lasts_until is not None:
         last = left.lasts_until - wanted.grace
-        return f"{told}; what is in use can last until {last:%Y-%m-%d %H:%M:%S} UTC at most"
+        return f"{message}; what is in use can last until {last:%Y-%m-%d %H:%M:%S} UTC at most"
     if order.kept:
-        return told
+        return message
     if left.fits_from is None:
-        return f"{told}; no later start is known to fit"
-    return f"{told}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{message}; no later start is known to fit"
+    return f"{message}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floating_ips.Wanted) -> str:
-    told = (
+def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floating_ips.AddressRequest) -> str:
+    message = (
         f"Not enough floating IPs available: {wanted.amount} wanted, {found.matching} of network {wanted.network_id} "
         f"can be reserved, {found.free} of them free"
     )
     if missing:
-        return f"{told}; unavailable are {', '.join(missing)}"
+        return f"{message}; unavailable are {', '.join(missing)}"
     if wanted.must:
-        return f"{told}; those of this lease may be promised to another"
+        return f"{message}; those of this lease may be promised to another"
     if found.matching < wanted.amount:
-        return told
+        return message
     if found.fits_from is None:
-        return f"{told}; no later start is known to fit"
-    return f"{told}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{message}; no later start is known to fit"
+    return f"{message}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_amounts(found: inventories.Shortage, wanted: inventories.Wanted) -> str:
+def _say_of_amounts(found: inventories.Shortage, wanted: inventories.AmountRequest) -> str:
     volumes = "1 volume" if wanted.pieces == 1 else f"{wanted.pieces} volumes of {wanted.piece} GB each"
-    told = (
+    message = (
         f"Not enough storage available: {wanted.piece * wanted.pieces} GB of class {wanted.resource_class} wanted in "
         f"{volumes}, {found.total} GB can be reserved, {found.free} GB of them free"
     )
     if wanted.must:
-        return f"{told}; volumes of this lease cannot move"
+        return f"{message}; volumes of this lease cannot move"
     if found.fits_from is None:
-        return f"{told}; no later start is known to fit"
-    return f"{told}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{message}; no later start is known to fit"
+    return f"{message}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unless_version(lease: Lease, version: int | None) -> None:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -32,7 +30,6 @@ from climate.service.admission.enforcement import Gate
 from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
 from climate.service.leases import reservations as planning
 from climate.service.leases.leases import limited, scope, wake_if_soon
-from climate.service.transaction import work
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
 
@@ -47,7 +44,7 @@ class Changes:
     end_now: bool = False
     start_now: bool = False
     before_end: datetime | None = None
-    reservations: Sequence[Mapping[str, Any]] = ()
+    reservations: Sequence[Mapping[str, object]] = ()
     agreed: bool = False
     """Set if children with parts of the lease have agreed to a later end."""
 
@@ -76,25 +73,34 @@ def update(
     a lease over child zones and cells.
     """
     require(caller, "leases:put")
-    free = changes.only_the_name
-
-    def act(gate: Gate, conn: Connection, patient: bool) -> Lease:
-        grant = admission.freely(climate, caller) if free else admission.begin(climate, conn, caller, gate)
-        lease = leases.get(conn, lease_id, project_id=scope(caller), lock=True)
-        shortages.unless_version(lease, version)
-        now = climate.now(conn)
-        lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
-        liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
-        facts = _facts(climate, conn, _Wish(lease, caller, changes, now, patient, lease.period, liked))
-        lease = grant.record(conn, now, lease, *facts) if facts else lease
-        wake_if_soon(climate, conn, lease, now)
-        return lease
-
+    request = _Request(caller, lease_id, changes, version)
     with shortages.explained(climate):
-        changed = enforcement.agreed(
-            climate, caller, lambda gate: work(climate, partial(act, gate), keep=not dry_run), dry_run=dry_run
-        )
-    return changed if dry_run or free else lease_pools.announce(climate, changed)
+        changed = enforcement.run_approved(climate, caller, _update, climate, request, dry_run=dry_run)
+    return changed if dry_run or changes.only_the_name else lease_pools.announce(climate, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request to change a lease, if it has that version."""
+
+    caller: Caller
+    lease_id: UUID
+    changes: Changes
+    version: int | None
+
+
+def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
+    caller, changes, free = request.caller, request.changes, request.changes.only_the_name
+    grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
+    lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
+    shortages.unless_version(lease, request.version)
+    now = climate.now(conn)
+    lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
+    liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
+    facts = _facts(conn, climate, _Wish(lease, caller, changes, now, patient, lease.period, liked))
+    lease = grant.record(conn, now, lease, *facts) if facts else lease
+    wake_if_soon(conn, climate, lease, now)
+    return lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,7 @@ class _Wish:
     """Period of the lease after the change."""
     liked: Mapping[UUID, tuple[int, ...]]
     """Preferred hosts of each reservation."""
-    specs: Mapping[UUID, Mapping[str, Any]] = field(default_factory=dict)
+    specs: Mapping[UUID, Mapping[str, object]] = field(default_factory=dict)
     """Requirements of each reservation after the change."""
     taken: tuple[int, ...] = ()
     taken_addresses: tuple[int, ...] = ()
@@ -116,7 +122,7 @@ class _Wish:
     beside: tuple[Reservation, ...] = ()
 
 
-def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
+def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     lease, changes, now = wish.lease, wish.changes, wish.now
     named = changes.name is not None and changes.name != lease.name
     facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
@@ -132,12 +138,12 @@ def _facts(climate: Climate, conn: Connection, wish: _Wish) -> list[Fact]:
         raise PartsFirst
     specs = {present.id: _spec(present, changes) for present in lease.reservations}
     wish = replace(wish, specs=specs, period=period)
-    replanned = _all_replanned(climate, conn, wish)
-    moved = _moved(climate, conn, wish, replanned)
+    replanned = _all_replanned(conn, climate, wish)
+    moved = _moved(conn, climate, wish, replanned)
     return [*facts, *moved, *replanned]
 
 
-def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[ReservationChanged]:
+def _all_replanned(conn: Connection, climate: Climate, wish: _Wish) -> list[ReservationChanged]:
     """Plan all reservations in turn, excluding the choices of those before."""
     lease = wish.lease
 
@@ -150,7 +156,7 @@ def _all_replanned(climate: Climate, conn: Connection, wish: _Wish) -> list[Rese
             taken_amounts=tuple(hold for fact in known for hold in fact.amounts or ()),
             beside=tuple(fold(known, lease).reservation(fact.reservation_id) for fact in known),
         )
-        return _replanned(climate, conn, ahead, lease.reservations[place])
+        return _replanned(conn, climate, ahead, lease.reservations[place])
 
     return [fact for fact in planning.in_turn(len(lease.reservations), choose) if fact]
 
@@ -161,7 +167,7 @@ def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
     return [ReservationChanged(now, r.id, r.spec, r.holds, missing=r.missing, changed=False) for r in changed]
 
 
-def _moved(climate: Climate, conn: Connection, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
+def _moved(conn: Connection, climate: Climate, wish: _Wish, replanned: Sequence[ReservationChanged]) -> list[Fact]:
     """Return the facts that move the lease's events, and plan one for resources to hand over."""
     lease, now, period = wish.lease, wish.now, wish.period
     after = fold(replanned, lease)
@@ -193,7 +199,7 @@ def _events(fact: Fact) -> Sequence[PlannedEvent]:
     return fact.events if isinstance(fact, LeaseRescheduled) else ()
 
 
-def _refuse_unknown_reservations(lease: Lease, wanted: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_unknown_reservations(lease: Lease, wanted: Sequence[Mapping[str, object]]) -> None:
     own = {str(r.id): r for r in lease.reservations}
     unknown = sorted(str(spec["id"]) for spec in wanted if str(spec["id"]) not in own)
     if unknown:
@@ -213,12 +219,12 @@ def _refuse_other_places(lease: Lease, changes: Changes) -> None:
         )
 
 
-def _spec(present: Reservation, changes: Changes) -> Mapping[str, Any]:
+def _spec(present: Reservation, changes: Changes) -> Mapping[str, object]:
     given = next((spec for spec in changes.reservations if str(spec["id"]) == str(present.id)), {})
     return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
 
 
-def _replanned(climate: Climate, conn: Connection, wish: _Wish, present: Reservation) -> ReservationChanged | None:
+def _replanned(conn: Connection, climate: Climate, wish: _Wish, present: Reservation) -> ReservationChanged | None:
     """Return the change of a reservation, or None."""
     spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
     before = lease_events.grace(r.spec for r in wish.lease.reservations)

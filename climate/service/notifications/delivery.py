@@ -14,11 +14,11 @@ from climate.domain.policy import Caller, require
 from climate.http_client import CourierError, Parcel, Receipt
 from climate.service.admission import enforcement
 from climate.service.notifications import webhooks
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store import notifications
 from climate.store.notifications import Kept, Listing, Result
 
-__all__ = ["Listing", "Notice", "deliver", "listed", "tell"]
+__all__ = ["Listing", "Notice", "deliver", "listed", "notify"]
 
 log = structlog.get_logger(__name__)
 
@@ -38,16 +38,21 @@ GONE = 410
 """HTTP status of a receiver that wants this notification never again."""
 
 
-def tell(conn: Connection, now: datetime, *told: Notice) -> None:
+def notify(conn: Connection, now: datetime, *told: Notice) -> None:
     """Write notifications in the transaction of their cause, in one statement; none without notifications."""
     notifications.add(conn, now, told)
+
+
+def notify_now(conn: Connection, climate: Climate, *notices: Notice) -> None:
+    """Write notifications of this moment."""
+    notifications.add(conn, climate.now(conn), notices)
 
 
 def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Kept]:
     """Return the notifications to the caller's project, oldest first; all of them for an admin."""
     require(caller, "notices:get")
     narrowed = wanted if caller.is_admin else replace(wanted, project_id=caller.project_id)
-    return work(climate, lambda conn, patient: notifications.listed(conn, narrowed))
+    return run(climate, notifications.listed, narrowed)
 
 
 def deliver(climate: Climate) -> int:
@@ -59,13 +64,7 @@ def deliver(climate: Climate) -> int:
     others = [audience for audience in Audience if audience not in addressed]
     arrived, ends = 0, None
     while True:
-
-        def take(conn: Connection, patient: bool) -> tuple[datetime, list[Kept]]:
-            now = climate.now(conn)
-            notifications.send_nowhere(conn, others)
-            return now, notifications.claim(conn, addressed, now, now + CLAIMED, BATCH) if addressed else []
-
-        now, claimed = work(climate, take)
+        now, claimed = run(climate, _claim, climate, addressed, others)
         ends = ends or now + ROUND
         if not claimed:
             return arrived
@@ -75,18 +74,26 @@ def deliver(climate: Climate) -> int:
             return arrived
 
 
+def _claim(
+    conn: Connection, climate: Climate, addressed: Sequence[Audience], others: Sequence[Audience]
+) -> tuple[datetime, list[Kept]]:
+    now = climate.now(conn)
+    notifications.send_nowhere(conn, others)
+    return now, notifications.claim(conn, addressed, now, now + CLAIMED, BATCH) if addressed else []
+
+
 def _addressed(climate: Climate) -> list[Audience]:
     """Return the receivers with a configured address."""
     settings = climate.settings
-    found = [Audience.PEOPLE, Audience.HOOK] if settings.notify_url else []
-    return [*found, Audience.ENFORCEMENT] if settings.enforcement_url else found
+    result = [Audience.PEOPLE, Audience.HOOK] if settings.notify_url else []
+    return [*result, Audience.ENFORCEMENT] if settings.enforcement_url else result
 
 
 def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> int:
     """Send all of them, and record the results; return the number delivered."""
     answers = http_client.post_all([_parcel(climate, kept, now) for kept in claimed])
     results = [_result(climate, kept, answer, now) for kept, answer in zip(claimed, answers, strict=True)]
-    work(climate, lambda conn, patient: notifications.settle(conn, results))
+    run(climate, notifications.settle, results)
     return sum(not result.error for result in results)
 
 

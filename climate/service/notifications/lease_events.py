@@ -14,14 +14,14 @@ TOLD = (EventKind.START, EventKind.ADDITIONAL, EventKind.BEFORE_END, EventKind.E
 
 def of(settings: Settings, before: Lease | None, after: Lease) -> list[Notice]:
     """Return the notifications about a transition of a lease, for the configured services."""
-    told: list[Notice] = []
+    notices: list[Notice] = []
     if settings.notify_url:
-        told += [_notice(kind, after) for kind in _kinds(before, after)]
+        notices += [_notice(kind, after) for kind in _kinds(before, after)]
     if settings.enforcement_url and _ended(before, after):
         context = enforcement.context(settings, after.user_id, after.project_id)
         body = {"context": context, "lease": lease_payload.of(after)}
-        told.append(_notice(enforcement.ON_END, after, Audience.ENFORCEMENT, body))
-    return told
+        notices.append(_notice(enforcement.ON_END, after, Audience.ENFORCEMENT, body))
+    return notices
 
 
 def _notice(

@@ -19,7 +19,7 @@ from climate.domain.hosts.power_planner import Machine, Rules, Switch, plan
 from climate.power import OFF, ON
 from climate.service.power import switching
 from climate.service.power.executor import Job
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.settings import SettingError, Settings
 from climate.store.hosts import pool_membership, power
 from climate.store.hosts.power import Supply
@@ -58,25 +58,25 @@ def check(settings: Settings) -> None:
         raise SettingError(f"the settings of power saving are invalid: {error}") from None
 
 
-def tend(climate: Climate) -> int:
+def run_round(climate: Climate) -> int:
     """Switch hosts as planned, and check those that are switching; return the number of new requests.
 
     The number of statements is constant for any number of hosts. Two concurrent rounds are harmless, because
     writes are compared with the values read, and repeated requests have no effect.
     """
-    found = work(climate, lambda conn, patient: _read_state(climate, conn))
-    if found is None:
+    result = run(climate, _read_state, climate)
+    if result is None:
         return 0
-    empty = _empty(climate, found)
+    empty = _empty(climate, result)
     wanted = {
-        found.places[switch.host]: ON if switch.on else OFF
-        for switch in found.switches
+        result.places[switch.host]: ON if switch.on else OFF
+        for switch in result.switches
         if switch.on or switch.host in empty
     }
-    jobs = switching.wish(climate, wanted, found.supplies)
+    jobs = switching.wish(climate, wanted, result.supplies)
     for job in jobs:
-        log.info("host power change planned", host=job.place.name, wish=job.wish, reason=found.reason(job))
-    switching.carry_out(climate, [*jobs, *found.due_jobs({job.place.host for job in jobs})])
+        log.info("host power change planned", host=job.place.name, wish=job.wish, reason=result.reason(job))
+    switching.carry_out(climate, [*jobs, *result.due_jobs({job.place.host for job in jobs})])
     return len(jobs)
 
 
@@ -94,7 +94,7 @@ def _empty(climate: Climate, found: "_RoundState") -> frozenset[int]:
             log.warning("host kept on: server count unknown", host=place.name, error=str(error))
     in_use = [host for host, has_servers in used.items() if has_servers]
     if in_use:
-        work(climate, lambda conn, patient: power.use(conn, in_use, found.now))
+        run(climate, power.use, in_use, found.now)
     return frozenset(used) - frozenset(in_use)
 
 
@@ -126,7 +126,7 @@ class _RoundState:
         return OFF if kind else None
 
 
-def _read_state(climate: Climate, conn: Connection) -> _RoundState | None:
+def _read_state(conn: Connection, climate: Climate) -> _RoundState | None:
     known = power.listed(conn)
     if not known:
         return None
@@ -174,14 +174,10 @@ def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace,
     """Switch on hosts of the reservation pool; return those that are not up yet, with their states."""
     numbers = [place.host for place in held if place.pool is Pool.RESERVATION]
 
-    def look(conn: Connection, patient: bool) -> tuple[Mapping[int, HostPlace], Mapping[int, Supply], datetime]:
-        supplies = power.of(conn, numbers)
-        return pool_membership.of(conn, supplies), supplies, climate.now(conn)
-
     with reading(climate.engine) as conn:
         if not power.managed(conn, numbers):
             return {}
-    present, supplies, now = work(climate, look)
+    present, supplies, now = run(climate, _read_power, climate, numbers)
     asleep = {host for host, place in present.items() if not place.on and supplies[host].wanted != ON}
     jobs = switching.wish(climate, {present[host]: ON for host in asleep}, supplies)
     on_their_way = [
@@ -193,9 +189,16 @@ def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace,
     ]
     if jobs or on_their_way:
         switching.carry_out(climate, [*jobs, *on_their_way])
-        present, supplies, now = work(climate, look)
+        present, supplies, now = run(climate, _read_power, climate, numbers)
     return {
         place: supplies[host].error or ("is being switched off" if place.on else "is coming up")
         for host, place in present.items()
         if not place.on or switching.is_going(place, supplies[host])
     }
+
+
+def _read_power(
+    conn: Connection, climate: Climate, numbers: Sequence[int]
+) -> tuple[Mapping[int, HostPlace], Mapping[int, Supply], datetime]:
+    supplies = power.of(conn, numbers)
+    return pool_membership.of(conn, supplies), supplies, climate.now(conn)

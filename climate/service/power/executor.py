@@ -13,7 +13,7 @@ from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import HostPlace
 from climate.power import OFF, ON, UNKNOWN, PowerDriver, PowerError, PowerFenced, PowerRefused, Target
 from climate.sealed_secrets import Unreadable
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import power
 from climate.store.hosts.power import Supply
 
@@ -73,7 +73,7 @@ class _Decisions:
 
     def _read(self) -> Mapping[int, int]:
         try:
-            return work(self.climate, lambda conn, patient: power.tokens(conn, self.hosts))
+            return run(self.climate, power.tokens, self.hosts)
         except ClimateError as error:
             raise PowerError(f"the last power decision cannot be read: {error}") from error
 

@@ -1,9 +1,8 @@
 """Power of hosts for admins: settings, state, switching by hand, and energy saved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from marshmallow import ValidationError
 from sqlalchemy import Connection
@@ -20,7 +19,7 @@ from climate.service.hosts.inventory import marker_number, number
 from climate.service.leases import shortages
 from climate.service.power import switching
 from climate.service.power.executor import Job
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.store.hosts import host_facts, pool_membership, power, power_history
 from climate.store.hosts.power import Supply
 
@@ -37,7 +36,7 @@ class Wiring:
     """Power settings of a host: the driver, its settings including secrets, and the power draw."""
 
     driver: str
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, object] = field(default_factory=dict, repr=False)
     watts: int | None = None
 
 
@@ -75,35 +74,35 @@ def put(
     secrets = {name: value for name, value in accepted.items() if name in chosen.secrets and value}
     plain = {name: value for name, value in accepted.items() if name not in chosen.secrets}
     sealed = climate.vault.seal(secrets) if secrets else ""
+    return run(climate, _put, climate, caller, host_id, replace(wiring, settings=plain), sealed, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> Powered:
-        place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
-        host_facts.refuse_tampered(conn, place)
-        told = HostPowerSet(now, wiring.driver, plain, wiring.watts, bool(sealed))
-        pool_membership.record(conn, caller, [(place, [told])])
-        made = power.put(conn, Supply(place.host, wiring.driver, plain, now, sealed, wiring.watts), now)
-        return _powered(climate, place, made)
 
-    return work(climate, act, keep=not dry_run)
+def _put(conn: Connection, climate: Climate, caller: Caller, host_id: str, wiring: Wiring, sealed: str) -> Powered:
+    place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
+    host_facts.refuse_tampered(conn, place)
+    told = HostPowerSet(now, wiring.driver, wiring.settings, wiring.watts, bool(sealed))
+    pool_membership.record(conn, caller, [(place, [told])])
+    made = power.put(conn, Supply(place.host, wiring.driver, wiring.settings, now, sealed, wiring.watts), now)
+    return _powered(climate, place, made)
 
 
 def get(climate: Climate, caller: Caller, host_id: str) -> Powered:
     """Return the power settings and state of a host; raise NotFound without settings."""
     require(caller, "power:get")
-    return work(climate, lambda conn, patient: _get(climate, conn, host_id))
+    return run(climate, _get, climate, host_id)
 
 
 def listed(climate: Climate, caller: Caller, marker: str | None = None, limit: int | None = None) -> list[Powered]:
     """Return all hosts with power settings, in the order of their numbers."""
     require(caller, "power:get")
     after = 0 if marker is None else marker_number(marker)
+    return run(climate, _read_page, climate, limit, after)
 
-    def act(conn: Connection, patient: bool) -> list[Powered]:
-        supplies = power.listed(conn, after, limit)
-        there = pool_membership.of(conn, supplies)
-        return [_powered(climate, there[host], supply) for host, supply in supplies.items()]
 
-    return work(climate, act)
+def _read_page(conn: Connection, climate: Climate, limit: int | None, after: int) -> list[Powered]:
+    supplies = power.listed(conn, after, limit)
+    there = pool_membership.of(conn, supplies)
+    return [_powered(climate, there[host], supply) for host, supply in supplies.items()]
 
 
 def clear(climate: Climate, caller: Caller, host_id: str, *, force: bool = False, dry_run: bool = False) -> None:
@@ -112,19 +111,19 @@ def clear(climate: Climate, caller: Caller, host_id: str, *, force: bool = False
     Nobody would switch it on again. With `force` it counts as on from then.
     """
     require(caller, "power:delete")
+    run(climate, _clear, climate, caller, host_id, force, keep=not dry_run)
 
-    def act(conn: Connection, patient: bool) -> None:
-        found = _get(climate, conn, host_id, lock=True)
-        place = found.place
-        if not force and (not place.on or found.supply.wanted == OFF):
-            raise Conflict(f"Host {place.name} is switched off: switch it on first, or force it")
-        now = climate.now(conn)
-        host_facts.refuse_tampered(conn, place)
-        power.clear(conn, place.host)
-        on = () if place.on else (HostSwitched(now, True, "no longer switched by climate"),)
-        pool_membership.record(conn, caller, [(place, [HostPowerCleared(now), *on])])
 
-    work(climate, act, keep=not dry_run)
+def _clear(conn: Connection, climate: Climate, caller: Caller, host_id: str, force: bool) -> None:
+    result = _get(conn, climate, host_id, lock=True)
+    place = result.place
+    if not force and (not place.on or result.supply.wanted == OFF):
+        raise Conflict(f"Host {place.name} is switched off: switch it on first, or force it")
+    now = climate.now(conn)
+    host_facts.refuse_tampered(conn, place)
+    power.clear(conn, place.host)
+    on = () if place.on else (HostSwitched(now, True, "no longer switched by climate"),)
+    pool_membership.record(conn, caller, [(place, [HostPowerCleared(now), *on])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +146,12 @@ def switch(climate: Climate, caller: Caller, host_id: str, wanted: ByHand, *, dr
     if the power supply does not answer.
     """
     require(caller, "power:switch")
-    found = get_for(climate, host_id)
+    result = get_for(climate, host_id)
     servers = 0
     if not wanted.on and not wanted.force:
         with shortages.of_the_cloud():
-            servers = len(climate.cloud.servers_on(found.place.name))
-
-    def act(conn: Connection, patient: bool) -> Job:
-        now_found = _get(climate, conn, host_id, lock=True)
-        place, supply = now_found.place, now_found.supply
-        need, now = power.needs(conn, [place.host]).get(place.host), climate.now(conn)
-        if not wanted.on and not wanted.force:
-            _refuse_in_use(climate, place, servers, need, now)
-        if wanted.on and switching.is_going(place, supply) and not wanted.force:
-            raise Conflict(f"Host {place.name} is being switched off: it can be switched on when it is off")
-        power.wish(conn, {place.host: wanted.state}, now)
-        return Job(place, power.of(conn, [place.host])[place.host], wanted.state, wanted.hard)
-
-    job = work(climate, act, keep=not dry_run)
+            servers = len(climate.cloud.servers_on(result.place.name))
+    job = run(climate, _begin_switch, climate, host_id, wanted, servers, keep=not dry_run)
     if dry_run:
         return _powered(climate, job.place, job.supply)
     for seen in switching.carry_out(climate, [job]):
@@ -173,6 +160,18 @@ def switch(climate: Climate, caller: Caller, host_id: str, wanted: ByHand, *, dr
             refusal = Conflict if seen.refused else Unavailable
             raise refusal(f"Host {job.place.name} cannot be switched {wanted.state}: {seen.error}")
     return get_for(climate, host_id)
+
+
+def _begin_switch(conn: Connection, climate: Climate, host_id: str, wanted: ByHand, servers: int) -> Job:
+    now_found = _get(conn, climate, host_id, lock=True)
+    place, supply = now_found.place, now_found.supply
+    need, now = power.needs(conn, [place.host]).get(place.host), climate.now(conn)
+    if not wanted.on and not wanted.force:
+        _refuse_in_use(climate, place, servers, need, now)
+    if wanted.on and switching.is_going(place, supply) and not wanted.force:
+        raise Conflict(f"Host {place.name} is being switched off: it can be switched on when it is off")
+    power.wish(conn, {place.host: wanted.state}, now)
+    return Job(place, power.of(conn, [place.host])[place.host], wanted.state, wanted.hard)
 
 
 def _refuse_in_use(climate: Climate, place: HostPlace, servers: int, need: datetime | None, now: datetime) -> None:
@@ -186,41 +185,41 @@ def _refuse_in_use(climate: Climate, place: HostPlace, servers: int, need: datet
 
 def _withdraw(climate: Climate, job: Job) -> None:
     """Withdraw a request that could not be sent, unless there is a newer one."""
+    run(climate, _forget_job, climate, job)
 
-    def act(conn: Connection, patient: bool) -> None:
-        known = power.of(conn, [job.place.host]).get(job.place.host)
-        if known and job.supply.is_as(known):
-            power.wish(conn, {job.place.host: None}, climate.now(conn))
 
-    work(climate, act)
+def _forget_job(conn: Connection, climate: Climate, job: Job) -> None:
+    known = power.of(conn, [job.place.host]).get(job.place.host)
+    if known and job.supply.is_as(known):
+        power.wish(conn, {job.place.host: None}, climate.now(conn))
 
 
 def report(climate: Climate, caller: Caller, start: datetime | None, end: datetime | None) -> Saved:
     """Return the hours that each host was off, and kWh if its power draw is known; by default of the last 30 days."""
     require(caller, "power:get")
+    return run(climate, _read_savings, climate, start, end)
 
-    def act(conn: Connection, patient: bool) -> Saved:
-        now = climate.now(conn)
-        until = min(end, now) if end else now
-        since = start or until - USUAL_REPORT
-        if not since < until:
-            raise InvalidPeriod("A report must start before now, and end after its start")
-        if until - since > LONGEST_REPORT:
-            raise InvalidPeriod(f"A report covers {LONGEST_REPORT.days} days at most")
-        told = power_history.between(conn, since, until)
-        watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
-        saved = power_planner.saved(told.history, until, since, watts or None)
-        return Saved(since, until, told.names, saved)
 
-    return work(climate, act)
+def _read_savings(conn: Connection, climate: Climate, start: datetime | None, end: datetime | None) -> Saved:
+    now = climate.now(conn)
+    until = min(end, now) if end else now
+    since = start or until - USUAL_REPORT
+    if not since < until:
+        raise InvalidPeriod("A report must start before now, and end after its start")
+    if until - since > LONGEST_REPORT:
+        raise InvalidPeriod(f"A report covers {LONGEST_REPORT.days} days at most")
+    told = power_history.between(conn, since, until)
+    watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
+    saved = power_planner.saved(told.history, until, since, watts or None)
+    return Saved(since, until, told.names, saved)
 
 
 def get_for(climate: Climate, host_id: str) -> Powered:
     """Return the power settings of a host for an authorized caller."""
-    return work(climate, lambda conn, patient: _get(climate, conn, host_id))
+    return run(climate, _get, climate, host_id)
 
 
-def _get(climate: Climate, conn: Connection, host_id: str, *, lock: bool = False) -> Powered:
+def _get(conn: Connection, climate: Climate, host_id: str, *, lock: bool = False) -> Powered:
     place = pool_membership.get(conn, number(host_id), lock=lock)
     supply = power.of(conn, [place.host]).get(place.host)
     if supply is None:
@@ -241,13 +240,13 @@ def _driver(climate: Climate, name: str) -> PowerDriver:
         raise InvalidInput(f"There is no power driver {name[:80]!r}; there are {known}") from None
 
 
-def _accepted(driver: PowerDriver, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(driver: PowerDriver, settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings as the driver accepts them. No error message contains a value."""
     if len(settings) > MOST_SETTINGS:
         raise InvalidInput(f"A host has {MOST_SETTINGS} power settings at most")
     schema = driver.schema()
     try:
-        accepted: dict[str, Any] = schema.load(settings)
+        accepted: dict[str, object] = schema.load(settings)
     except ValidationError as error:
         wrong = "; ".join(
             f"settings.{str(name)[:80]}: {' '.join(map(str, said))}"

@@ -7,7 +7,6 @@ off, and an earlier one keeps it on.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 import structlog
 from sqlalchemy import Connection
@@ -25,7 +24,7 @@ from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.service.power import executor
 from climate.service.power.executor import Job, JobResult
-from climate.service.transaction import work
+from climate.service.transaction import run
 from climate.settings import Settings
 from climate.store import locks
 from climate.store.hosts import pool_membership, power
@@ -77,24 +76,26 @@ def wish(
     Skips hosts that others have allocated, moved or switched meanwhile. A host of the reservation pool that is
     needed soon is not switched off, unless its power is to be cut (`hard`).
     """
+    return run(climate, _insert_jobs, climate, wanted, supplies, hard) if wanted else []
 
-    def act(conn: Connection, patient: bool) -> list[Job]:
-        numbers = [place.host for place in wanted]
-        locks.hosts_alone(conn)
-        present, known = pool_membership.of(conn, numbers, lock=True), power.of(conn, numbers)
-        needs, now = power.needs(conn, numbers), climate.now(conn)
-        meant = {
-            place.host: state
-            for place, state in wanted.items()
-            if present[place.host].version == place.version
-            and supplies[place.host].is_as(known.get(place.host))
-            and (state == ON or hard or far(needs.get(place.host), climate.settings, now))
-        }
-        power.wish(conn, meant, now)
-        renewed = power.of(conn, meant)
-        return [Job(present[host], renewed[host], state, hard=hard) for host, state in meant.items()]
 
-    return work(climate, act) if wanted else []
+def _insert_jobs(
+    conn: Connection, climate: Climate, wanted: Mapping[HostPlace, str], supplies: Mapping[int, Supply], hard: bool
+) -> list[Job]:
+    numbers = [place.host for place in wanted]
+    locks.hosts_alone(conn)
+    present, known = pool_membership.of(conn, numbers, lock=True), power.of(conn, numbers)
+    needs, now = power.needs(conn, numbers), climate.now(conn)
+    meant = {
+        place.host: state
+        for place, state in wanted.items()
+        if present[place.host].version == place.version
+        and supplies[place.host].is_as(known.get(place.host))
+        and (state == ON or hard or far(needs.get(place.host), climate.settings, now))
+    }
+    power.wish(conn, meant, now)
+    renewed = power.of(conn, meant)
+    return [Job(present[host], renewed[host], state, hard=hard) for host, state in meant.items()]
 
 
 def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
@@ -102,7 +103,7 @@ def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     told: list[JobResult] = []
     for part in executor.ask(climate, jobs):
         word = _word(climate, part)
-        failed = work(climate, partial(_record, climate, part, word))
+        failed = run(climate, _record, climate, part, word)
         reconcile.ask(climate, failed)
         told += part
     return told
@@ -140,15 +141,13 @@ class _Turn:
         return self.supply.wanted == (ON if self.verdict is Verdict.CAME_UP else OFF)
 
 
-def _record(
-    climate: Climate, part: Sequence[JobResult], word: Word | None, conn: Connection, patient: bool
-) -> list[HostPlace]:
+def _record(conn: Connection, climate: Climate, part: Sequence[JobResult], word: Word | None) -> list[HostPlace]:
     """Record facts, notes and notifications for observed states; return the hosts that have failed.
 
     A host whose power settings or request changed meanwhile is judged at the next check.
     """
     now = climate.now(conn)
-    turns = _turns(climate, conn, part, word, now)
+    turns = _turns(conn, climate, part, word, now)
     moved = _write(conn, turns, now)
     for turn in turns:
         if turn.verdict is not Verdict.AS_BEFORE:
@@ -157,7 +156,7 @@ def _record(
 
 
 def _turns(
-    climate: Climate, conn: Connection, part: Sequence[JobResult], word: Word | None, now: datetime
+    conn: Connection, climate: Climate, part: Sequence[JobResult], word: Word | None, now: datetime
 ) -> list[_Turn]:
     """Judge the observed states; where something changes, once more with the hosts locked.
 
@@ -182,7 +181,7 @@ def _write(conn: Connection, turns: Sequence[_Turn], now: datetime) -> list[Host
     tokens = iter(event_claims.tokens(conn, failing) if failing else ())
     facts = [(turn.place, list(_facts(turn, now, next(tokens) if turn.fails else 0))) for turn in turns]
     moved = pool_membership.record(conn, AUTHOR, [(place, happened) for place, happened in facts if happened])
-    delivery.tell(conn, now, *(notice for turn in turns for notice in _notices(turn)))
+    delivery.notify(conn, now, *(notice for turn in turns for notice in _notices(turn)))
     return moved
 
 

@@ -33,13 +33,13 @@ HORIZON_ROWS = 3000
 class Cramped(NotEnoughHosts):
     """Not enough hosts available"""
 
-    def __init__(self, wanted: "Wanted") -> None:
+    def __init__(self, wanted: "CapacityRequest") -> None:
         super().__init__()
         self.wanted = wanted
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CapacityRequest:
     """Request for slots that are free for the whole `window`."""
 
     requirement: Requirement
@@ -70,7 +70,7 @@ class Wanted:
         return tuple(self.order.kept)
 
 
-def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> Mapping[int, int]:
+def pick(conn: Connection, wanted: CapacityRequest, *, patient: bool) -> Mapping[int, int]:
     """Return slots by number of host for `wanted`; the hosts' rows stay locked until the transaction ends.
 
     Raise TryPatiently if the quick way does not suffice, and Cramped if the patient way does not.
@@ -78,16 +78,16 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> Mapping[int, int
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
 
-def _quickly(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
-    found = _read_rooms(conn, wanted, search(wanted.requirement).quick)
-    locks.note_hosts(conn, (room.host for room in found))
-    chosen = capacity.choose(_recheck(conn, wanted, [room.host for room in found]), wanted.order) if found else None
+def _quickly(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
+    result = _read_rooms(conn, wanted, search(wanted.requirement).quick)
+    locks.note_hosts(conn, (room.host for room in result))
+    chosen = capacity.choose(_recheck(conn, wanted, [room.host for room in result]), wanted.order) if result else None
     if chosen is None:
         raise TryPatiently()
     return chosen
 
 
-def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
+def _patiently(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         # With resource classes, the number of hosts that suffice is not known from sizes alone.
@@ -103,11 +103,11 @@ def _patiently(conn: Connection, wanted: Wanted) -> Mapping[int, int]:
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _read_rooms(conn: Connection, wanted: Wanted, statement: Select[Any]) -> list[Room]:
+def _read_rooms(conn: Connection, wanted: CapacityRequest, statement: Select[Any]) -> list[Room]:
     return _capped(conn, wanted, [Room(*row) for row in conn.execute(statement, _parameters(wanted, numbers=None))])
 
 
-def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
+def _capped(conn: Connection, wanted: CapacityRequest, rooms: list[Room]) -> list[Room]:
     """Return the rooms, each limited to the slots that the resource classes allow."""
     if not wanted.classes or not rooms:
         return rooms
@@ -116,14 +116,14 @@ def _capped(conn: Connection, wanted: Wanted, rooms: list[Room]) -> list[Room]:
     return [Room(room.host, min(room.free, fit.get(room.host, 0))) for room in rooms]
 
 
-def _recheck(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
+def _recheck(conn: Connection, wanted: CapacityRequest, numbers: Sequence[int]) -> list[Room]:
     """Return the rooms of locked hosts, in the order given; their suitability is checked again."""
     given = _parameters(wanted, numbers=sorted(numbers))
-    found = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
-    return _capped(conn, wanted, [Room(number, found[number]) for number in numbers if number in found])
+    result = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
+    return _capped(conn, wanted, [Room(number, result[number]) for number in numbers if number in result])
 
 
-def _parameters(wanted: Wanted, *, numbers: Collection[int] | None) -> Mapping[str, object]:
+def _parameters(wanted: CapacityRequest, *, numbers: Collection[int] | None) -> Mapping[str, object]:
     order, window = wanted.order, wanted.window
     return {
         "start": window.start,
@@ -170,7 +170,7 @@ class Shortage:
     """Time from which slots that are in use are allocated to others."""
 
 
-def shortage(conn: Connection, wanted: Wanted) -> Shortage:
+def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     order, window, statements = wanted.order, wanted.window, search(wanted.requirement)
     until = window.end + HORIZON

@@ -23,7 +23,7 @@ PATIENT_LOOKS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AddressRequest:
     """Request for `amount` addresses of a network, all free for the whole `window`."""
 
     network_id: str
@@ -44,7 +44,7 @@ class Wanted:
 class Short(NotEnoughAddresses):
     """Not enough floating IPs available"""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: AddressRequest) -> None:
         super().__init__()
         self.wanted = wanted
 
@@ -57,7 +57,7 @@ class Chosen:
     address: str
 
 
-def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[Chosen, ...]:
+def pick(conn: Connection, wanted: AddressRequest, *, patient: bool) -> tuple[Chosen, ...]:
     """Return free addresses, in the order of their numbers; their rows stay locked until the transaction ends.
 
     Raise TryPatiently if the quick way does not suffice, and NotEnoughAddresses if the patient way does not.
@@ -65,7 +65,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[Chosen, ..
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
 
-def _quickly(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
+def _quickly(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
     taken = _read(conn, _best(wanted).with_for_update(key_share=True, skip_locked=True))
     locks.note_others(conn)
     still = _still_free(conn, taken, wanted)
@@ -74,7 +74,7 @@ def _quickly(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
     return still
 
 
-def _patiently(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
+def _patiently(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _read(conn, _best(wanted))
@@ -88,7 +88,7 @@ def _patiently(conn: Connection, wanted: Wanted) -> tuple[Chosen, ...]:
     raise Busy("The floating IPs are being booked by others right now; try again shortly")
 
 
-def _enough(found: Sequence[Chosen], wanted: Wanted) -> bool:
+def _enough(found: Sequence[Chosen], wanted: AddressRequest) -> bool:
     numbers, spelled = {one.number for one in found}, {one.address for one in found}
     return len(found) >= wanted.amount and set(wanted.must) <= numbers and set(wanted.required) <= spelled
 
@@ -97,7 +97,7 @@ def _read(conn: Connection, query: Select[Any]) -> tuple[Chosen, ...]:
     return tuple(sorted((Chosen(*row) for row in conn.execute(query)), key=lambda one: one.number))
 
 
-def _best(wanted: Wanted) -> Select[Any]:
+def _best(wanted: AddressRequest) -> Select[Any]:
     """Return the free addresses: required ones first, then preferred ones."""
     number, address = floating_ips.c.number, floating_ips.c.address
     required = [bindparam(None, one, INET) for one in wanted.required]
@@ -110,13 +110,13 @@ def _best(wanted: Wanted) -> Select[Any]:
     return select(number, func.host(address)).where(_free(wanted)).order_by(*order).limit(wanted.amount)
 
 
-def _still_free(conn: Connection, found: Sequence[Chosen], wanted: Wanted) -> tuple[Chosen, ...]:
+def _still_free(conn: Connection, found: Sequence[Chosen], wanted: AddressRequest) -> tuple[Chosen, ...]:
     """Return the addresses that are still free and registered; one may have been removed before its row was locked."""
     query = select(floating_ips.c.number, func.host(floating_ips.c.address))
     return _read(conn, query.where(_free(wanted), _among([one.number for one in found])))
 
 
-def _suits(wanted: Wanted) -> ColumnElement[bool]:
+def _suits(wanted: AddressRequest) -> ColumnElement[bool]:
     return and_(
         floating_ips.c.network_id == wanted.network_id,
         floating_ips.c.removed_at.is_(None),
@@ -124,11 +124,11 @@ def _suits(wanted: Wanted) -> ColumnElement[bool]:
     )
 
 
-def _free(wanted: Wanted) -> ColumnElement[bool]:
+def _free(wanted: AddressRequest) -> ColumnElement[bool]:
     return and_(_suits(wanted), ~_taken(wanted))
 
 
-def _taken(wanted: Wanted) -> ColumnElement[bool]:
+def _taken(wanted: AddressRequest) -> ColumnElement[bool]:
     held = floating_allocations
     return exists().where(
         held.c.number == floating_ips.c.number,
@@ -142,7 +142,7 @@ def _among(numbers: Sequence[int]) -> ColumnElement[bool]:
     return floating_ips.c.number == func.any(bindparam("numbers", list(numbers), ARRAY(BigInteger)))
 
 
-def shortage(conn: Connection, wanted: Wanted) -> tuple[Shortage, tuple[str, ...]]:
+def shortage(conn: Connection, wanted: AddressRequest) -> tuple[Shortage, tuple[str, ...]]:
     """Return the explanation of a shortage, and the required addresses that are not available."""
     count = select(func.count(), func.count().filter(~_taken(wanted))).select_from(floating_ips)
     matching, free = conn.execute(count.where(_suits(wanted))).one()

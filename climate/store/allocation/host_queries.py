@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Interval,
+    ScalarSelect,
     Select,
     Text,
     Uuid,
@@ -29,7 +30,7 @@ from sqlalchemy import (
     true,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range, aggregate_order_by
 
 from climate.domain.hosts.pools import BOOKABLE, Pool
 from climate.domain.hosts.requirements import Requirement
@@ -81,10 +82,12 @@ class Search:
     """Those among `numbers` that match and are free, in the order given."""
     few_still_free: Select[int]
     """Same, host by host: for fewer than some dozen."""
-    counted: Select[int, int, int | None]
-    """Number of matching hosts, number of free ones, and the first free one that is not among `numbers`."""
-    busy: Select[Any]
-    """(host, start, end) of allocations between the window's start and `until`, `limit` rows, earliest first."""
+    counted: Select[int, int, int | None, Any]
+    """Number of matching hosts, number of free ones, the first free one that is not among `numbers`, and `busy`.
+
+    `busy` is null unless fewer than `explained_below` are free: a list of [host, start, end] of the allocations
+    between the window's start and `until`, `limit` of them, earliest first.
+    """
 
 
 def given(asked: Asked, **more: object) -> Mapping[str, object]:
@@ -119,16 +122,19 @@ def search(requirement: Requirement, has_own: bool) -> Search:
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
         counted=_counted(suitable, _free(_on_host, has_own)),
-        busy=_busy(suitable),
     )
 
 
-def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None]:
+def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any]:
     """Return the counts; the OFFSET keeps the check for free hosts in one place of the plan, once per host."""
     looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
     others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))
-    counts = (func.count(), func.count().filter(looked.c.free), func.min(looked.c.id).filter(others))
-    return select(*counts).select_from(looked)
+    matching, free_ones = func.count().label("matching"), func.count().filter(looked.c.free).label("free")
+    rival = func.min(looked.c.id).filter(others).label("rival")
+    counts = select(matching, free_ones, rival).select_from(looked).subquery("counts")
+    short = counts.c.free < bindparam("explained_below", type_=BigInteger)
+    busy = case((short, _busy(suitable)))
+    return select(counts.c.matching, counts.c.free, counts.c.rival, busy)
 
 
 def _numbers(name: str) -> ColumnElement[Any]:
@@ -239,7 +245,7 @@ def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
     return func.coalesce(after - end, far) + func.coalesce(start - before, far)
 
 
-def _busy(suits: ColumnElement[bool]) -> Select[Any]:
+def _busy(suits: ColumnElement[bool]) -> ScalarSelect[Any]:
     """Return the allocations, read host by host: for few hosts that is cheap, whatever the others hold."""
     a, limit = allocations, bindparam("limit", type_=Integer)
     begins, ends = func.lower(a.c.during).label("begins"), func.upper(a.c.during).label("ends")
@@ -252,4 +258,6 @@ def _busy(suits: ColumnElement[bool]) -> Select[Any]:
         .lateral("theirs")
     )
     joined = select(hosts.c.id, theirs.c.begins, theirs.c.ends).join(theirs, true())
-    return joined.where(suits).order_by(theirs.c.begins).limit(limit)
+    first = joined.where(suits).order_by(theirs.c.begins).limit(limit).subquery("first")
+    rows = aggregate_order_by(func.jsonb_build_array(first.c.id, first.c.begins, first.c.ends), first.c.begins)
+    return select(func.jsonb_agg(rows)).scalar_subquery()

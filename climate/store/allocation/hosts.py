@@ -38,6 +38,12 @@ FEW = 32
 
 PATIENT_LOOKS = 50
 
+ANY_NUMBER = 2**31
+"""More hosts than there are."""
+
+Allocations = Sequence[tuple[int, str, str]]
+"""Host, start and end of allocations, in the text form of JSON."""
+
 RIVALS = 8
 """Number of rivals that are waited for, one after the other, before the quick way is repeated."""
 
@@ -45,7 +51,7 @@ RIVALS = 8
 class TryPatiently(ClimateError):
     """Too few hosts are available without waiting for other allocations."""
 
-    def __init__(self, wanted: "Wanted | None" = None, at_hand: Sequence[int] = ()) -> None:
+    def __init__(self, wanted: "HostRequest | None" = None, at_hand: Sequence[int] = ()) -> None:
         """Create the error.
 
         `wanted` is the request for `outlast`; `at_hand` are the hosts that nobody else was booking.
@@ -57,14 +63,14 @@ class TryPatiently(ClimateError):
 class Short(NotEnoughHosts):
     """Not enough hosts available"""
 
-    def __init__(self, wanted: "Wanted", found: "Shortage | None" = None) -> None:
+    def __init__(self, wanted: "HostRequest", found: "Shortage | None" = None) -> None:
         """Create the error. `found` is the explanation, if it is known already."""
         super().__init__()
         self.wanted, self.found = wanted, found
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HostRequest:
     """Request for `least` to `most` hosts, all free for the whole `window`."""
 
     requirement: Requirement
@@ -87,7 +93,7 @@ class Wanted:
     """True if the fit of the free hosts does not count."""
 
 
-def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
+def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, ...]:
     """Return numbers of hosts for `wanted`, in order; their rows stay locked until the transaction ends.
 
     Return as many as are free, up to `most`. Raise TryPatiently if the quick way does not suffice, and NotEnoughHosts
@@ -96,7 +102,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> tuple[int, ...]:
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
 
 
-def _quickly(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
+def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
     statements = search(wanted.requirement, wanted.own is not None)
     special = wanted.own or wanted.keep or wanted.must or wanted.soon
     limit = wanted.most + min(SPARE, wanted.most - 1)
@@ -118,28 +124,38 @@ def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
     wanted = hurdle.wanted
     if wanted is None:
         return False
-    matching, free, rival = _counted(conn, wanted, hurdle.at_hand)
+    rival = _rival(conn, wanted, hurdle.at_hand)
     for _ in range(RIVALS):
-        if free < wanted.least:
-            raise Short(wanted, _explained(conn, wanted, matching, free))
         if rival is None:
             return False
         locks.await_host(conn, rival)
-        before = rival
-        matching, free, rival = _counted(conn, wanted, hurdle.at_hand)
+        before, rival = rival, _rival(conn, wanted, hurdle.at_hand)
         if rival == before:
             return True
     return True
 
 
-def _counted(conn: Connection, wanted: Wanted, at_hand: Sequence[int] = ()) -> tuple[int, int, int | None]:
-    """Return the number of matching hosts, of free ones, and the first free one that is not in `at_hand`."""
+def _rival(conn: Connection, wanted: HostRequest, at_hand: Sequence[int]) -> int | None:
+    """Return the first free host that is not in `at_hand`, or None; raise Short if too few are free."""
+    matching, free, rival, busy = _counted(conn, wanted, wanted.least, at_hand)
+    if free < wanted.least:
+        raise Short(wanted, _explained(wanted, matching, free, busy))
+    return rival
+
+
+def _counted(
+    conn: Connection, wanted: HostRequest, explained_below: int, at_hand: Sequence[int] = ()
+) -> tuple[int, int, int | None, Allocations]:
+    """Return the number of matching hosts, of free ones, the first free one that is not in `at_hand`, and what
+    occupies them if fewer than `explained_below` are free.
+    """
     statement = search(wanted.requirement, wanted.own is not None).counted
-    row = conn.execute(statement, given(wanted, numbers=list(at_hand))).one()
-    return row[0], row[1], row[2]
+    bounds = {"explained_below": explained_below, "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
+    row = conn.execute(statement, given(wanted, numbers=list(at_hand), **bounds)).one()
+    return row[0], row[1], row[2], row[3] or ()
 
 
-def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
+def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         candidates = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).best, wanted.most)
@@ -152,12 +168,12 @@ def _patiently(conn: Connection, wanted: Wanted) -> tuple[int, ...]:
     raise Busy("The hosts are being booked by others right now; try again shortly")
 
 
-def _best(conn: Connection, wanted: Wanted, statement: Select[int], limit: int) -> list[int]:
+def _best(conn: Connection, wanted: HostRequest, statement: Select[int], limit: int) -> list[int]:
     size = max(SAMPLE, 2 * wanted.most)
     return list(conn.scalars(statement, given(wanted, sample=size, limit=limit)))
 
 
-def _still_free(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> list[int]:
+def _still_free(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -> list[int]:
     """Return the hosts that are still free and suitable; one may have been changed or removed before its row was
     locked.
     """
@@ -179,19 +195,17 @@ HORIZON_ROWS = 1000
 HORIZON = timedelta(days=90)
 
 
-def shortage(conn: Connection, wanted: Wanted) -> Shortage:
+def shortage(conn: Connection, wanted: HostRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    matching, free, _ = _counted(conn, wanted)
-    return _explained(conn, wanted, matching, free)
+    matching, free, _, busy = _counted(conn, wanted, ANY_NUMBER)
+    return _explained(wanted, matching, free, busy)
 
 
-def _explained(conn: Connection, wanted: Wanted, matching: int, free: int) -> Shortage:
+def _explained(wanted: HostRequest, matching: int, free: int, busy: Allocations) -> Shortage:
     if matching < wanted.least:
         return Shortage(matching, free, None)
     until = wanted.window.end + HORIZON
-    statement = search(wanted.requirement, wanted.own is not None).busy
-    rows = conn.execute(statement, given(wanted, until=until, limit=HORIZON_ROWS))
-    taken = [(host, Period(start, end)) for host, start, end in rows]
+    taken = [(host, Period(datetime.fromisoformat(start), datetime.fromisoformat(end))) for host, start, end in busy]
     known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
     return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least, known_until))
 
@@ -229,7 +243,7 @@ def _ruled_out(taken: Sequence[tuple[int, Period]], length: timedelta) -> tuple[
     return sorted(begin for begin, _ in flat), sorted(end for _, end in flat)
 
 
-def first_conflict(conn: Connection, numbers: Sequence[int], wanted: Wanted) -> datetime | None:
+def first_conflict(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -> datetime | None:
     """Return the start of the first conflicting allocation of the hosts `numbers` within the window, or None."""
     a, window = allocations, Range(wanted.window.start, wanted.window.end)
     query = (

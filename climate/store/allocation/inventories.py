@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Row, Uuid, bindparam, func, or_, select, text
+from sqlalchemy import BigInteger, Connection, Row, Select, Uuid, bindparam, func, or_, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.errors import NotEnoughStorage
@@ -29,7 +29,7 @@ MOST_STARTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AmountRequest:
     """Request for `pieces` of `piece` units each, of one class, for the whole `window`; a piece is not divided."""
 
     resource_type: str
@@ -50,7 +50,7 @@ class Wanted:
 class Short(NotEnoughStorage):
     """Not enough storage available"""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: AmountRequest) -> None:
         super().__init__()
         self.wanted = wanted
 
@@ -84,7 +84,7 @@ def peaks(conn: Connection, numbers: Iterable[int], window: Period, own: Sequenc
     return {row.number: row.level for row in conn.execute(_PEAKS, asked)}
 
 
-def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> dict[int, int]:
+def pick(conn: Connection, wanted: AmountRequest, *, patient: bool) -> dict[int, int]:
     """Return the number of pieces of each inventory, by its number; their rows stay locked until the transaction ends.
 
     Raise TryPatiently if the quick way does not suffice, and NotEnoughStorage if the patient way does not.
@@ -103,7 +103,7 @@ def pick(conn: Connection, wanted: Wanted, *, patient: bool) -> dict[int, int]:
     return chosen
 
 
-def _suiting(wanted: Wanted) -> Any:
+def _suiting(wanted: AmountRequest) -> Any:
     """Return the condition for inventories that are open, or that the reservation uses already."""
     open_or_own = or_(~inventories.c.closed, inventories.c.number.in_(list(wanted.present or ())))
     return select(inventories.c.number, inventories.c.total, inventories.c.closed).where(
@@ -114,14 +114,14 @@ def _suiting(wanted: Wanted) -> Any:
     )
 
 
-def _rooms(conn: Connection, wanted: Wanted, numbers: Sequence[int]) -> list[Room]:
+def _rooms(conn: Connection, wanted: AmountRequest, numbers: Sequence[int]) -> list[Room]:
     """Return the suitable inventories; one may have been changed or removed before its row was locked."""
     rows = conn.execute(_suiting(wanted).where(inventories.c.number.in_(numbers)).order_by(inventories.c.number)).all()
     taken = peaks(conn, [row.number for row in rows], wanted.window, wanted.own)
     return [_room(wanted, row, taken.get(row.number, 0)) for row in rows]
 
 
-def _room(wanted: Wanted, row: Row[Any], taken: int) -> Room:
+def _room(wanted: AmountRequest, row: Row[Any], taken: int) -> Room:
     chosen = sum(hold.amount for hold in wanted.taken if hold.number == row.number)
     free = max(0, row.total - taken - chosen)
     pieces = free // wanted.piece
@@ -130,7 +130,7 @@ def _room(wanted: Wanted, row: Row[Any], taken: int) -> Room:
     return Room(row.number, row.total, free, pieces)
 
 
-def _divided(wanted: Wanted, rooms: Sequence[Room]) -> dict[int, int] | None:
+def _divided(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:
     """Return pieces by inventory, or None if there are too few.
 
     Prefer inventories that the reservation uses already, then the fullest one with enough room, else as few as
@@ -160,8 +160,12 @@ class Kept:
 
 def kept(conn: Connection) -> list[Kept]:
     """Return the reservations that keep resources although their leases have ended."""
+    return [Kept(*row) for row in conn.execute(KEPT)]
+
+
+def _kept_query() -> Select[Any]:
     held, end = inventory_allocations, events
-    query = (
+    return (
         select(held.c.reservation_id, end.c.id)
         .join(reservations, reservations.c.id == held.c.reservation_id)
         .join(end, end.c.lease_id == reservations.c.lease_id)
@@ -169,7 +173,10 @@ def kept(conn: Connection) -> list[Kept]:
         .where(end.c.kind == EventKind.END, end.c.status == "DONE")
         .distinct()
     )
-    return [Kept(*row) for row in conn.execute(query)]
+
+
+KEPT = _kept_query()
+"""Query of `kept`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +188,7 @@ class Shortage:
     fits_from: datetime | None
 
 
-def shortage(conn: Connection, wanted: Wanted) -> Shortage:
+def shortage(conn: Connection, wanted: AmountRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     rows = conn.execute(_suiting(wanted)).all()
     rooms = _rooms(conn, wanted, [row.number for row in rows])
@@ -204,7 +211,7 @@ def shortage(conn: Connection, wanted: Wanted) -> Shortage:
 
 
 def _earliest(
-    wanted: Wanted, rows: Sequence[Row[Any]], taken: Sequence[AmountHold], known_until: datetime
+    wanted: AmountRequest, rows: Sequence[Row[Any]], taken: Sequence[AmountHold], known_until: datetime
 ) -> datetime | None:
     """Return the first later start that fits; candidates are the ends of other allocations."""
     starts = sorted({hold.during.end for hold in taken if hold.during.end > wanted.window.start})

@@ -1,7 +1,5 @@
 """Number of hosts of the reservation pool that are allocated, over time."""
 
-from typing import Any
-
 from sqlalchemy import Connection, bindparam, text
 from sqlalchemy.dialects.postgresql import TSTZRANGE, Range
 
@@ -30,5 +28,5 @@ def levels(conn: Connection, period: Period) -> list[Level]:
     Whole hosts and shared ones, cleaning and maintenance count, since each keeps a host from another lease. Failed and
     closed hosts do not count. One statement.
     """
-    given: dict[str, Any] = {"period": Range(period.start, period.end)}
+    given: dict[str, object] = {"period": Range(period.start, period.end)}
     return [Level(row.at, row.hosts) for row in conn.execute(_LEVELS, given)]

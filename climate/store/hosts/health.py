@@ -7,7 +7,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, ColumnElement, Connection, Select, and_, case, exists, func, null, or_, select, text
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.hosts.pools import Pool
@@ -28,7 +42,7 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
     degraded. Leases with an event in progress are left out: they can only be healed after it has ended.
     """
     start, end = events.alias("s"), events.alias("e")
-    concerned = _degraded().union(_with_unfit_hosts(now)).subquery("concerned")
+    concerned = concerned_leases(now).subquery("concerned")
     soon = leases.c.start_date <= start_by if start_by is not None else leases.c.start_date.is_not(None)
     query = (
         select(leases.c.id)
@@ -45,6 +59,11 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
     return list(dict.fromkeys(conn.scalars(query)))
 
 
+def concerned_leases(now: datetime | ColumnElement[datetime]) -> CompoundSelect[Any]:
+    """Return the leases that are recorded as degraded or hold an unfit host, whether or not they can be healed."""
+    return _degraded().union(_with_unfit_hosts(now))
+
+
 def in_progress() -> ColumnElement[bool]:
     """Return the condition that the lease of the outer query has an event in progress."""
     running = events.alias("running")
@@ -56,7 +75,7 @@ def _degraded() -> Select[Any]:
     return select(reservations.c.lease_id, null().cast(Boolean).label("later")).where(text(LACKING))
 
 
-def _with_unfit_hosts(now: datetime) -> Select[Any]:
+def _with_unfit_hosts(now: datetime | ColumnElement[datetime]) -> Select[Any]:
     """Return leases with an unfit host; `later` means that maintenance may end before a future lease needs it.
 
     The query starts from unfit hosts and reads only their allocations in force, because most leases have ended.
@@ -202,7 +221,7 @@ def doubt(conn: Connection, since: Mapping[int, datetime | None]) -> None:
         healing_waits.wake(conn)
 
 
-def _doubts(since: Mapping[int, datetime | None]) -> Sequence[dict[str, Any]]:
+def _doubts(since: Mapping[int, datetime | None]) -> Sequence[dict[str, object]]:
     return [{"id": number, "at": at} for number, at in since.items()]
 
 

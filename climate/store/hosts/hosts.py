@@ -199,7 +199,7 @@ def property_list(conn: Connection, *, private: bool) -> list[Property]:
         .select_from(hosts.join(value, onclause=hosts.c.removed_at.is_(None)))
         .group_by(value.c.key)
     )
-    values = {key: tuple(found) for key, found in conn.execute(seen)}
+    values = {key: tuple(result) for key, result in conn.execute(seen)}
     query = select(properties).where(properties.c.resource_type == HOST_TYPE).order_by(properties.c.property_name)
     query = query if private else query.where(~properties.c.private)
     return [_property(row, values.get(row.property_name, ())) for row in conn.execute(query)]

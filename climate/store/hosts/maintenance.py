@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.maintenance_facts import (
-    Standing,
+    FoldedWindow,
     WindowBegun,
     WindowChanged,
     WindowClosed,
@@ -62,9 +62,9 @@ class Window:
     """True if servers are migrated away from the host during the window."""
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> FoldedWindow:
         """Return the part of it that its facts record."""
-        return Standing(self.host, self.during, self.reason, str(self.state), self.move_servers)
+        return FoldedWindow(self.host, self.during, self.reason, str(self.state), self.move_servers)
 
     @property
     def end(self) -> datetime | None:
@@ -77,7 +77,7 @@ class Window:
         return self.state in (PLANNED, ACTIVE)
 
 
-def row_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
+def row_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
     """Return the columns of a window that its facts determine."""
     during = spelled(standing.during)
     return {
@@ -90,7 +90,7 @@ def row_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
     }
 
 
-def allocation_of(window_id: UUID, standing: Standing) -> dict[str, Any]:
+def allocation_of(window_id: UUID, standing: FoldedWindow) -> dict[str, Any]:
     """Return the allocation that keeps the time of a window free on its host."""
     shared = {"slots": 0, "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
     during, state = spelled(standing.during), kept_as(standing.state)
@@ -131,7 +131,7 @@ def no_window(window_id: UUID) -> NotFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WindowFilter:
     """Filter and page of a list of windows."""
 
     host: int | None = None
@@ -140,7 +140,7 @@ class Wanted:
     limit: int | None = None
 
 
-def listed(conn: Connection, wanted: Wanted) -> list[Window]:
+def listed(conn: Connection, wanted: WindowFilter) -> list[Window]:
     """Return windows in the order of their creation. Raise InvalidInput for an unknown marker."""
     query = _WINDOWS.where(windows.c.state.in_(wanted.states)).order_by(windows.c.created_at, windows.c.id)
     query = query if wanted.host is None else query.where(windows.c.host == wanted.host)
@@ -155,14 +155,24 @@ def listed(conn: Connection, wanted: Wanted) -> list[Window]:
 
 def beginning(conn: Connection, now: datetime) -> list[Window]:
     """Return planned windows that are due to begin, locked; skip those that others are changing."""
-    due = _WINDOWS.where(windows.c.state == PLANNED, func.lower(windows.c.during) <= now)
+    due = _WINDOWS.where(begins(now))
     return _locked(conn, due)
 
 
 def ending(conn: Connection, now: datetime) -> list[Window]:
     """Return active windows whose time is over, locked; skip those that others are changing."""
-    due = _WINDOWS.where(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now)
+    due = _WINDOWS.where(ends(now))
     return _locked(conn, due)
+
+
+def begins(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that a planned window is due to begin."""
+    return and_(windows.c.state == PLANNED, func.lower(windows.c.during) <= now)
+
+
+def ends(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that the time of an active window is over."""
+    return and_(windows.c.state == ACTIVE, func.upper(windows.c.during) <= now)
 
 
 def _locked(conn: Connection, due: Select[Any]) -> list[Window]:

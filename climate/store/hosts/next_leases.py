@@ -51,4 +51,4 @@ def left_by(conn: Connection, numbers: Collection[UUID]) -> dict[UUID, Left]:
         .join(one, one.c.id == r.c.lease_id)
         .where(r.c.id.in_(list(numbers)))
     )
-    return {number: Left(*found) for number, *found in conn.execute(query)}
+    return {number: Left(*result) for number, *result in conn.execute(query)}

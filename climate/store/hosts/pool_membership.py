@@ -64,10 +64,10 @@ def begin(conn: Connection, author: Caller, stream: UUID, first: HostFact) -> No
 
 def get(conn: Connection, number: int, *, lock: bool = False) -> HostPlace:
     """Return the membership of a registered host. Raise NotFound for an unknown number."""
-    found = of(conn, [number], lock=lock)
-    if number not in found or found[number].removed:
+    result = of(conn, [number], lock=lock)
+    if number not in result or result[number].removed:
         raise NotFound(f"Object with {{'host_id': '{number}'}} not found")
-    return found[number]
+    return result[number]
 
 
 def of(conn: Connection, numbers: Collection[int], *, lock: bool = False) -> dict[int, HostPlace]:
@@ -107,7 +107,7 @@ def glance(conn: Connection) -> Glance:
     return Glance(row.numbers or [], row.names or [], row.pools or [], row.reservations or [], row.quiet, row.noted)
 
 
-def tend(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:
+def claim(conn: Connection, numbers: Collection[int], now: datetime, time: timedelta) -> frozenset[int]:
     """Claim hosts for a while; return those that no other process has claimed."""
     free = or_(hosts.c.tended_until.is_(None), hosts.c.tended_until <= now)
     mine = select(hosts.c.id).where(hosts.c.id.in_(sorted(numbers)), free)

@@ -32,8 +32,8 @@ class Count:
 
 def counted(conn: Connection, now: datetime, soon: datetime) -> dict[Pool, Count]:
     """Return the counts of every pool that has hosts, in one statement."""
-    found = conn.execute(_COUNTED, {"now": now, "soon": Range(now, soon)})
-    return {Pool(row[0]): Count(*row[1:]) for row in found}
+    rows = conn.execute(_COUNTED, {"now": now, "soon": Range(now, soon)})
+    return {Pool(row[0]): Count(*row[1:]) for row in rows}
 
 
 def belonging(conn: Connection) -> int:
@@ -91,8 +91,8 @@ def held(conn: Connection, numbers: Collection[int]) -> list[Promise]:
 
 def following(conn: Connection, numbers: Collection[int], now: datetime) -> dict[int, Promise]:
     """Return the next allocation of each host that begins later than now, in one statement."""
-    found = conn.execute(_FOLLOWING, {"ids": sorted(numbers), "now": now}) if numbers else ()
-    return {row.host: _promise(row) for row in found}
+    rows = conn.execute(_FOLLOWING, {"ids": sorted(numbers), "now": now}) if numbers else ()
+    return {row.host: _promise(row) for row in rows}
 
 
 def owners(conn: Connection, numbers: Collection[int]) -> dict[int, tuple[UUID, str]]:

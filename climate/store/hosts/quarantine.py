@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select
 
 from climate.domain.lease_events import LONGEST_DELAY
 from climate.domain.status import EventKind
@@ -17,20 +17,23 @@ PATIENCE = timedelta(minutes=10)
 
 def hosts(conn: Connection, now: datetime) -> tuple[int, ...]:
     """Return hosts still held by leases whose end was given up, or has been retried for a long time."""
+    return tuple(conn.scalars(still_held(now).order_by(allocations.c.host)))
+
+
+def still_held(now: datetime | ColumnElement[datetime]) -> Select[tuple[int]]:
+    """Return the query of `hosts`."""
     a, e = allocations, events
     # Its next try is soon, so it is found among the open events.
     tried_for_long = and_(
         has(e.c.status, "UNDONE"), e.c.run_at <= now + LONGEST_DELAY, e.c.first_claimed_at <= now - PATIENCE
     )
-    query = (
+    return (
         select(a.c.host)
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .join(e, e.c.lease_id == reservations.c.lease_id)
         .where(in_force(a), e.c.kind == EventKind.END, or_(has(e.c.status, "ERROR"), tried_for_long))
         .distinct()
-        .order_by(a.c.host)
     )
-    return tuple(conn.scalars(query))
 
 
 def waiting(conn: Connection, numbers: Collection[int], start_by: datetime, now: datetime) -> list[UUID]:

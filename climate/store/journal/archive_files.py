@@ -67,8 +67,8 @@ def write(path: Path, blocks: Iterable[Sequence[Line]], about: Mapping[str, Any]
 
 
 def _append(file: BinaryIO, lines: Sequence[Line]) -> int:
-    told = "".join(json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines)
-    return file.write(gzip.compress(told.encode(), mtime=0))
+    message = "".join(json.dumps(line, ensure_ascii=False, default=str) + "\n" for line in lines)
+    return file.write(gzip.compress(message.encode(), mtime=0))
 
 
 def _write_checksum(path: Path, digest: str) -> None:

@@ -57,8 +57,8 @@ def let_others(conn: Connection) -> None:
 
 def old(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[Old]:
     """Return leases deleted before that time, in the order of deletion, after a position in it."""
-    found = conn.execute(_OLD, {"before": before, "at": after[0], "last": after[1], "limit": limit})
-    return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in found]
+    rows = conn.execute(_OLD, {"before": before, "at": after[0], "last": after[1], "limit": limit})
+    return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
 
 
 def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
@@ -95,9 +95,9 @@ def finish(conn: Connection, number: int, written: Written) -> None:
         for one in written.places
     ]
     conn.execute(insert(archived_leases), known)
-    told = {"leases": len(known), "facts": sum(one.version for one in written.places)}
+    details = {"leases": len(known), "facts": sum(one.version for one in written.places)}
     whole = update(archives).where(archives.c.id == number)
-    conn.execute(whole.values(state="written", size=written.size, sha256=written.sha256, **told))
+    conn.execute(whole.values(state="written", size=written.size, sha256=written.sha256, **details))
 
 
 def forget(conn: Connection, number: int) -> None:

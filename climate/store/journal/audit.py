@@ -145,10 +145,10 @@ def _earlier(conn: Connection, rows: Collection[Any]) -> Earlier:
         .where(table.c.kind == func.any(kinds))
         .order_by(table.c.stream, table.c.version)
     )
-    found = conn.execute(query)
+    result = conn.execute(query)
     return {
         stream: [(row.version, fact_codec.decode(row.kind, row.body)) for row in known]
-        for stream, known in groupby(found, key=lambda row: row.stream)
+        for stream, known in groupby(result, key=lambda row: row.stream)
     }
 
 

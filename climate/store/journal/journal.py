@@ -52,8 +52,8 @@ def rows(facts: Sequence[tuple[UUID, int, AnyFact]], author: Caller) -> list[dic
 
 def read(conn: Connection, stream: UUID) -> list[Entry]:
     """Return all facts of one lease, or of one host, oldest first."""
-    found = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
-    return [_entry(row) for row in found]
+    result = conn.execute(select(journal).where(journal.c.stream == stream).order_by(journal.c.version))
+    return [_entry(row) for row in result]
 
 
 def read_many(conn: Connection, streams: Sequence[UUID]) -> list[Entry]:
@@ -107,8 +107,8 @@ def streams(conn: Connection, after: UUID, limit: int, begun_by: int | None = No
 
 def last_position(conn: Connection) -> int:
     """Return the position of the last fact, 0 if there is none."""
-    found: int | None = conn.scalar(select(func.max(journal.c.position)))
-    return found or 0
+    value: int | None = conn.scalar(select(func.max(journal.c.position)))
+    return value or 0
 
 
 def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:

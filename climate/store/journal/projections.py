@@ -5,7 +5,7 @@ A column that the facts of a stream do not determine is left out of its row, and
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 from uuid import UUID
 
 from sqlalchemy import Table
@@ -34,7 +34,7 @@ from climate.store.tables.hosts import host_power, limits, pool_terms
 from climate.store.tables.hosts import windows as maintenance_windows
 from climate.store.tables.leases import allocations, claims, hosts
 
-Row = dict[str, Any]
+Row = dict[str, object]
 Rows = Mapping[str, Sequence[Row]]
 """Rows by table name."""
 

@@ -83,14 +83,14 @@ def compare(conn: Connection, streams: Sequence[UUID]) -> Compared:
             rows[stream] = projection, projection.owner(stream, known), projection.rows(stream, known)
         except UNREADABLE as error:
             faults.append(_unreadable(stream, error))
-    found = [
+    differences = [
         difference
         for projection in PROJECTIONS
         if (own := {stream: (owner, of) for stream, (sort, owner, of) in rows.items() if sort is projection})
         for projected in projection.tables
         for difference in _differing(conn, projection, projected, own)
     ]
-    return Compared(tuple(found), tuple(faults), count)
+    return Compared(tuple(differences), tuple(faults), count)
 
 
 def _unreadable(stream: UUID, error: Exception) -> Fault:
@@ -100,7 +100,7 @@ def _unreadable(stream: UUID, error: Exception) -> Fault:
 def _entries(conn: Connection, streams: Sequence[UUID]) -> Iterator[tuple[UUID, list[Entry] | Exception]]:
     """Yield each stream that has a journal with its entries, or with the error of reading them."""
     try:
-        found = journal.read_many(conn, streams)
+        result = journal.read_many(conn, streams)
     except UNREADABLE as error:
         if len(streams) == 1:
             yield streams[0], error
@@ -109,7 +109,7 @@ def _entries(conn: Connection, streams: Sequence[UUID]) -> Iterator[tuple[UUID, 
             yield from _entries(conn, [stream])
         return
     by_stream: dict[UUID, list[Entry]] = {}
-    for entry in found:
+    for entry in result:
         by_stream.setdefault(entry.stream, []).append(entry)
     yield from by_stream.items()
 
@@ -133,13 +133,13 @@ def sorts(conn: Connection, streams: Sequence[UUID]) -> dict[UUID, Projection]:
 
 def decisions_without_journal(conn: Connection) -> list[tuple[UUID, Projection, str]]:
     """Return the streams and owners of decisions on pools and projects that have no journal."""
-    found = [
+    values = [
         (stream_of(owner), projection, owner)
         for projection, stream_of in ((TERMS, terms_stream), (LIMITS, limits_stream))
         for owner in conn.scalars(_OWNERS[projection.name])
     ]
-    known = journal.first_kinds(conn, [stream for stream, _, _ in found])
-    return [one for one in found if one[0] not in known]
+    known = journal.first_kinds(conn, [stream for stream, _, _ in values])
+    return [one for one in values if one[0] not in known]
 
 
 def _differing(

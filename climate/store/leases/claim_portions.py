@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from climate.domain.status import EventKind
 from climate.store.leases.event_claims import Limits, Message
 
 MOST_EVENTS = 20
@@ -18,13 +19,21 @@ MOST_HOSTS = 200
 """Maximum hosts of all leases of a batch; a lease with more is alone."""
 
 
+class Batched(NamedTuple):
+    """Events that may be sent in batches."""
+
+    queue: str
+    kind: str
+
+
 class Candidate(NamedTuple):
     """A claim to send, and the data that decides whether others may be in its batch."""
 
     message: Message
     is_simple: bool
-    """True for the first try of a start that runs as a whole, and was never sent before."""
+    """True for the first try of an event that runs as a whole, and was never sent before."""
     hosts: int
+    kind: str = EventKind.START
     rung_at: datetime | None = None
     """Time of the last message; claims with equal times had one message."""
 
@@ -44,15 +53,17 @@ class _Portion:
     """The message of a queue to which claims may still be added."""
 
     number: int
+    kind: str
     events: int = 0
     hosts: int = 0
 
-    def takes(self, hosts: int) -> bool:
-        return self.events < MOST_EVENTS and self.hosts + hosts <= MOST_HOSTS
+    def takes(self, candidate: Candidate) -> bool:
+        fits = self.events < MOST_EVENTS and self.hosts + candidate.hosts <= MOST_HOSTS
+        return fits and self.kind == candidate.kind
 
-    def add(self, hosts: int) -> int:
+    def add(self, candidate: Candidate) -> int:
         self.events += 1
-        self.hosts += hosts
+        self.hosts += candidate.hosts
         return self.number
 
 
@@ -60,52 +71,55 @@ class _Portion:
 class _Numbers:
     """Numbers of messages, in the order in which they are sent."""
 
-    queues: Collection[str]
-    """Queues whose workers accept batches."""
+    batched: Collection[Batched]
     last: int = 0
     open: dict[str, _Portion] = field(default_factory=dict)
 
     def of(self, candidate: Candidate) -> int:
         queue = candidate.message.queue
         portion = self.open.get(queue)
-        if not candidate.is_simple or queue not in self.queues:
+        if not candidate.is_simple or (queue, candidate.kind) not in self.batched:
             self.open.pop(queue, None)  # nothing that was claimed later comes before it
             return self._new()
-        if portion is None or not portion.takes(candidate.hosts):
-            portion = self.open[queue] = _Portion(self._new())
-        return portion.add(candidate.hosts)
+        if portion is None or not portion.takes(candidate):
+            portion = self.open[queue] = _Portion(self._new(), candidate.kind)
+        return portion.add(candidate)
 
     def _new(self) -> int:
         self.last += 1
         return self.last
 
 
-def numbered(candidates: Iterable[Candidate], queues: Collection[str]) -> Iterator[Message]:
-    """Yield the messages with their batch numbers, in the order of their claims."""
-    numbers = _Numbers(queues)
+def numbered(candidates: Iterable[Candidate], batched: Collection[Batched]) -> Iterator[Message]:
+    """Yield the messages with their batch numbers, in the order of their claims; a batch has events of one kind."""
+    numbers = _Numbers(batched)
     for candidate in sorted(candidates, key=lambda one: one.message.token):
         yield replace(candidate.message, number=numbers.of(candidate))
 
 
-def to_send(conn: Connection, now: datetime, limit: int = 500, queues: Collection[str] = ()) -> list[Message]:
+def to_send(conn: Connection, now: datetime, limit: int = 500, batched: Collection[Batched] = ()) -> list[Message]:
     """Return the claims to send: never sent, or sent a while ago and not started.
 
     The pause doubles from 0.5 to 30 s, and is longer when many are waiting, because workers may still be busy with
     earlier messages. A repeated message keeps its token, so that it does not become stale in a queue. Messages come in
-    the order in which their events were claimed. Those of `queues` that are sent for the first time come in batches.
+    the order in which their events were claimed. Those of `batched` that are sent for the first time come in batches.
     """
     rows = conn.execute(_SILENT, {"now": now, "limit": limit}).all()
     found = [
-        Candidate(Message(r.event_id, r.token, r.queue, r.sent), r.is_simple, r.hosts, r.dispatched_at) for r in rows
+        Candidate(Message(r.event_id, r.token, r.queue, r.sent), r.is_simple, r.hosts, r.kind, r.dispatched_at)
+        for r in rows
     ]
-    messages = list(numbered(found, queues))
+    messages = list(numbered(found, batched))
     if messages:
         conn.execute(_RUNG, {"now": now, **_columns(messages), "numbers": _marks(messages, found)})
     return messages
 
 
 def _marks(messages: Sequence[Message], found: Sequence[Candidate]) -> list[int]:
-    """Return numbers that count the messages: claims that shared a message may share it still, in their queue."""
+    """Return numbers that count the messages: claims that shared a message may share it still, in their queue.
+
+    `mark_apart` numbers those that are sent again because it is not there.
+    """
     rung_at = {one.message.token: one.rung_at for one in found}
     first: dict[datetime, int] = {}
     marks = []
@@ -113,6 +127,12 @@ def _marks(messages: Sequence[Message], found: Sequence[Candidate]) -> list[int]
         moment = rung_at[message.token]
         marks.append(message.number if moment is None else first.setdefault(moment, message.number))
     return marks
+
+
+def mark_apart(conn: Connection, messages: Sequence[Message], now: datetime) -> None:
+    """Mark claims that are sent again as sent in a message each, after the message that they shared was lost."""
+    numbers = [message.number for message in messages]
+    conn.execute(_MARK_APART, {"now": now, **_columns(messages), "numbers": numbers})
 
 
 def rung_unbegun(conn: Connection) -> Counter[str]:
@@ -167,8 +187,8 @@ _SILENT = text("""
                 + 0.01 * (SELECT count(*) FROM claims WHERE started_at IS NULL))))
         ORDER BY c.dispatched_at NULLS FIRST, c.token
         LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED)
-    SELECT s.event_id, s.token, s.queue, s.dispatches + 1 AS sent, s.dispatched_at,
-        s.dispatches = 0 AND e.kind = 'start_lease' AND e.shares = '[]' AND e.attempts <= 1 AS is_simple,
+    SELECT s.event_id, s.token, s.queue, s.dispatches + 1 AS sent, s.dispatched_at, e.kind,
+        s.dispatches = 0 AND e.shares = '[]' AND e.attempts <= 1 AS is_simple,
         (SELECT count(*) FROM reservations r JOIN allocations a ON a.reservation_id = r.id
             WHERE r.lease_id = e.lease_id) AS hosts
     FROM silent s JOIN events e ON e.id = s.event_id
@@ -178,6 +198,15 @@ _RUNG = text("""
     FROM unnest(CAST(:event_ids AS uuid[]), CAST(:tokens AS bigint[]), CAST(:numbers AS int[]))
         AS m (event_id, token, number)
     WHERE c.event_id = m.event_id AND c.token = m.token
+""")
+_MARK_APART = text("""
+    WITH unbegun AS (
+        SELECT c.event_id, c.token, m.number FROM claims c
+        JOIN unnest(CAST(:event_ids AS uuid[]), CAST(:tokens AS bigint[]), CAST(:numbers AS int[]))
+            AS m (event_id, token, number) USING (event_id, token)
+        WHERE c.started_at IS NULL ORDER BY c.event_id, c.token FOR NO KEY UPDATE OF c SKIP LOCKED)
+    UPDATE claims c SET dispatched_at = :now + u.number * interval '1 microsecond'
+    FROM unbegun u WHERE c.event_id = u.event_id AND c.token = u.token
 """)
 _RUNG_UNBEGUN = text("""
     SELECT queue, count(DISTINCT dispatched_at) AS messages FROM claims

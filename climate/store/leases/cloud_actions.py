@@ -33,8 +33,8 @@ def plan(
     if step in done:  # one statement cannot change a row twice
         conn.execute(_TICK_OFF, given)
         given["steps"] = []
-    found: str | None = conn.scalar(_PLAN, given)
-    return found
+    value: str | None = conn.scalar(_PLAN, given)
+    return value
 
 
 def plan_together(conn: Connection, intents: Sequence[Intent]) -> dict[UUID, str]:

@@ -109,16 +109,16 @@ def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
     whose turn it is. Both are read from indexes, so the cost is independent of the number of due events.
     """
     at, last = cursor.after
-    found = conn.execute(_OLDEST, {"now": now, "at": at, "last": last}).all()
-    ids = dict.fromkeys(row.id for row in found)
-    if len(found) < PORTION:
+    rows = conn.execute(_OLDEST, {"now": now, "at": at, "last": last}).all()
+    ids = dict.fromkeys(row.id for row in rows)
+    if len(rows) < PORTION:
         return Look(list(ids), None)
     for is_end, statement in _BY_PROJECT.items():
         turns = conn.execute(statement, {"now": now, "after": cursor.project[is_end]}).all()
         projects = {row.project_id for row in turns}
         cursor.project[is_end] = turns[-1].project_id if len(projects) == PROJECTS else ""
         ids |= dict.fromkeys(row.id for row in turns if row.id is not None)
-    return Look(list(ids), (found[-1].run_at, found[-1].id))
+    return Look(list(ids), (rows[-1].run_at, rows[-1].id))
 
 
 def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room: Rooms = ROOM_FOR_ALL) -> list[Due]:
@@ -139,8 +139,8 @@ def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room:
 def oldest(conn: Connection, now: datetime) -> datetime | None:
     """Return since when the oldest due event could be claimed; None if nothing is due."""
     first = select(events.c.run_at).where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
-    found: datetime | None = conn.scalar(first.order_by(events.c.run_at, events.c.id).limit(1))
-    return found
+    value: datetime | None = conn.scalar(first.order_by(events.c.run_at, events.c.id).limit(1))
+    return value
 
 
 def _lock() -> Select[Any]:

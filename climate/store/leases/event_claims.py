@@ -78,16 +78,16 @@ def ring_again(conn: Connection) -> int:
     """Have every unbegun claim sent again with the next read; return their number."""
     unbegun = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
     rows = select(claims.c.event_id, claims.c.token).where(unbegun).with_for_update(key_share=True, skip_locked=True)
-    found = rows.cte("found")
-    mine = (claims.c.event_id == found.c.event_id) & (claims.c.token == found.c.token)
+    result = rows.cte("found")
+    mine = (claims.c.event_id == result.c.event_id) & (claims.c.token == result.c.token)
     return conn.execute(update(claims).where(mine).values(dispatched_at=None, dispatches=0)).rowcount
 
 
 def longest_unbegun(conn: Connection) -> dict[str, datetime]:
     """Return for each queue since when an event has been sent and not begun; queues without one are left out."""
     mine = claims.c.started_at.is_(None) & claims.c.dispatched_at.is_not(None)
-    found = conn.execute(select(claims.c.queue, func.min(claims.c.claimed_at)).where(mine).group_by(claims.c.queue))
-    return {row[0]: row[1] for row in found}
+    rows = conn.execute(select(claims.c.queue, func.min(claims.c.claimed_at)).where(mine).group_by(claims.c.queue))
+    return {row[0]: row[1] for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

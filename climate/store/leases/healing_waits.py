@@ -28,8 +28,8 @@ def due(conn: Connection, leases: Sequence[UUID], now: datetime, limit: int) -> 
     rows = conn.execute(select(healing_waits).where(wanted), {"leases": list(leases)}).all()
     waits = {row.lease_id: row for row in rows}
     again = sorted((row for row in rows if row.next_at <= now), key=lambda row: row.next_at)
-    found = [lease_id for lease_id in leases if lease_id not in waits] + [row.lease_id for row in again]
-    return found[:limit], len(found) > limit
+    result = [lease_id for lease_id in leases if lease_id not in waits] + [row.lease_id for row in again]
+    return result[:limit], len(result) > limit
 
 
 def note(conn: Connection, now: datetime, healed: Collection[UUID], others: Collection[UUID]) -> None:

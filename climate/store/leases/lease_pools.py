@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Text, Uuid, bindparam, text
@@ -40,13 +39,13 @@ _FORGET = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PooledReservation:
     """A reservation in force that has a pool of its own."""
 
     id: UUID
     lease_id: UUID
     resource_type: str
-    spec: Mapping[str, Any]
+    spec: Mapping[str, object]
     period: Period
     pending: bool
     """True if no hosts were moved into it yet, according to the database."""
@@ -54,10 +53,10 @@ class Wanted:
     """Recorded aggregate of its pool."""
 
 
-def wanted(conn: Connection, types: Collection[str]) -> list[Wanted]:
+def wanted(conn: Connection, types: Collection[str]) -> list[PooledReservation]:
     """Return all reservations in force of these types, in one statement."""
     return [
-        Wanted(
+        PooledReservation(
             row.id,
             row.lease_id,
             row.resource_type,

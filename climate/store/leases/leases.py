@@ -236,7 +236,7 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
         query = query.where(leases.c.id == func.any(func.array(late.scalar_subquery())))
     if wanted.marker is not None:
         query = query.where(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
-    return [_lease(row) for row in conn.execute(query.limit(wanted.limit))]
+    return [_lease(row) for row in conn.execute(query.limit(wanted.limit)).all()]
 
 
 def _place(conn: Connection, wanted: Listing) -> Any:
@@ -381,10 +381,10 @@ def _part(p: dict[str, Any]) -> Part:
 def _event(e: dict[str, Any]) -> Event:
     return Event(
         id=UUID(e["id"]),
-        kind=EventKind(e["kind"]),
+        kind=_KINDS.get(e["kind"]) or EventKind(e["kind"]),
         due_at=_time(e["due_at"]),
         run_at=_time(e["run_at"]),
-        status=EventStatus(e["status"]),
+        status=_STATUSES.get(e["status"]) or EventStatus(e["status"]),
         outcome=e["outcome"],
         reason=e["reason"],
         attempts=e["attempts"],
@@ -397,3 +397,6 @@ def _event(e: dict[str, Any]) -> Event:
 
 
 _time = datetime.fromisoformat
+# A mapping is much quicker than a call of the enumeration, and lists have many events.
+_KINDS = {str(kind): kind for kind in EventKind}
+_STATUSES = {str(status): status for status in EventStatus}

@@ -6,7 +6,6 @@ many are claimed as workers can begin soon. The rest waits in the database, wher
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import (
     Connection,
@@ -75,7 +74,7 @@ def unbegun(conn: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in conn.execute(query)}
 
 
-def parameters(room: Rooms) -> dict[str, Any]:
+def parameters(room: Rooms) -> dict[str, object]:
     """Return the parameters of the statement of `within`."""
     known = sorted({*room.waiting, *room.closed, *(queue for queue, _ in room.turns)})
     return {

@@ -29,6 +29,8 @@ SEQ = {
 }
 """Numbers of the kinds of events, stored in rows; a kind never changes its number."""
 
+_json = json.JSONEncoder(default=str).encode
+
 Row = dict[str, Any]
 Changed = Sequence[tuple[Lease | None, Lease]]
 """Pairs of the former lease, None for new ones, and the present one."""
@@ -56,7 +58,7 @@ def save(
             conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
     written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
     written |= {journal.name: list(lines)}
-    given = {name: json.dumps(rows, default=str) for name, rows in written.items() if rows}
+    given = {name: _json(rows) for name, rows in written.items() if rows}
     if pools is None:
         if given:
             conn.execute(_saving(tuple(given), rowless), given)

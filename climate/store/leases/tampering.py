@@ -24,9 +24,9 @@ def refuse_places(conn: Connection, places: Iterable[HostPlace]) -> None:
     """Raise Tampered unless each host is in the pool of its journal, in one statement for any number of hosts."""
     by_stream = {place.stream: place for place in places}
     entries = journal.read_many(conn, list(by_stream))
-    for stream, found in groupby(entries, key=lambda entry: entry.stream):
+    for stream, result in groupby(entries, key=lambda entry: entry.stream):
         place = by_stream.pop(stream)
-        refuse(f"host {place.name}", place, pools.fold(journal.of_host(found), stream))
+        refuse(f"host {place.name}", place, pools.fold(journal.of_host(result), stream))
     for place in by_stream.values():
         raise Tampered(_message(f"host {place.name}", ["everything"]))
 

@@ -1,4 +1,7 @@
-"""Tables of maintenance, power, cleaning, limits, notifications, rounds and journal checks."""
+"""Tables of maintenance, power, cleaning, limits, notifications, rounds and journal checks.
+
+The table `hosts` itself is in the module `leases`.
+"""
 
 from sqlalchemy import (
     BigInteger,

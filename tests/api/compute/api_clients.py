@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine, text
 from werkzeug.test import TestResponse
 
 from climate.cloud.bundled import BundledCloud
@@ -126,12 +127,18 @@ def hours_away(hours: float) -> str:
 
 def written(there: World) -> dict[str, Any]:
     """Rows of all tables, and what the member's project uses of its quota: what no refusal changes."""
-    tables = [*compute_metadata.sorted_tables, *metadata.sorted_tables]
     with there.climate.engine.connect() as conn:
-        found = {table.name: conn.scalar(select(func.count()).select_from(table)) for table in tables}
+        found = dict(conn.exec_driver_sql(_counts()).mappings().one())
     held = there.here.count("compute_addresses", "server_id IS NOT NULL")
     limits = Person(there.app, "member").get("/compute/v2.1/limits")["limits"]["absolute"]
     return {**found, **limits, "addresses in use": held}
+
+
+@cache
+def _counts() -> str:
+    """Return one statement that counts the rows of each table: a statement for each takes longer than a refusal."""
+    names = [table.name for table in (*compute_metadata.sorted_tables, *metadata.sorted_tables)]
+    return "SELECT " + ", ".join(f'(SELECT count(*) FROM "{name}") AS "{name}"' for name in names)
 
 
 def forget(engine: Engine) -> None:

@@ -169,7 +169,7 @@ def test_hypervisors_have_numbers_before_2_53_and_uuids_since(admin: Person) -> 
 def test_hosts_that_another_reservation_service_keeps_are_left_to_it(there: World, admin: Person) -> None:
     free = next(one["id"] for one in admin.get(AGGREGATES)["aggregates"] if one["name"] == "freepool")
     assert act(admin, free, "add_host", host="std-1")["hosts"] == ["gpu-1", "gpu-2", "std-1"]
-    reconcile.mend(there.climate)
+    reconcile.correct(there.climate)
     assert admin.get(f"{AGGREGATES}/{free}")["aggregate"]["hosts"] == ["gpu-1", "gpu-2", "std-1"]
     answer = admin("POST", f"{AGGREGATES}/{free}/action", {"remove_host": {"host": "gpu-1"}})
     assert "registered for leases" in message(answer, 409, "conflictingRequest")

@@ -8,7 +8,7 @@ import pytest
 
 from climate.context import Climate
 from climate.domain.notifications import Audience
-from climate.service.notifications.delivery import Notice, tell
+from climate.service.notifications.delivery import Notice, notify
 from tests.api.reservation.api_clients import Person
 from tests.conftest import Clock
 
@@ -17,7 +17,7 @@ LEASE = UUID("00000000-0000-0000-0000-000000000007")
 
 def say(climate: Climate, *notices: Notice) -> None:
     with climate.engine.begin() as conn:
-        tell(conn, climate.now(conn), *notices)
+        notify(conn, climate.now(conn), *notices)
 
 
 def own(message: str, **more: Any) -> Notice:

@@ -1,7 +1,5 @@
 """No process starts with settings that name what there is not."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from climate import bootstrap
 from climate.settings import SettingError, Settings
+from tests.cli import forked_command
 
 PROCESSES = ("up", "web", "poller", "worker")
 
@@ -19,16 +18,13 @@ def test_a_wrong_filter_is_named_before_anything_is_started(tmp_path: Path) -> N
         "CLIMATE_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         "CLIMATE_REDIS_URL": "redis://127.0.0.1:1/0",
         "CLIMATE_SCHEDULER_FILTERS": "RamFilter,Mine",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    begun = [
-        subprocess.Popen([sys.executable, "-m", "climate", name], env=environ, stderr=subprocess.PIPE, text=True)
-        for name in PROCESSES
-    ]
-    for process in begun:
-        said = process.communicate(timeout=60)[1]
-        assert process.returncode == 2
-        assert said.startswith("error: CLIMATE_SCHEDULER_FILTERS='RamFilter,Mine': Scheduler Filter Mine could not be")
+    for process in [forked_command.begin((name,), environ) for name in PROCESSES]:
+        ended = process.ended()
+        assert ended.returncode == 2
+        assert ended.stderr.startswith(
+            "error: CLIMATE_SCHEDULER_FILTERS='RamFilter,Mine': Scheduler Filter Mine could not be"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -54,15 +50,7 @@ def test_the_worker_says_why_it_does_not_start(tmp_path: Path) -> None:
         "CLIMATE_HOME": str(tmp_path),
         "CLIMATE_REDIS_URL": "redis://127.0.0.1:1/0",
         "CLIMATE_WORKER_QUEUES": "compute",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    begun = subprocess.run(
-        [sys.executable, "-m", "climate", "worker"],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    begun = forked_command.run(("worker",), environ)
     assert begun.returncode == 2
     assert "error: None of the nodes in nodes.yaml can work here" in begun.stderr

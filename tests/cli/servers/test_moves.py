@@ -71,6 +71,18 @@ def test_a_host_is_emptied_as_it_was_planned(cli: Cli, wire: Wire, server_id: st
     assert sent == [{"migrate": {"host": "n2"}}, {"confirmResize": None}]
 
 
+@pytest.mark.parametrize(("ended", "code"), [("completed", 0), ("error", 1)])
+def test_a_server_that_can_move_while_it_runs_is_not_confirmed(
+    cli: Cli, wire: Wire, server_id: str, ended: str, code: int
+) -> None:
+    wire.after["os-migrateLive"] = "ACTIVE"
+    wire.moves.append(move(server_id, "n2", action="os-migrateLive"))
+    wire.migrations.append({"id": 7, "instance_uuid": server_id, "migration_type": "live-migration", "status": ended})
+    assert cli("host", "evacuate", "n1").code == code
+    sent = [one.body for one in wire.asked if one.path.endswith("/action")]
+    assert sent == [{"os-migrateLive": {"host": "n2", "block_migration": "auto"}}]
+
+
 def test_what_stays_makes_the_command_fail(cli: Cli, wire: Wire, server_id: str) -> None:
     wire.after["evacuate"] = "ERROR"
     wire.servers[server_id]["fault"] = {"message": "no image"}

@@ -1,8 +1,6 @@
 """Cells, from the command line."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,10 @@ from climate.cli.tree.cell import lines
 from climate.compute.cells import neighbours
 from climate.compute.store.tables import metadata
 from climate.settings import Settings
+from tests.cli import forked_command
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
+from tests.cli.forked_command import Ended
 
 CELLS = "/compute/v2.1/os-cells"
 ROOM = {"ram_free": {"total_mb": 2048, "units_by_mb": {}}}
@@ -67,15 +67,7 @@ def test_add_asks_for_secrets(environ: dict[str, str], answering: Wire) -> None:
         *("cell", "add", "left", "--child", "--host", "10.0.0.2", "--port", "6379", "--database", "3"),
         *("--username", "broker", "--ask", "password", "--ask", "secret", "--weight-offset", "5"),
     )
-    root = str(Path(__file__).parents[2])
-    ran = subprocess.run(
-        [sys.executable, "-m", "climate", *words],
-        input="pass\nsixteen letters or more\n",
-        env={**environ, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = forked_command.run(words, environ, "pass\nsixteen letters or more\n")
     assert ran.returncode == 0, ran.stderr
     assert "sixteen" not in ran.stdout + ran.stderr
     assert answering.sent("POST", CELLS).body == {
@@ -113,16 +105,9 @@ def test_delete_sync_and_capacities(cli: Cli, answering: Wire) -> None:
     assert cli("cell", "capacities", "-f", "json").data == ROOM
 
 
-def add_here(environ: dict[str, str], secret: str = "sixteen letters or more", **more: str) -> Any:
+def add_here(environ: dict[str, str], secret: str = "sixteen letters or more", **more: str) -> Ended:
     words = ("cell", "add", "api-cell", "--parent", "--local", "--host", "10.0.0.1", "--ask", "secret", "-f", "json")
-    return subprocess.run(
-        [sys.executable, "-m", "climate", *words],
-        input=f"{secret}\n",
-        env={**environ, "PYTHONPATH": str(Path(__file__).parents[2]), **more},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return forked_command.run(words, {**environ, **more}, f"{secret}\n")
 
 
 def test_neighbour_is_added_without_an_api(

@@ -165,7 +165,7 @@ def test_a_state_by_decree_ends_the_migration(here: Place) -> None:
     cold_migration.migrate(here.compute, server.id)
     metadata.reset(here.compute, server.id, IN_ERROR, by=BY)
     here.settle()
-    sync_states.put_right(here.compute)
+    sync_states.reconcile(here.compute)
     after = here.look(server.id)
     assert (after.status, after.node_id, after.migration_id) == (IN_ERROR, server.node_id, None)
     assert here.count("compute_nodes", "used_servers = 1") == 1

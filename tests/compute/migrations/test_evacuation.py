@@ -111,7 +111,7 @@ class Two:
     def look_after(self) -> None:
         """A round of each service."""
         for service in self.services.values():
-            sync_states.put_right(service)
+            sync_states.reconcile(service)
 
     def down(self, host: str, down: bool = True) -> None:
         with self.here.compute.engine.begin() as conn:
@@ -174,7 +174,7 @@ def test_the_host_that_comes_back_clears_away_what_it_has(two: Two) -> None:
     evacuated(two, server)
     assert len(two.guests(server)) == 2
     two.down(server.service_host or "", False)
-    sync_states.put_right(two.services[server.service_host or ""])
+    sync_states.reconcile(two.services[server.service_host or ""])
     assert two.guests(server) == {other(server): State.RUNNING}
     assert two.migration(server).status == COMPLETED
     assert two.here.used(server.node or "") == (0, 0, 0)
@@ -185,7 +185,7 @@ def test_the_host_that_comes_back_too_early_stops_the_server_and_keeps_its_disk(
     server = two.boot_one()
     two.down(server.service_host or "")
     evacuation.evacuate(two.here.compute, server.id)
-    sync_states.put_right(two.services[server.service_host or ""])
+    sync_states.reconcile(two.services[server.service_host or ""])
     assert two.guests(server) == {server.service_host: State.DEAD}
 
 
@@ -251,7 +251,7 @@ def test_a_confirmation_that_was_not_heard_is_done_by_the_next_round(two: Two) -
     two.settle()
     resize.confirm(two.here.compute, server.id)
     two.here.rings.rung.clear()
-    sync_states.put_right(two.services[server.service_host or ""])
+    sync_states.reconcile(two.services[server.service_host or ""])
     assert two.migration(server).status == CONFIRMED
     assert two.guests(server) == {other(server): State.RUNNING}
 
@@ -279,7 +279,7 @@ def test_a_server_that_is_shut_off_comes_with_its_disk_and_without_a_process(two
     two.settle()
     assert two.here.look(server.id).status == SHUTOFF
     assert two.guests(server) == {other(server): State.PREPARED}
-    sync_states.put_right(two.services[other(server)])
+    sync_states.reconcile(two.services[other(server)])
     assert two.here.look(server.id).status == SHUTOFF
 
 
@@ -289,7 +289,7 @@ def test_a_server_goes_on_at_home_when_its_destination_goes_down(two: Two) -> No
     two.settle(server.service_host or "")
     assert two.here.look(server.id).service_host == other(server)
     two.down(other(server))
-    sync_states.put_right(two.services[server.service_host or ""])
+    sync_states.reconcile(two.services[server.service_host or ""])
     two.settle(server.service_host or "")
     after = two.here.look(server.id)
     assert (after.status, after.node, after.migration_id) == (ACTIVE, server.node, None)
@@ -306,7 +306,7 @@ def test_an_old_disk_of_an_earlier_stay_is_never_run(two: Two) -> None:
     two.settle()
     assert two.here.look(server.id).node == server.node
     assert two.drivers[server.service_host or ""].made_from[server.id] == f"{server.name}\n"
-    sync_states.put_right(two.services[server.service_host or ""])
+    sync_states.reconcile(two.services[server.service_host or ""])
     assert two.here.look(server.id).status == VERIFY_RESIZE
     assert two.guests(server)[server.service_host or ""] is State.RUNNING
     assert two.here.drift() == []

@@ -1,14 +1,18 @@
 """The plan by which a host is emptied: where each server would go, and which cannot."""
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import text
 
 from climate.compute.errors import NotFound
 from climate.compute.migrations import cold_migration, host_evacuation
-from climate.compute.models.server import PAUSE, Server
+from climate.compute.models.server import PAUSE, STOP, Server
 from climate.compute.placement import server_groups
 from climate.compute.servers import actions, resize
-from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place
+from climate.compute.virt.multi_node import ClusterDriver
+from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
+from tests.compute.virt.hypervisor_cluster.live_machines import Host
 
 OWNER = {"project_id": "demo", "user_id": "dora"}
 
@@ -51,6 +55,21 @@ def test_what_cannot_be_moved_says_why(here: Place) -> None:
     steps = host_evacuation.plan(here.compute, "n1")
     assert [step.node is None for step in steps] == [True, False]
     assert "paused" in str(steps[0].reason)
+
+
+def test_what_can_move_while_it_runs_is_moved_live(scratch: str, tmp_path: Path) -> None:
+    """Those that run or are paused; one that is shut off is migrated cold."""
+    host = Host(name=SERVICE)
+    host.others = {SERVICE: host}
+    nodes = [node("n1", driver="qemu"), node("n2", driver="qemu")]
+    with place(scratch, tmp_path, [], ClusterDriver(lambda: nodes, {"qemu": host})) as here:
+        made = on_node(here, "n1", 3)
+        for server, task in zip(made, (PAUSE, STOP), strict=False):
+            actions.ask(here.compute, server.id, task)
+        here.settle()
+        found = {step.server.id: (step.action, step.node) for step in host_evacuation.plan(here.compute, "n1")}
+    kinds = ("os-migrateLive", "migrate", "os-migrateLive")
+    assert [found[server.id] for server in made] == [(kind, "n2") for kind in kinds]
 
 
 def test_servers_of_a_host_that_is_down_are_evacuated(here: Place) -> None:

@@ -262,6 +262,24 @@ def test_one_that_was_sent_while_its_state_was_decreed_loses_nothing_at_the_sour
     assert "clear" not in cloud.world.called
 
 
+def test_one_whose_state_is_decreed_while_it_is_sent_goes_on_at_the_source(cloud: Cloud) -> None:
+    """The sender takes the transfer back: a source that is left as it is waits for a destination that is dropped."""
+    server = booted(cloud)
+    cloud.ask(server)
+    cloud.world.during = lambda: metadata.reset(cloud.place.compute, server.id, ACTIVE, by=BY)
+    cloud.settle()
+    for compute in cloud.services():
+        sync_states.reconcile(compute)
+    assert cloud.world.watched == [Order.ABORT]
+    after = cloud.look(server)
+    assert (after.status, after.task, after.node, after.fault) == (ACTIVE, None, server.node, None)
+    assert cloud.is_whole(server)
+    cloud.world.during = lambda: None
+    cloud.ask(server)
+    cloud.settle()
+    assert cloud.look(server).node != server.node
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_worker_that_died_is_succeeded_by_another(cloud: Cloud, verb: str) -> None:
     server = booted(cloud)
@@ -366,7 +384,7 @@ def test_a_state_by_decree_on_the_way_leaves_the_server_where_its_guest_is(cloud
     step(cloud, server, steps)
     metadata.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
     for compute in cloud.services():
-        sync_states.put_right(compute)
+        sync_states.reconcile(compute)
     after = cloud.look(server)
     assert (after.status, after.task, after.node != server.node) == (IN_ERROR, None, False)
     assert cloud.is_whole(server)
@@ -434,7 +452,7 @@ def test_a_destination_that_went_down_before_it_was_ready_gives_the_server_back(
     assert cloud.look(first).service_host == there
     with source.engine.begin() as conn:
         conn.execute(text("UPDATE compute_services SET forced_down = true WHERE host = :host"), {"host": there})
-    sync_states.put_right(source)
+    sync_states.reconcile(source)
     cloud.settle()
     assert (cloud.look(first).node, cloud.look(first).task) == (first.node, None)
     assert cloud.migration(first).status == ERROR
@@ -447,7 +465,7 @@ def test_a_guest_that_waits_for_nobody_is_dropped_by_the_round(cloud: Cloud) -> 
     server = booted(cloud)
     cloud.world.waiting = {"home": {server.id}, "other": {server.id}}
     for compute in cloud.services():
-        sync_states.put_right(compute)
+        sync_states.reconcile(compute)
         assert cloud.world.spared.pop() is (compute.service_host == server.service_host)
     assert not any(cloud.world.waiting.values())
 

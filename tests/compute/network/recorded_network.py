@@ -17,7 +17,7 @@ from climate.compute.network.driver import Entry, Happened, What
 from climate.compute.network.driver_registry import Wires
 from climate.compute.network.models import Network, Vif
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.recording_driver import RecordingNetwork
 from climate.compute.network.service import network_service
 from climate.compute.nodes import services
@@ -60,7 +60,7 @@ class Books:
 
     def tend(self, *names: str, thorough: bool = False) -> None:
         for name in names or (ONE,):
-            network_service.tend(self.host(name), thorough=thorough)
+            network_service.run_round(self.host(name), thorough=thorough)
 
     def settle(self, *names: str) -> None:
         """Beats until nothing is left to be claimed or noted."""
@@ -74,7 +74,9 @@ class Books:
 
     def make(self, label: str, cidr: str, manager: str | None = None, **wanted: Any) -> list[Network]:
         with self.compute.engine.begin() as conn:
-            return networks.create(conn, self.compute.network, Wanted(label, IPv4Network(cidr), **wanted), manager)
+            return networks.create(
+                conn, self.compute.network, NetworkRequest(label, IPv4Network(cidr), **wanted), manager
+            )
 
     def served(self, label: str, cidr: str, manager: str | None = None, **wanted: Any) -> list[Network]:
         """Networks that the first host serves."""

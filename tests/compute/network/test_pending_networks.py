@@ -9,7 +9,7 @@ from climate.compute.errors import Conflict
 from climate.compute.network import floating_pools, networks, pending_networks
 from climate.compute.network.models import FLAT_DHCP, VLAN
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.pending_networks import Drawn, Range
 from tests.compute.cloud_factory import Place
 
@@ -41,10 +41,10 @@ def test_a_vlan_that_is_promised_is_given_to_no_other_network(here: Place) -> No
     options = NetworkOptions(vlan_interface="eth1", vlan_start=200)
     with here.compute.engine.begin() as conn:
         outline = pending_networks.draw(conn, Drawn("a", VLAN, vlan=200))
-        other = networks.create(conn, options, Wanted("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
+        other = networks.create(conn, options, NetworkRequest("b", IPv4Network("10.8.0.0/24")), VLAN)[0]
         assert other.vlan == 201
         with pytest.raises(Conflict, match="VLAN 200 belongs to network a"):
-            networks.create(conn, options, Wanted("c", IPv4Network("10.7.0.0/24"), vlan_start=200), VLAN)
+            networks.create(conn, options, NetworkRequest("c", IPv4Network("10.7.0.0/24"), vlan_start=200), VLAN)
         pending_networks.complete(conn, options, outline, Range(IPv4Network("10.9.0.0/24")))
         assert {one.label: one.vlan for one in networks.rows.listed(conn)}.items() >= {"a": 200, "b": 201}.items()
 

@@ -9,6 +9,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.network.driver import (
     Dhcp,
     Entry,
+    ExistingResources,
     Forward,
     Kind,
     Link,
@@ -16,7 +17,6 @@ from climate.compute.network.driver import (
     NetworkDriver,
     Plug,
     Served,
-    Standing,
     What,
 )
 from climate.compute.network.recording_driver import RecordingNetwork
@@ -46,13 +46,13 @@ def test_what_is_there_is_told_until_it_is_taken_away() -> None:
     host = RecordingNetwork()
     host.serve(SERVED)
     host.plug(PLUG)
-    assert host.standing() == Standing(frozenset({"net-1"}), frozenset({"net-1"}), frozenset({"clp-00000000"}))
+    assert host.standing() == ExistingResources(frozenset({"net-1"}), frozenset({"net-1"}), frozenset({"clp-00000000"}))
     assert host.links["net-1"].gateway == LINK.gateway, "an interface that is plugged leaves the address"
     host.unserve("net-1")
     assert host.links["net-1"].gateway is None
     host.unplug(PLUG.name)
     host.remove("net-1")
-    assert host.standing() == Standing()
+    assert host.standing() == ExistingResources()
     host.plug(PLUG)
     host.drop_netns("guest-1")
     assert not host.plugs
@@ -76,7 +76,7 @@ def test_what_a_host_could_not_do_is_refused() -> None:
         host.serve(replace(SERVED, link=replace(LINK, gateway=None)))
     with pytest.raises(NetworkError, match="is not a valid interface name"):
         host.translate(Nat(DHCP.network, interface="two words"))
-    assert host.standing() == Standing()
+    assert host.standing() == ExistingResources()
     assert host.nat is None
 
 

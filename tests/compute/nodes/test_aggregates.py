@@ -7,6 +7,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from climate.compute import Compute
 from climate.compute.errors import BadRequest, Busy, ComputeError, Conflict, NotFound, NoValidHost
@@ -15,6 +16,7 @@ from climate.compute.models.node import FREEPOOL
 from climate.compute.nodes import aggregates
 from climate.compute.reservations import pools as lending
 from climate.compute.store.nodes import scheduler_snapshot
+from tests import lock_waits
 from tests.compute.cloud_factory import SERVICE, TINY, Place, node, place
 
 OWNER = "blazar:owner"
@@ -281,3 +283,25 @@ def refused(change: Callable[[], Any]) -> bool:
     except ComputeError:
         return True
     return False
+
+
+@pytest.mark.parametrize("name", ["draining", "failed"])
+def test_an_ordinary_aggregate_is_not_renamed_to_a_pool_without_owner(cloud: Compute, name: str) -> None:
+    made = aggregates.create(cloud, "a")
+    aggregates.add_host(cloud, made.id, "n1")
+    with pytest.raises(Conflict, match=f"{name} is the name of a pool"):
+        aggregates.update(cloud, made.id, name)
+    assert (aggregates.get(cloud, made.id).kind, aggregates.get(cloud, made.id).nodes) == (ORDINARY, ("n1",))
+
+
+def test_a_pool_that_a_node_enters_meanwhile_is_not_deleted(cloud: Compute) -> None:
+    lending.enrol(cloud, "n1", 1)
+    made = aggregates.create(cloud, "failed")
+    with cloud.engine.connect() as conn, ThreadPoolExecutor(1) as other:
+        conn.execute(text("SELECT FROM compute_aggregates WHERE name = 'failed' FOR KEY SHARE"))  # as `pools.place`
+        deleting = other.submit(aggregates.delete, cloud, made.id)
+        lock_waits.await_blocked(cloud.engine, deleting.done)
+        conn.execute(text("UPDATE compute_nodes SET pool = 'failed' WHERE name = 'n1'"))
+        conn.commit()
+        with pytest.raises(BadRequest, match="not empty"):
+            deleting.result()

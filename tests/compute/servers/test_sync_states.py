@@ -82,7 +82,7 @@ def tend(here: Place) -> None:
     """What a service does now and then."""
     services.refresh(here.compute)
     services.audit(here.compute)
-    sync_states.put_right(here.compute)
+    sync_states.reconcile(here.compute)
 
 
 def process(here: Place, server_id: str) -> psutil.Process:
@@ -112,7 +112,7 @@ def test_logs_are_kept_within_bounds_by_the_round(real: Place) -> None:
     server_id = real.boot_one().id
     log = next(real.compute.home.rglob(f"{server_id}/console.log"))
     log.write_bytes(b"x" * (LOG_BYTES + 1))
-    sync_states.put_right(real.compute)
+    sync_states.reconcile(real.compute)
     assert log.stat().st_size == CONSOLE_BYTES
 
 
@@ -269,7 +269,7 @@ def test_every_pair_of_status_and_state(told: Place) -> None:
             given = {"status": status, "id": server_id}
             conn.execute(text("UPDATE compute_servers SET status = :status WHERE id = :id"), given)
     told.driver.found = {server_id: state for server_id, (_, state) in made.items()}
-    sync_states.put_right(told.compute)
+    sync_states.reconcile(told.compute)
     found = {pair: told.look(server_id) for server_id, pair in made.items()}
     assert {pair: (server.status, server.task) for pair, server in found.items()} == {
         pair: BECOMES.get(pair, (pair[0], None)) for pair in pairs
@@ -286,7 +286,7 @@ def test_a_server_that_changes_meanwhile_is_left_alone(told: Place) -> None:
             actions.ask(told.compute, server.id, STOP)  # between the look at the rows and what is made of them
             return {}
 
-    sync_states.put_right(replace(told.compute, driver=Asked(told.driver.specs)))
+    sync_states.reconcile(replace(told.compute, driver=Asked(told.driver.specs)))
     assert (told.look(server.id).status, told.look(server.id).task) == (ACTIVE, STOP)
 
 
@@ -299,7 +299,7 @@ def test_thirty_dead_servers_cost_as_many_statements_as_one(told: Place) -> None
     def _count(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
         said.append(statement)
 
-    sync_states.put_right(told.compute)
+    sync_states.reconcile(told.compute)
     assert len(said) <= 7
     assert told.count("compute_servers", "status = 'SHUTOFF'") == 30
     assert told.count("compute_actions", "action = 'stop' AND finished_at IS NOT NULL") == 30

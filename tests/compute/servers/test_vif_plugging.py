@@ -213,10 +213,10 @@ def test_an_interface_that_was_removed_is_plugged_in_by_the_next_round(
     server = wired.here.boot_one()
     if task is not None:
         wired.ask(server, task)
-    sync_states.put_right(wired.compute)
+    sync_states.reconcile(wired.compute)
     assert wired.here.rings.rung == []
     wired.net(wired.plugs()[0][0]).plugs.clear()
-    sync_states.put_right(wired.compute)
+    sync_states.reconcile(wired.compute)
     wired.settle()
     after = wired.here.look(server.id)
     assert (after.status, after.task, after.fault, wired.plug().up) == (status, None, None, up)
@@ -226,7 +226,7 @@ def test_a_server_that_died_is_shut_off_and_silent(wired: Wired) -> None:
     server = wired.here.boot_one()
     wired.here.driver.told = True
     wired.here.driver.guests[server.id] = State.DEAD
-    sync_states.put_right(wired.compute)
+    sync_states.reconcile(wired.compute)
     assert wired.here.look(server.id).status == SHUTOFF
     wired.settle()
     assert (wired.here.look(server.id).task, wired.plug().up) == (None, False)
@@ -246,7 +246,7 @@ def test_a_service_whose_network_cannot_be_looked_at_still_looks_at_its_servers(
     broken_at(wired, "c1", "standing")
     wired.here.driver.told = True
     wired.here.driver.guests[server.id] = State.PAUSED
-    sync_states.put_right(wired.compute)
+    sync_states.reconcile(wired.compute)
     assert wired.here.look(server.id).status == PAUSED
 
 

@@ -89,7 +89,7 @@ def test_a_restart_of_the_service_adopts_what_runs_and_notices_what_died(cloud: 
     assert subject.homes is not None
     subject.homes.end(dies.id)
     pid = subject.homes.pid(lives.id)
-    sync_states.put_right(cloud.compute)
+    sync_states.reconcile(cloud.compute)
     cloud.settle()
     assert [cloud.look(one.id).status for one in (lives, dies, sleeper)] == [ACTIVE, SHUTOFF, RESERVED]
     assert subject.homes.pid(lives.id) == pid

@@ -58,9 +58,9 @@ def logged(hook: Path) -> list[str]:
 def test_the_time_has_to_pass(cleaned: Climate, clock: Clock, cloud: FakeCloud, engine: Engine) -> None:
     (number,) = held(ended(cleaned, clock))
     assert in_cloud(cloud, number) == "cleaning"
-    assert cleaning.tend(cleaned) == 0
+    assert cleaning.run_round(cleaned) == 0
     clock.forward(minutes=10)
-    assert cleaning.tend(cleaned) == 1
+    assert cleaning.run_round(cleaned) == 1
     assert (pool_of(cleaned, number), in_cloud(cloud, number)) == (Pool.RESERVATION, "freepool")
     with engine.connect() as conn:
         assert conn.scalar(text("SELECT count(*) FROM allocations WHERE kind = 'cleaning'")) == 0
@@ -69,12 +69,12 @@ def test_the_time_has_to_pass(cleaned: Climate, clock: Clock, cloud: FakeCloud, 
 
 def test_the_hook_is_run_once_for_each_cleaning(hooked: Climate, clock: Clock, hook: Path) -> None:
     lease = ended(hooked, clock, 2)
-    assert cleaning.tend(hooked, at_once) == 0
+    assert cleaning.run_round(hooked, at_once) == 0
     assert sorted(logged(hook)) == sorted(f"with soap h{number}" for number in held(lease))
-    assert cleaning.tend(hooked, at_once) == 2
+    assert cleaning.run_round(hooked, at_once) == 2
     ended(hooked, clock, 8)
-    cleaning.tend(hooked, at_once)
-    assert cleaning.tend(hooked, at_once) == 8
+    cleaning.run_round(hooked, at_once)
+    assert cleaning.run_round(hooked, at_once) == 8
     assert len(logged(hook)) == 10
 
 
@@ -82,16 +82,16 @@ def test_a_hook_that_takes_its_time_is_waited_for(hooked: Climate, clock: Clock)
     (number,) = held(ended(hooked, clock))
     lease = following(hooked, clock, number, minutes=1)
     work: list[Callable[[], None]] = []
-    cleaning.tend(hooked, work.append)
+    cleaning.run_round(hooked, work.append)
     assert len(work) == 1
     clock.forward(minutes=1)
-    assert (cleaning.tend(hooked, work.append), len(work)) == (0, 1)
+    assert (cleaning.run_round(hooked, work.append), len(work)) == (0, 1)
     run_due(hooked)
     start = get(hooked, lease).event(EventKind.START)
     assert (start.status, start.attempts) == ("UNDONE", 0)
     assert "not ready yet: " in str(start.reason)
     work.pop()()
-    assert cleaning.tend(hooked, work.append) == 1
+    assert cleaning.run_round(hooked, work.append) == 1
     clock.time = start.run_at
     run_due(hooked)
     assert get(hooked, lease).status is LeaseStatus.ACTIVE
@@ -100,10 +100,10 @@ def test_a_hook_that_takes_its_time_is_waited_for(hooked: Climate, clock: Clock)
 def test_a_run_that_is_not_heard_of_is_made_up_for(hooked: Climate, clock: Clock) -> None:
     ended(hooked, clock)
     lost: list[Callable[[], None]] = []
-    cleaning.tend(hooked, lost.append)
+    cleaning.run_round(hooked, lost.append)
     clock.forward(seconds=631)
-    cleaning.tend(hooked, at_once)
-    assert cleaning.tend(hooked, at_once) == 1
+    cleaning.run_round(hooked, at_once)
+    assert cleaning.run_round(hooked, at_once) == 1
 
 
 def test_a_hook_that_fails_is_tried_three_times_then_the_host_has_failed(
@@ -113,10 +113,10 @@ def test_a_hook_that_fails_is_tried_three_times_then_the_host_has_failed(
     (hook.parent / "dirt").touch()
     for tries in (1, 2, 3):
         for _ in range(3):
-            assert cleaning.tend(hooked, at_once) == 0
+            assert cleaning.run_round(hooked, at_once) == 0
         assert (len(logged(hook)), pool_of(hooked, number)) == (tries, Pool.CLEANING)
         clock.forward(seconds=30)
-    assert cleaning.tend(hooked, at_once) == 1
+    assert cleaning.run_round(hooked, at_once) == 1
     place = place_of(hooked, number)
     assert (place.pool, place.reason) == (Pool.FAILED, "not cleaned: the hook ended with status 3")
     assert in_cloud(cloud, number) == "failed"
@@ -136,35 +136,35 @@ def test_a_host_that_cannot_be_cleaned_waits_for_an_admin_and_is_then_cleaned(
     (number,) = held(ended(hooked, clock))
     (hook.parent / "dirt").touch()
     for _ in range(60):
-        cleaning.tend(hooked, at_once)
+        cleaning.run_round(hooked, at_once)
         failures.look(hooked)
-        recycling.tend(hooked)
+        recycling.run_round(hooked)
         clock.forward(seconds=30)
     assert (pool_of(hooked, number), len(logged(hook))) == (Pool.FAILED, 3)
     (hook.parent / "dirt").unlink()
     failures.heal(hooked, ADMIN, str(number))
-    assert (recycling.tend(hooked), pool_of(hooked, number)) == (1, Pool.CLEANING)
-    cleaning.tend(hooked, at_once)
-    assert (cleaning.tend(hooked, at_once), len(logged(hook))) == (1, 4)
+    assert (recycling.run_round(hooked), pool_of(hooked, number)) == (1, Pool.CLEANING)
+    cleaning.run_round(hooked, at_once)
+    assert (cleaning.run_round(hooked, at_once), len(logged(hook))) == (1, 4)
     assert pool_of(hooked, number) is Pool.RESERVATION
 
 
 def test_a_hook_that_fails_once_only_does_no_harm(hooked: Climate, clock: Clock, hook: Path) -> None:
     ended(hooked, clock)
     (hook.parent / "dirt").touch()
-    cleaning.tend(hooked, at_once)
+    cleaning.run_round(hooked, at_once)
     (hook.parent / "dirt").unlink()
     clock.forward(seconds=30)
-    cleaning.tend(hooked, at_once)
-    assert cleaning.tend(hooked, at_once) == 1
+    cleaning.run_round(hooked, at_once)
+    assert cleaning.run_round(hooked, at_once) == 1
 
 
 def test_in_the_background(hooked: Climate, clock: Clock, hook: Path) -> None:
     """The round does not wait; the host goes home in a later one."""
     ended(hooked, clock)
-    assert cleaning.tend(hooked) == 0
+    assert cleaning.run_round(hooked) == 0
     for thread in threading.enumerate():
         if thread.name == "cleaning":
             thread.join(30)
-    assert cleaning.tend(hooked) == 1
+    assert cleaning.run_round(hooked) == 1
     assert len(logged(hook)) == 1

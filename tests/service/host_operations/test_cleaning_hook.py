@@ -188,7 +188,7 @@ def record_run(engine: Engine, host: int, machine: str, run_id: UUID | None = No
 
 def lost_run(climate: Climate, clock: Clock, engine: Engine, machine: str, run_id: UUID | None = None) -> int:
     host, lost = being_cleaned(climate, clock), []
-    cleaning.tend(climate, lost.append)
+    cleaning.run_round(climate, lost.append)
     assert len(lost) == 1
     record_run(engine, host, machine, run_id)
     clock.forward(seconds=631)
@@ -202,7 +202,7 @@ def at_once(act: Callable[[], None]) -> None:
 def begun(climate: Climate) -> int:
     """How many runs of the hook a round begins; they are carried out."""
     started: list[Callable[[], None]] = []
-    cleaning.tend(climate, started.append)
+    cleaning.run_round(climate, started.append)
     for act in started:
         act()
     return len(started)
@@ -222,7 +222,7 @@ def test_a_lost_run_on_this_machine_is_killed_before_another_begins(
     assert begun(hooked) == 0  # it is tried again after a pause, as each run that failed
     clock.forward(seconds=30)
     assert begun(hooked) == 1
-    assert (cleaning.tend(hooked, at_once), pool_of(hooked, host)) == (1, Pool.RESERVATION)
+    assert (cleaning.run_round(hooked, at_once), pool_of(hooked, host)) == (1, Pool.RESERVATION)
 
 
 def test_a_run_before_the_last_boot_is_over(hooked: Climate, clock: Clock, engine: Engine) -> None:
@@ -242,7 +242,7 @@ def test_a_host_fails_whose_run_nobody_can_see_and_an_admin_decides(
         assert (cleaning.end_lost_runs(hooked), begun(hooked), pool_of(hooked, host)) == (0, 0, Pool.CLEANING)
         clock.forward(seconds=29)
     clock.forward(seconds=60)
-    assert cleaning.tend(hooked, at_once) == 1
+    assert cleaning.run_round(hooked, at_once) == 1
     with engine.connect() as conn:
         reason = conn.scalar(text("SELECT pool_reason FROM hosts WHERE id = :host"), {"host": host})
     assert (pool_of(hooked, host), reason) == (
@@ -250,8 +250,8 @@ def test_a_host_fails_whose_run_nobody_can_see_and_an_admin_decides(
         "not cleaned: it is unknown if its run on w7, process 1234, is over",
     )
     failures.heal(hooked, ADMIN, str(host))
-    recycling.tend(hooked)
-    assert (begun(hooked), cleaning.tend(hooked, at_once), pool_of(hooked, host)) == (1, 1, Pool.RESERVATION)
+    recycling.run_round(hooked)
+    assert (begun(hooked), cleaning.run_round(hooked, at_once), pool_of(hooked, host)) == (1, 1, Pool.RESERVATION)
 
 
 @pytest.mark.parametrize("to", [Pool.RESERVATION, Pool.MULTI_TENANT])
@@ -259,7 +259,7 @@ def test_no_admin_moves_a_host_to_others_while_the_hook_runs(
     hooked: Climate, clock: Clock, engine: Engine, to: Pool
 ) -> None:
     host = being_cleaned(hooked, clock)
-    cleaning.tend(hooked, lambda act: None)
+    cleaning.run_round(hooked, lambda act: None)
     record_run(engine, host, "elsewhere/1 boot pid:[1]")
     with pytest.raises(Conflict, match=r"cleaning hook runs for hosts: h\d+ \(process 1234 on w7\)"):
         pool_moves.move(hooked, ADMIN, Order((str(host),), to))
@@ -269,18 +269,18 @@ def test_no_admin_moves_a_host_to_others_while_the_hook_runs(
 def test_a_host_stays_in_maintenance_while_the_hook_runs(hooked: Climate, clock: Clock, engine: Engine) -> None:
     """It has been moved there from the cleaning; when the work is over, it comes back after the end of the run."""
     host = being_cleaned(hooked, clock)
-    cleaning.tend(hooked, lambda act: None)
+    cleaning.run_round(hooked, lambda act: None)
     machine = cleaning_hook.this_machine()
     record_run(engine, host, str(machine))
     planned = maintenance.plan(hooked, ADMIN, maintenance.Order(str(host), None, None, "new memory"))
-    maintenance.tend(hooked)
+    maintenance.run_round(hooked)
     assert pool_of(hooked, host) is Pool.MAINTENANCE
     maintenance.end(hooked, ADMIN, planned.window.id)
-    maintenance.tend(hooked)
+    maintenance.run_round(hooked)
     assert pool_of(hooked, host) is Pool.MAINTENANCE
     clock.forward(seconds=631)
     assert cleaning.end_lost_runs(hooked) == 1
-    maintenance.tend(hooked)
+    maintenance.run_round(hooked)
     assert pool_of(hooked, host) is not Pool.MAINTENANCE
 
 
@@ -288,7 +288,7 @@ def test_a_host_waits_for_the_hook_though_the_operator_has_removed_it(
     hooked: Climate, clock: Clock, engine: Engine
 ) -> None:
     host = being_cleaned(hooked, clock)
-    cleaning.tend(hooked, lambda act: None)
+    cleaning.run_round(hooked, lambda act: None)
     record_run(engine, host, "elsewhere/1 boot pid:[1]")
     without = replace(hooked, settings=replace(hooked.settings, cleaning_hook=""))
-    assert (cleaning.tend(without), pool_of(hooked, host)) == (0, Pool.CLEANING)
+    assert (cleaning.run_round(without), pool_of(hooked, host)) == (0, Pool.CLEANING)

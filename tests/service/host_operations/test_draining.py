@@ -47,7 +47,7 @@ def test_hosts_that_nobody_registered_count_as_long_as_ordinary_boots_use_them(
 ) -> None:
     assert multi_tenant(climate) == (1, 1)
     put(climate, 1, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert multi_tenant(climate) == (2, 1)
     assert pools.listed(climate, ADMIN)[0] == pools.get(climate, ADMIN, Pool.MULTI_TENANT)
     cloud.place("n1", "maintenance", 1)
@@ -61,7 +61,7 @@ def test_the_hosts_of_the_pool_are_seen_with_their_servers(
     climate: Climate, cloud: FakeCloud, ordinary_host: str
 ) -> None:
     put(climate, 1, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     server = cloud.boot("p", "h1")
     (known,) = pools.hosts_of(climate, ADMIN, Pool.MULTI_TENANT)
     assert (known.place.name, known.server_count, known.servers) == ("h1", 1, None)
@@ -85,12 +85,12 @@ def test_a_busy_host_is_closed_then_drained_then_kept(climate: Climate, cloud: F
         cloud.boot("p", "n1")
     (waiting,) = pools.hosts_of(climate, ADMIN, Pool.DRAINING)
     assert [one.id for one in waiting.servers or ()] == [ordinary_host]
-    assert [draining.tend(climate), reconcile.mend(climate)] == [0, 0]
+    assert [draining.run_round(climate), reconcile.correct(climate)] == [0, 0]
     empty(cloud, ordinary_host)
-    assert [draining.tend(climate), draining.tend(climate)] == [1, 0]
+    assert [draining.run_round(climate), draining.run_round(climate)] == [1, 0]
     taken = place(climate, made.id)
     assert (taken.pool, taken.home, taken.reason) == (Pool.RESERVATION, Pool.RESERVATION, draining.DRAINED)
-    assert ("n1" in cloud.pools()[FREEPOOL], reconcile.mend(climate), check.differences(climate)) == (True, 0, [])
+    assert ("n1" in cloud.pools()[FREEPOOL], reconcile.correct(climate), check.differences(climate)) == (True, 0, [])
 
 
 def test_its_servers_are_never_deleted_and_it_is_not_promised(
@@ -101,7 +101,7 @@ def test_its_servers_are_never_deleted_and_it_is_not_promised(
     with pytest.raises(Conflict):
         make(climate, clock, hosts_wanted(9), start=5)
     clock.forward(hours=100)
-    draining.tend(climate)
+    draining.run_round(climate)
     assert cloud.server(ordinary_host) is not None
 
 
@@ -126,7 +126,7 @@ def test_a_cloud_that_refuses_has_the_host_off_the_books_and_one_that_died_is_fo
     number = inventory.register(climate, ADMIN, "n1", {}, DRAIN).id
     cloud.set_hosts(cloud.hosts.values())
     put(climate, number, Pool.DRAINING)  # as if whoever registered it had died before asking the cloud
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert cloud.pools()["draining"] == {"n1"}
 
 
@@ -141,7 +141,7 @@ def test_a_registered_host_is_drained_by_hand_and_let_go_again(climate: Climate,
             ["draining"] if pool is Pool.DRAINING else []
         )
     empty(cloud, server)
-    assert draining.tend(climate) == 1
+    assert draining.run_round(climate) == 1
 
 
 def test_one_that_fails_meanwhile_is_an_ordinary_host_again(
@@ -171,8 +171,8 @@ def test_whoever_moves_a_drained_host_meanwhile_wins(climate: Climate, cloud: Fa
             put(climate, number, Pool.MULTI_TENANT)
 
     cloud.watch = rival
-    assert draining.tend(climate) == 0
-    reconcile.mend(climate)
+    assert draining.run_round(climate) == 0
+    reconcile.correct(climate)
     assert (place(climate, number).pool, multi_tenant(climate)) == (Pool.MULTI_TENANT, (1, 0))
 
 
@@ -189,5 +189,7 @@ def test_statements_do_not_grow_with_the_hosts(climate: Climate, engine: Engine,
         for place_ in range(count):
             cloud.boot("p", f"n{count}-{place_}")
             inventory.register(climate, ADMIN, f"n{count}-{place_}", {}, DRAIN)
-        costs.append([cost(engine, lambda: draining.tend(climate)), cost(engine, lambda: pools.listed(climate, ADMIN))])
+        costs.append(
+            [cost(engine, lambda: draining.run_round(climate)), cost(engine, lambda: pools.listed(climate, ADMIN))]
+        )
     assert costs[0] == costs[1]

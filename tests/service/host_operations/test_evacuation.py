@@ -28,7 +28,7 @@ def make_room(climate: Climate, clock: Clock, tmp_path: Path) -> Callable[..., M
         room.wire(*wired)
         for number in (1, 2):
             put(room.climate, number, Pool.MULTI_TENANT)
-        reconcile.mend(room.climate)
+        reconcile.correct(room.climate)
         room.cloud.set_hosts([*room.cloud.hosts.values(), cloud_host("n1")])
         return room
 
@@ -59,16 +59,16 @@ def test_a_failed_host_is_off_before_its_servers_leave_it(make_room: Callable[..
     room = make_room(1)
     server = failed(room, clock)
     clock.forward(seconds=299)
-    assert evacuation.tend(room.climate) == 0
+    assert evacuation.run_round(room.climate) == 0
     assert room.state(1) == ON, "its time is not over"
     clock.forward(seconds=1)
-    assert evacuation.tend(room.climate) == 0
+    assert evacuation.run_round(room.climate) == 0
     assert (asked(room), where(room, server)) == ([], "h1"), "its supply has not said yet that it is off"
     assert room.state(1) == OFF
-    assert evacuation.tend(room.climate) == 1
+    assert evacuation.run_round(room.climate) == 1
     assert where(room, server) not in (None, "h1")
     assert "host.evacuated" in {kind for kind, _ in room.told()}
-    assert evacuation.tend(room.climate) == 0
+    assert evacuation.run_round(room.climate) == 0
     assert room.cloud.doubled() == []
 
 
@@ -76,7 +76,7 @@ def test_nothing_is_switched_off_where_the_setting_is_off(make_room: Callable[..
     room = make_room(1, evacuate_failed_hosts=False)
     server = failed(room, clock)
     clock.forward(hours=1)
-    assert [evacuation.tend(room.climate), evacuation.tend(room.climate)] == [0, 0]
+    assert [evacuation.run_round(room.climate), evacuation.run_round(room.climate)] == [0, 0]
     assert (room.state(1), where(room, server)) == (ON, "h1")
 
 
@@ -84,7 +84,7 @@ def test_a_host_without_a_power_supply_is_left_to_an_operator(make_room: Callabl
     room = make_room(2)
     server = failed(room, clock)
     clock.forward(hours=1)
-    assert [evacuation.tend(room.climate), evacuation.tend(room.climate)] == [0, 0]
+    assert [evacuation.run_round(room.climate), evacuation.run_round(room.climate)] == [0, 0]
     assert (asked(room), where(room, server)) == ([], "h1")
 
 
@@ -94,7 +94,7 @@ def test_a_host_that_answers_goes_on_with_its_servers(make_room: Callable[..., M
     server = failed(room, clock)
     room.cloud.unwell.clear()
     clock.forward(seconds=301)
-    assert [evacuation.tend(room.climate), evacuation.tend(room.climate)] == [0, 0]
+    assert [evacuation.run_round(room.climate), evacuation.run_round(room.climate)] == [0, 0]
     assert (room.state(1), where(room, server)) == (ON, "h1")
 
 
@@ -106,7 +106,7 @@ def test_a_supply_that_cannot_cut_the_power_fences_nothing(
     server = failed(room, clock)
     room.tell(1, trouble)
     clock.forward(seconds=301)
-    assert [evacuation.tend(room.climate), evacuation.tend(room.climate)] == [0, 0]
+    assert [evacuation.run_round(room.climate), evacuation.run_round(room.climate)] == [0, 0]
     assert (asked(room), where(room, server)) == ([], "h1")
 
 
@@ -115,9 +115,9 @@ def test_one_servers_trouble_does_not_keep_the_others(make_room: Callable[..., M
     server = failed(room, clock)
     room.cloud.failures = {"evacuate_server": CloudError("away")}
     clock.forward(seconds=301)
-    assert [evacuation.tend(room.climate), evacuation.tend(room.climate)] == [0, 0]
+    assert [evacuation.run_round(room.climate), evacuation.run_round(room.climate)] == [0, 0]
     room.cloud.failures = {}
-    assert evacuation.tend(room.climate) == 1
+    assert evacuation.run_round(room.climate) == 1
     assert where(room, server) != "h1"
 
 
@@ -126,7 +126,7 @@ def test_a_worker_that_is_late_switches_no_fenced_host_on(make_room: Callable[..
     server = failed(room, clock)
     (late,) = switching.wish(room.climate, {room.place(1): ON}, {1: room.supply(1)})
     clock.forward(seconds=301)
-    evacuation.tend(room.climate)
+    evacuation.run_round(room.climate)
     assert room.state(1) == OFF
     fencing = room.supply(1)
     assert (fencing.wanted, fencing.token > late.supply.token) == (OFF, True)
@@ -134,7 +134,7 @@ def test_a_worker_that_is_late_switches_no_fenced_host_on(make_room: Callable[..
     target = Target("h1", late.supply.settings, token=late.supply.token)
     with pytest.raises(PowerFenced, match="later decision"):
         room.driver.on(target)
-    assert evacuation.tend(room.climate) == 1
+    assert evacuation.run_round(room.climate) == 1
     assert (room.state(1), where(room, server) != "h1") == (OFF, True)
     assert room.supply(1).token == fencing.token, "a decision that stands is not made again"
 
@@ -143,7 +143,7 @@ def test_what_was_fenced_is_no_surprise(make_room: Callable[..., Machines], cloc
     room = make_room(1)
     failed(room, clock)
     clock.forward(seconds=301)
-    evacuation.tend(room.climate)
-    controller.tend(room.climate)
+    evacuation.run_round(room.climate)
+    controller.run_round(room.climate)
     assert room.place(1).on is False
     assert "power.switched" not in {kind for kind, _ in room.told()}

@@ -376,11 +376,11 @@ def test_every_end(climate: Climate, clock: Clock, cloud: FakeCloud, policy: str
     assert cloud.server(server)
     clock.forward(seconds=1)
     run_due(climate)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     assert (cloud.server(server) is None) == (policy == "terminate")
     if next_one:
         clock.time = next_one.period.start - 2 * MINUTE
-        recycling.tend(climate)
+        recycling.run_round(climate)
         clock.time = next_one.period.start
         run_due(climate)
         start = event(climate, next_one, "start_lease")  # type: ignore[arg-type]

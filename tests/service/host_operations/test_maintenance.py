@@ -21,7 +21,7 @@ from climate.service.host_operations.maintenance import Changes, Order, Planned
 from climate.service.journal import check
 from climate.service.leases import leases
 from climate.service.leases.leases import Order as LeaseOrder
-from climate.store.hosts.maintenance import NO_END, Wanted, WindowState
+from climate.store.hosts.maintenance import NO_END, WindowFilter, WindowState
 from climate.store.leases import leases as store
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.scenarios.test_statement_counts import cost
@@ -234,14 +234,14 @@ def test_the_window_waits_for_a_lease_that_is_being_ended(climate: Climate, cloc
     window(climate, clock, 1, start=1, hours=1)
     clock.forward(hours=1)
     (end,) = claim(climate)
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     assert place(climate, 1).pool is Pool.LENT
     run(climate, end)
     while get(climate, lease).status is not LeaseStatus.TERMINATED:
         clock.forward(seconds=10)
         run_due(climate)
     assert not cloud.servers_on("h1")
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     assert place(climate, 1).pool is Pool.MAINTENANCE
 
 
@@ -295,7 +295,7 @@ def test_what_is_refused(climate: Climate, clock: Clock) -> None:
     ):
         with pytest.raises(InvalidInput):
             maintenance.plan(climate, ADMIN, wrong)
-    assert maintenance.listed(climate, ADMIN, Wanted()) == []
+    assert maintenance.listed(climate, ADMIN, WindowFilter()) == []
 
 
 def test_a_lease_in_the_middle_of_something_cannot_be_moved(climate: Climate, clock: Clock) -> None:
@@ -314,10 +314,10 @@ def test_a_host_that_is_cleaned_can_be_worked_on(cleaned: Climate, clock: Clock)
     assert place(cleaned, 1).pool is Pool.CLEANING
     window(cleaned, clock, 1, start=0.1, hours=1)
     clock.forward(minutes=6)
-    maintenance.tend(cleaned)
+    maintenance.run_round(cleaned)
     assert place(cleaned, 1).pool is Pool.MAINTENANCE
     clock.forward(hours=1)
-    maintenance.tend(cleaned)
+    maintenance.run_round(cleaned)
     assert place(cleaned, 1).pool is Pool.RECYCLING, "it has not been cleaned"
 
 
@@ -375,12 +375,12 @@ def _somebody_waits(climate: Climate) -> bool:
 def test_rounds_take_as_many_statements_for_one_window_as_for_many(climate: Climate, clock: Clock) -> None:
     begun, ended, idle = [], [], []
     for hosts in ([1], [2, 3, 4, 5, 6]):
-        idle.append(cost(climate.engine, lambda: maintenance.tend(climate)))
+        idle.append(cost(climate.engine, lambda: maintenance.run_round(climate)))
         for host in hosts:
             window(climate, clock, host, hours=1)
-        begun.append(cost(climate.engine, lambda: maintenance.tend(climate)))
+        begun.append(cost(climate.engine, lambda: maintenance.run_round(climate)))
         clock.forward(hours=1)
-        with_windows = cost(climate.engine, lambda: maintenance.tend(climate))
+        with_windows = cost(climate.engine, lambda: maintenance.run_round(climate))
         ended.append(with_windows)
     assert begun[0] == begun[1]
     assert idle[0] == idle[1]

@@ -35,7 +35,7 @@ def test_the_life_of_a_window(climate: Climate, clock: Clock) -> None:
     clock.forward(minutes=10)
     maintenance.change(climate, ADMIN, window_id, Changes(reason="new disks"))
     clock.forward(minutes=50)
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     clock.forward(minutes=1)
     maintenance.end(climate, ADMIN, window_id)
     assert story(climate, window_id) == [
@@ -59,9 +59,9 @@ def test_the_life_of_a_window(climate: Climate, clock: Clock) -> None:
 def test_windows_that_nobody_ends_and_those_of_hosts_that_go(climate: Climate, clock: Clock) -> None:
     over, gone = planned(climate, clock), planned(climate, clock, "4", 8)
     clock.forward(hours=1)
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     clock.forward(hours=2)
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     inventory.remove(climate, ADMIN, "4")
     assert story(climate, over)[-1] == ("WindowClosed", "climate:rounds")
     assert story(climate, gone)[-1] == ("WindowClosed", "admin-user")
@@ -111,7 +111,7 @@ def test_forged_windows_become_no_facts_and_are_made_anew(
 def test_lost_windows_come_back(climate: Climate, clock: Clock, engine: Engine) -> None:
     window_id = planned(climate, clock)
     clock.forward(hours=1)
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
     before = allocated(engine)
     with engine.begin() as conn:
         conn.execute(text("DELETE FROM allocations WHERE kind = 'maintenance'"))

@@ -107,7 +107,7 @@ def test_a_host_is_fenced_by_the_cause_of_its_failure_whatever_the_reason_says(
     room = machines(climate, clock, tmp_path, evacuate_failed_hosts=True, evacuate_after=300)
     room.wire(1)
     put(climate, 1, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     room.cloud.boot("p", "h1")
     with climate.engine.begin() as conn:
         there = pool_membership.get(conn, 1, lock=True)
@@ -115,7 +115,7 @@ def test_a_host_is_fenced_by_the_cause_of_its_failure_whatever_the_reason_says(
         pool_membership.record(conn, ADMIN, [(there, [fact])])
     room.cloud.unwell["h1"] = "its service is down"
     clock.forward(seconds=300)
-    evacuation.tend(room.climate)
+    evacuation.run_round(room.climate)
     assert room.state(1) == (OFF if cause is PoolCause.OTHER else ON)
 
 

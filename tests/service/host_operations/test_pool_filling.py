@@ -15,7 +15,7 @@ from climate.domain.errors import Forbidden, NotFound
 from climate.domain.hosts.pool_filling import Level
 from climate.domain.hosts.pools import Pool
 from climate.service.host_operations import draining, maintenance, pool_filling, pools
-from climate.service.host_operations.pool_filling import explain, tend
+from climate.service.host_operations.pool_filling import explain, run_round
 from climate.service.hosts import reconcile, reservable
 from climate.service.journal import check
 from climate.service.leases import leases
@@ -40,7 +40,7 @@ def where(climate: Climate) -> Counter[str]:
 
 def sound(climate: Climate) -> bool:
     """Books, rows and cloud agree."""
-    return (reconcile.mend(climate), check.differences(climate)) == (0, [])
+    return (reconcile.correct(climate), check.differences(climate)) == (0, [])
 
 
 def why(climate: Climate, number: int) -> str:
@@ -52,13 +52,13 @@ def test_idle_hosts_are_released_and_come_back_when_they_are_promised(
 ) -> None:
     make(climate, clock, hosts_wanted(3), start=24)
     rule(climate)
-    assert tend(climate) == 0, "they have not been idle for long"
+    assert run_round(climate) == 0, "they have not been idle for long"
     clock.forward(hours=2)
-    assert [tend(climate), tend(climate)] == [3, 0]
+    assert [run_round(climate), run_round(climate)] == [3, 0]
     assert (where(climate), len(cloud.pools()[FREEPOOL])) == ({"reservation": 5, "multi-tenant": 3}, 5)
     assert sound(climate)
     make(climate, clock, hosts_wanted(2), start=22)
-    assert [tend(climate), tend(climate)] == [1, 0]
+    assert [run_round(climate), run_round(climate)] == [1, 0]
     assert (where(climate), sound(climate)) == ({"reservation": 6, "multi-tenant": 2}, True)
     told = {why(climate, number) for number in range(1, 9)} - {""}
     assert told == {
@@ -71,13 +71,13 @@ def test_promises_beyond_the_horizon_do_not_count_but_bind_their_hosts(climate: 
     lease = make(climate, clock, hosts_wanted(6), start=72)
     rule(climate)
     clock.forward(hours=2)
-    assert tend(climate) == 2
+    assert run_round(climate) == 2
     found = explain(climate, ADMIN, Pool.RESERVATION)
     assert (found.plan.promised, found.plan.wanted, found.plan.most) == (0, 1, 2)
     assert {(one.host, one.reason) for one in found.plan.kept} == {(one, "promised to a lease") for one in held(lease)}
     clock.forward(hours=30)
     assert explain(climate, ADMIN, Pool.RESERVATION).plan.promised == 6
-    assert (tend(climate), where(climate)) == (1, {"reservation": 7, "multi-tenant": 1})
+    assert (run_round(climate), where(climate)) == (1, {"reservation": 7, "multi-tenant": 1})
 
 
 def test_the_peak_is_that_of_hosts_at_one_moment(climate: Climate, clock: Clock) -> None:
@@ -112,35 +112,35 @@ def test_busy_hosts_are_drained_where_too_few_are_empty_and_opened_when_nobody_w
 ) -> None:
     for number in (1, 2, 3):
         put(climate, number, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     servers = {name: [cloud.boot("p", name) for _ in range(count)] for name, count in (("h1", 2), ("h2", 1))}
     lease = make(climate, clock, hosts_wanted(5), start=24)
     rule(climate, spare=2, slack=0)
-    assert [tend(climate), tend(climate)] == [2, 0]
+    assert [run_round(climate), run_round(climate)] == [2, 0]
     assert [place(climate, number).pool for number in (1, 2, 3)] == [
         Pool.MULTI_TENANT,
         Pool.DRAINING,
         Pool.RESERVATION,
     ]
     cloud.delete_server(servers["h2"][0], 1)
-    assert (draining.tend(climate), place(climate, 2).pool) == (1, Pool.RESERVATION)
+    assert (draining.run_round(climate), place(climate, 2).pool) == (1, Pool.RESERVATION)
     rule(climate, spare=3, slack=0)
-    assert (tend(climate), place(climate, 1).pool) == (1, Pool.DRAINING)
+    assert (run_round(climate), place(climate, 1).pool) == (1, Pool.DRAINING)
     leases.delete(climate, MEMBER, lease.id)
-    assert (tend(climate), place(climate, 1).pool) == (1, Pool.MULTI_TENANT)
+    assert (run_round(climate), place(climate, 1).pool) == (1, Pool.MULTI_TENANT)
     assert all(cloud.server(one) for one in servers["h1"])
     assert sound(climate)
 
 
 def test_without_leave_to_drain_busy_hosts_stay_open(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     put(climate, 1, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     cloud.boot("p", "h1")
     rule(climate, spare=8, drain=False)
-    assert (tend(climate), explain(climate, ADMIN, Pool.RESERVATION).plan.lacking) == (0, 1)
+    assert (run_round(climate), explain(climate, ADMIN, Pool.RESERVATION).plan.lacking) == (0, 1)
     cloud.failures = {"ordinary_hosts": CloudError("away")}
     rule(climate, spare=8, drain=True)
-    assert tend(climate) == 0, "nobody knows how many servers it has"
+    assert run_round(climate) == 0, "nobody knows how many servers it has"
 
 
 def test_closed_maintained_and_promised_hosts_are_not_released(climate: Climate, clock: Clock) -> None:
@@ -148,8 +148,8 @@ def test_closed_maintained_and_promised_hosts_are_not_released(climate: Climate,
     maintenance.plan(climate, ADMIN, maintenance.Order("2", None, None, "fans"))
     rule(climate, spare=0, slack=0)
     clock.forward(hours=2)
-    maintenance.tend(climate)
-    assert tend(climate) == 6
+    maintenance.run_round(climate)
+    assert run_round(climate) == 6
     assert where(climate)["multi-tenant"] == 6
     assert [place(climate, number).pool for number in (1, 2)] == [Pool.RESERVATION, Pool.MAINTENANCE]
 
@@ -161,7 +161,7 @@ def test_who_books_a_host_meanwhile_keeps_it(climate: Climate, clock: Clock, clo
     before = pool_filling.look(climate)
     lease = make(climate, clock, hosts_wanted(5), start=24)
     with climate.engine.begin() as conn:
-        moved = pool_filling.carry_out(climate, conn, before)
+        moved = pool_filling.carry_out(conn, climate, before)
     assert {one.host for one in moved} == set(range(1, 9)) - held(lease)
     assert [one.host for one in before.plan.moves] == list(range(1, 9))
 
@@ -171,27 +171,27 @@ def test_the_target_is_the_least_and_without_a_horizon_the_only_rule(
 ) -> None:
     rule(climate, target=6)
     clock.forward(hours=2)
-    assert (tend(climate), where(climate)["reservation"]) == (1, 7)
+    assert (run_round(climate), where(climate)["reservation"]) == (1, 7)
     pools.change(climate, ADMIN, Pool.RESERVATION, {"horizon": 0, "target": 8})
-    assert (tend(climate), where(climate)["reservation"]) == (1, 8)
+    assert (run_round(climate), where(climate)["reservation"]) == (1, 8)
     pools.change(climate, ADMIN, Pool.RESERVATION, {"target": 2})
     clock.forward(hours=2)
-    assert tend(climate) == 0, "a fixed target releases nobody"
+    assert run_round(climate) == 0, "a fixed target releases nobody"
 
 
 def test_a_cloud_that_does_not_follow_is_followed_up(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     rule(climate)
     clock.forward(hours=2)
     cloud.failures = {"place": CloudError("away")}
-    assert tend(climate) == 6
+    assert run_round(climate) == 6
     cloud.failures = {}
-    assert reconcile.mend(climate) == 6
+    assert reconcile.correct(climate) == 6
     assert sound(climate)
 
 
 def test_settings_hold_where_nobody_has_said_otherwise(climate: Climate, clock: Clock) -> None:
     settings = replace(climate.settings, pool_horizon=HOUR, pool_spare=5, pool_slack=0, pool_dwell=0)
-    assert tend(replace(climate, settings=settings)) == 3
+    assert run_round(replace(climate, settings=settings)) == 3
 
 
 def test_only_admins_see_the_plan_and_only_one_pool_has_one(climate: Climate) -> None:
@@ -205,8 +205,8 @@ def test_statements_do_not_grow_with_hosts_and_leases(climate: Climate, clock: C
     rule(climate)
     clock.forward(hours=2)
     one = cost(engine, lambda: explain(climate, ADMIN, Pool.RESERVATION))
-    few = cost(engine, lambda: tend(climate))
+    few = cost(engine, lambda: run_round(climate))
     for start in (1, 3, 5):
         make(climate, clock, hosts_wanted(1), start=start, hours=1)
     assert cost(engine, lambda: explain(climate, ADMIN, Pool.RESERVATION)) == one
-    assert cost(engine, lambda: tend(climate)) <= few + 3
+    assert cost(engine, lambda: run_round(climate)) <= few + 3

@@ -62,7 +62,7 @@ def test_hosts_go_where_an_admin_says(climate: Climate, cloud: FakeCloud) -> Non
     assert [one.after.pool for one in back] == [Pool.RESERVATION] * 2
     assert where(climate) == {"multi-tenant": {2}, "reservation": {1, 3, 4, 5, 6, 7, 8}}
     assert in_cloud(cloud) == {FREEPOOL: {"h1", *(f"h{number}" for number in range(3, 9))}}
-    assert (reconcile.mend(climate), check.differences(climate)) == (0, [])
+    assert (reconcile.correct(climate), check.differences(climate)) == (0, [])
     told = [entry.actor["user_id"] for entry in reservable.history(climate, ADMIN, "1")]
     assert told == ["admin-user"] * 3
 
@@ -74,7 +74,7 @@ def test_hosts_that_are_worked_on_are_in_maintenance(climate: Climate, cloud: Fa
     for to in (Pool.RESERVATION, Pool.MULTI_TENANT):
         with pytest.raises(Conflict, match="end their maintenance"):
             move(climate, ADMIN, Order(["1", "3"], to))
-    assert (reconcile.mend(climate), where(climate)["maintenance"]) == (0, {1, 2})
+    assert (reconcile.correct(climate), where(climate)["maintenance"]) == (0, {1, 2})
     assert move(climate, ADMIN, Order(["1"], Pool.FAILED))[0].after.pool is Pool.FAILED
 
 
@@ -161,7 +161,7 @@ def test_a_lent_host_is_moved_by_force_only(climate: Climate, clock: Clock, clou
     number = min(held(lease))
     with pytest.raises(Conflict, match=f"lease {lease.id} .* would lose host h{number}"):
         move(climate, ADMIN, Order([str(number)], to))
-    assert (place(climate, number).pool, reconcile.mend(climate)) == (Pool.LENT, 0)
+    assert (place(climate, number).pool, reconcile.correct(climate)) == (Pool.LENT, 0)
     (one,) = move(climate, ADMIN, Order([str(number)], to, force=True))
     run_due(climate)
     after = get(climate, lease)
@@ -171,7 +171,7 @@ def test_a_lent_host_is_moved_by_force_only(climate: Climate, clock: Clock, clou
     assert {pool for pool, names in cloud.pools().items() if f"h{number}" in names} == {reconcile.wanted(one.after)} - {
         None
     }
-    assert (reconcile.mend(climate), check.differences(climate)) == (0, [])
+    assert (reconcile.correct(climate), check.differences(climate)) == (0, [])
 
 
 def test_by_force_a_lease_without_another_host_is_degraded(climate: Climate, clock: Clock) -> None:
@@ -211,7 +211,7 @@ def test_a_cloud_that_refuses_or_is_away_leaves_all_as_it_was(climate: Climate, 
     move(climate, ADMIN, Order(["2"], Pool.MULTI_TENANT))
     assert where(climate)["multi-tenant"] == {1, 2}, "out of the pool the books go first"
     cloud.failures = {}
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert not in_cloud(cloud)[FREEPOOL] & {"h1", "h2"}
 
 
@@ -296,7 +296,7 @@ def test_of_two_admins_at_once_one_wins(climate: Climate, engine: Engine, cloud:
 
 def test_of_two_admins_at_once_one_wins_the_reservation_pool(climate: Climate, cloud: FakeCloud) -> None:
     put(climate, 1, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     rival: list[object] = []
 
     def another(verb: str) -> None:
@@ -307,7 +307,7 @@ def test_of_two_admins_at_once_one_wins_the_reservation_pool(climate: Climate, c
     cloud.watch = another
     with pytest.raises(Conflict, match="A host was moved concurrently"):
         move(climate, ADMIN, Order(["1"], Pool.RESERVATION))
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert (place(climate, 1).pool, in_cloud(cloud)["failed"]) == (Pool.FAILED, {"h1"})
 
 

@@ -23,7 +23,7 @@ def released(climate: Climate, cloud: FakeCloud) -> FakeCloud:
     """h1..h4 are in the multi-tenant pool, h1 with a server."""
     for number in range(1, 5):
         put(climate, number, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     cloud.boot("p", "h1")
     return cloud
 
@@ -50,7 +50,11 @@ def test_a_host_with_servers_is_left_where_it_is(climate: Climate, released: Fak
     target(climate, 8)
     assert [top_up(climate), top_up(climate)] == [3, 0]
     assert kept(climate) == set(range(2, 9))
-    assert (place(climate, 1).pool, reconcile.mend(climate), check.differences(climate)) == (Pool.MULTI_TENANT, 0, [])
+    assert (place(climate, 1).pool, reconcile.correct(climate), check.differences(climate)) == (
+        Pool.MULTI_TENANT,
+        0,
+        [],
+    )
 
 
 def test_lent_hosts_count_and_failed_ones_do_not(climate: Climate, clock: Clock, released: FakeCloud) -> None:
@@ -76,8 +80,8 @@ def test_a_cloud_that_is_away_or_answers_in_vain_leaves_the_books_alone(climate:
     assert top_up(climate) == 0
     released.failures, released.unheard = {}, {"place": 1}
     assert top_up(climate) == 2, "one answer was lost"
-    assert reconcile.mend(climate) == 1
-    assert (reconcile.mend(climate), top_up(climate), len(kept(climate))) == (0, 1, 7)
+    assert reconcile.correct(climate) == 1
+    assert (reconcile.correct(climate), top_up(climate), len(kept(climate))) == (0, 1, 7)
 
 
 def test_whoever_moves_the_host_meanwhile_wins(climate: Climate, released: FakeCloud) -> None:
@@ -92,7 +96,7 @@ def test_whoever_moves_the_host_meanwhile_wins(climate: Climate, released: FakeC
     target(climate, 8)
     released.watch = rival
     assert top_up(climate) == 0
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert {place(climate, number).pool for number in (2, 3, 4)} == {Pool.FAILED}
     assert released.pools()["failed"] == {"h2", "h3", "h4"}
 

@@ -75,12 +75,12 @@ def test_it_goes_home_when_its_last_server_is_gone(climate: Climate, clock: Cloc
     with pytest.raises(Refused):
         cloud.boot("project", f"h{number}")
     clock.forward(hours=99)
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     assert cloud.server(server), "nothing is deleted while nobody needs the host"
     cloud.delete_server(server, 1 << 60)
-    assert recycling.tend(climate) == 1
+    assert recycling.run_round(climate) == 1
     assert (pool_of(climate, number), in_cloud(cloud, number)) == (Pool.RESERVATION, FREEPOOL)
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     assert check.differences(climate) == []
 
 
@@ -102,11 +102,11 @@ def test_the_next_lease_wins_but_not_before_the_deadline(climate: Climate, clock
     cloud.looks_until_gone = 2
     lease = following(climate, clock, number, minutes=60)
     clock.time += 58 * MINUTE - timedelta(seconds=1)
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     assert cloud.server(server)
     assert ("delete_server", server) not in cloud.calls
     clock.forward(seconds=1)
-    while not recycling.tend(climate):
+    while not recycling.run_round(climate):
         assert pool_of(climate, number) is Pool.RECYCLING
     clock.time = lease.period.start
     run_due(climate)
@@ -119,12 +119,12 @@ def test_the_lead_leaves_time_for_cleaning(cleaned: Climate, clock: Clock, cloud
     _, number, _ = ended(cleaned, clock, cloud)
     lease = following(cleaned, clock, number, minutes=60)
     clock.time += 48 * MINUTE
-    assert recycling.tend(cleaned) == 1
+    assert recycling.run_round(cleaned) == 1
     place = place_of(cleaned, number)
     assert (place.pool, place.until, in_cloud(cloud, number)) == (Pool.CLEANING, clock.time + 10 * MINUTE, "cleaning")
-    assert cleaning.tend(cleaned) == 0
+    assert cleaning.run_round(cleaned) == 0
     clock.time += 10 * MINUTE
-    assert cleaning.tend(cleaned) == 1
+    assert cleaning.run_round(cleaned) == 1
     clock.time = lease.period.start
     run_due(cleaned)
     assert get(cleaned, lease).status is LeaseStatus.ACTIVE
@@ -136,11 +136,11 @@ def test_the_next_lease_is_moved_where_that_was_agreed(climate: Climate, clock: 
     other = number % 8 + 1
     lease = spread(climate, clock, number, 60, f"h{other}")
     clock.time += 58 * MINUTE
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     assert held(get(climate, lease)) == {other}
     assert cloud.server(server)
     clock.time = lease.period.start
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
     assert cloud.server(server), "the host is not needed any more"
@@ -159,10 +159,10 @@ def test_servers_are_moved_to_another_host_where_that_was_agreed(
     lease = following(climate, clock, number, minutes=60)
     cloud.looks_until_moved = 3
     clock.time += 58 * MINUTE - timedelta(seconds=1)
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     assert ("move_server", server) not in cloud.calls
     clock.forward(seconds=1)
-    while not recycling.tend(climate):
+    while not recycling.run_round(climate):
         assert (pool_of(climate, number), held(get(climate, lease))) == (Pool.RECYCLING, {number})
     clock.time = lease.period.start
     run_due(climate)
@@ -182,10 +182,10 @@ def test_a_move_is_told_of_once_when_it_has_begun(
     following(climate, clock, number, minutes=60)
     clock.time += 58 * MINUTE
     cloud.failures = {"move_server": trouble}
-    assert [recycling.tend(climate), recycling.tend(climate)] == [0, 0]
+    assert [recycling.run_round(climate), recycling.run_round(climate)] == [0, 0]
     assert [message for message in told(climate, "host.recycling") if "are moved" in message] == []
     cloud.failures, cloud.looks_until_moved = {}, 8
-    while not recycling.tend(climate):
+    while not recycling.run_round(climate):
         assert pool_of(climate, number) is Pool.RECYCLING
     moved = [message for message in told(climate, "host.recycling") if "are moved" in message]
     assert len(moved) == 2, "one for administrators, one for whoever leased the host"
@@ -199,7 +199,7 @@ def test_a_server_that_cannot_move_is_deleted_alone(climate: Climate, clock: Clo
     cloud.migrate(stays, f"h{number}")
     lease = following(climate, clock, number, minutes=60)
     clock.time += 58 * MINUTE
-    while not recycling.tend(climate):
+    while not recycling.run_round(climate):
         assert pool_of(climate, number) is Pool.RECYCLING
     assert (cloud.server(stays), cloud.server(goes) is not None) == (None, True)
     clock.time = lease.period.start
@@ -216,10 +216,10 @@ def test_the_next_lease_waits_half_of_the_lead_for_servers_that_move(
     lease = spread(climate, clock, number, minutes=5, alike=f"h{alike}")
     cloud.looks_until_moved = 10**6
     clock.forward(seconds=300 - 120)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     assert held(get(climate, lease)) == {number}, "they may leave yet"
     clock.forward(seconds=60)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     assert held(get(climate, lease)) == {alike}
     assert cloud.server(server), "the host is not needed any more"
 
@@ -228,7 +228,7 @@ def test_where_there_is_no_other_host_the_servers_go(climate: Climate, clock: Cl
     _, number, server = ended(climate, clock, cloud, recycle_deadline="move")
     lease = following(climate, clock, number, minutes=60)
     clock.time += 58 * MINUTE
-    assert recycling.tend(climate) == 1
+    assert recycling.run_round(climate) == 1
     assert cloud.server(server) is None
     clock.time = lease.period.start
     run_due(climate)
@@ -243,10 +243,10 @@ def test_the_next_lease_does_not_wait_for_servers_that_cannot_be_deleted(
     lease = spread(climate, clock, number, minutes=5, alike=f"h{alike}")
     cloud.looks_until_gone = 10**6
     clock.forward(seconds=300 - 120)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     assert held(get(climate, lease)) == {number}, "they may go yet"
     clock.forward(seconds=60)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     assert held(get(climate, lease)) == {alike}
     clock.time = lease.period.start
     run_due(climate)
@@ -275,9 +275,9 @@ def test_a_released_host_that_is_promised_recycles_until_it_is_not(
     assert [pool_of(climate, number) for number in (kept, free)] == [Pool.RECYCLING, Pool.MULTI_TENANT]
     assert [in_cloud(cloud, number) for number in (kept, free)] == ["recycling", None]
     assert set(cloud.pools()) == {FREEPOOL, "recycling"}
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     leases.delete(climate, MEMBER, promised.id)
-    assert recycling.tend(climate) == 1
+    assert recycling.run_round(climate) == 1
     assert (pool_of(climate, kept), in_cloud(cloud, kept)) == (Pool.MULTI_TENANT, None)
     assert all(cloud.server(server) for server in servers)
     assert check.differences(climate) == []
@@ -292,7 +292,7 @@ def test_a_promise_wins_over_a_release_too(climate: Climate, clock: Clock, cloud
     clock.forward(hours=1)
     run_due(climate)
     clock.time = lease.period.start - 2 * MINUTE
-    assert recycling.tend(climate) == 1
+    assert recycling.run_round(climate) == 1
     clock.time = lease.period.start
     run_due(climate)
     assert (get(climate, lease).status, cloud.server(server)) == (LeaseStatus.ACTIVE, None)
@@ -321,9 +321,9 @@ def test_one_hosts_trouble_does_not_keep_the_others_from_home(climate: Climate, 
             raise CloudError("away")
 
     cloud.watch = look
-    assert recycling.tend(climate) == 2
+    assert recycling.run_round(climate) == 2
     assert pool_of(climate, first) is Pool.RECYCLING
-    assert recycling.tend(climate) == 1
+    assert recycling.run_round(climate) == 1
 
 
 @pytest.mark.parametrize("policy", ["recycle", "terminate"])
@@ -349,7 +349,7 @@ def test_one_servers_trouble_does_not_keep_the_others(
     run_due(climate)
     if policy == "recycle":
         following(climate, clock, number, minutes=1)
-        recycling.tend(climate)
+        recycling.run_round(climate)
     assert [cloud.server(one) is None for one in servers] == [False, True, True]
 
 
@@ -367,7 +367,7 @@ def test_who_moved_the_host_meanwhile_wins(climate: Climate, clock: Clock, cloud
                 conn.execute(text("UPDATE hosts SET version = version + 1 WHERE id = :id"), {"id": number})
 
     cloud.watch = look
-    assert recycling.tend(climate) == 0
+    assert recycling.run_round(climate) == 0
     assert pool_of(climate, number) is Pool.RECYCLING
 
 
@@ -383,7 +383,7 @@ def test_it_takes_the_same_statements_for_any_number_of_hosts(
         seen: list[str] = []
         listen: Callable[..., None] = lambda *executed, seen=seen: seen.append(executed[2])  # noqa: E731
         event.listen(engine, "before_cursor_execute", listen)
-        assert recycling.tend(climate) == count
+        assert recycling.run_round(climate) == count
         event.remove(engine, "before_cursor_execute", listen)
         counts.append(len(seen))
         assert {pool_of(climate, number) for number in held(lease)} == {Pool.RESERVATION}
@@ -393,7 +393,7 @@ def test_it_takes_the_same_statements_for_any_number_of_hosts(
 def test_owner_and_admins_are_told(climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine) -> None:
     lease, number, _ = ended(climate, clock, cloud)
     following(climate, clock, number, minutes=1)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     with engine.connect() as conn:
         told = conn.execute(
             text("SELECT kind, project_id, lease_id FROM notices WHERE audience = 'people' ORDER BY id")

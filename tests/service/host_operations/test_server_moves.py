@@ -43,15 +43,15 @@ def test_servers_leave_a_draining_host_one_after_the_other(
     climate: Climate, cloud: FakeCloud, drained: list[str]
 ) -> None:
     agree(climate, move_servers=True)
-    assert server_moves.tend(climate) == 1
+    assert server_moves.run_round(climate) == 1
     assert whereabouts(cloud, drained) == {"n1": 1, "n2": 1}
     cloud.looks_until_moved = 2
-    assert [server_moves.tend(climate), server_moves.tend(climate)] == [1, 0]
-    assert draining.tend(climate) == 0
+    assert [server_moves.run_round(climate), server_moves.run_round(climate)] == [1, 0]
+    assert draining.run_round(climate) == 0
     for server in drained * 3:
         cloud.server(server)
     assert whereabouts(cloud, drained) == {"n2": 2}
-    assert draining.tend(climate) == 1
+    assert draining.run_round(climate) == 1
     assert "n1" in cloud.pools()[FREEPOOL]
     assert cloud.doubled() == []
 
@@ -62,7 +62,7 @@ def test_they_stay_where_nobody_agreed_to_it(
 ) -> None:
     if terms:
         agree(climate, **terms)
-    assert server_moves.tend(climate) == 0
+    assert server_moves.run_round(climate) == 0
     assert [verb for verb, _ in cloud.calls if verb == "move_server"] == []
     assert whereabouts(cloud, drained) == {"n1": 2}
 
@@ -70,10 +70,10 @@ def test_they_stay_where_nobody_agreed_to_it(
 def test_one_that_cannot_move_does_not_keep_the_others(climate: Climate, cloud: FakeCloud, drained: list[str]) -> None:
     agree(climate, move_servers=True)
     cloud.change(drained[0], "PAUSED")
-    assert [server_moves.tend(climate), server_moves.tend(climate)] == [1, 0]
+    assert [server_moves.run_round(climate), server_moves.run_round(climate)] == [1, 0]
     assert whereabouts(cloud, drained) == {"n1": 1, "n2": 1}
     cloud.failures = {"servers_on": CloudError("away")}
-    assert server_moves.tend(climate) == 0
+    assert server_moves.run_round(climate) == 0
 
 
 def test_one_that_cannot_move_now_does_not_keep_the_others(
@@ -82,7 +82,7 @@ def test_one_that_cannot_move_now_does_not_keep_the_others(
     agree(climate, move_servers=True)
     cloud.suspend(drained[0], 1 << 60)
     cloud.change(drained[0], ACTIVE)
-    assert server_moves.tend(climate) == 1, "the first server is fenced by a later claim"
+    assert server_moves.run_round(climate) == 1, "the first server is fenced by a later claim"
     assert whereabouts(cloud, drained) == {"n1": 1, "n2": 1}
 
 
@@ -90,7 +90,7 @@ def test_a_move_whose_answer_was_lost_is_the_only_one(climate: Climate, cloud: F
     agree(climate, move_servers=True)
     cloud.looks_until_moved = 4
     cloud.unheard = {"move_server": 1}
-    assert [server_moves.tend(climate), server_moves.tend(climate)] == [0, 0]
+    assert [server_moves.run_round(climate), server_moves.run_round(climate)] == [0, 0]
     assert [on for verb, on in cloud.calls if verb == "move_server"] in [[one] for one in drained]
 
 
@@ -98,14 +98,14 @@ def test_a_window_says_whether_servers_are_moved_away(climate: Climate, clock: C
     cloud.set_hosts([*cloud.hosts.values(), cloud_host("n2")])
     for number in (1, 2):
         put(climate, number, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     servers = [cloud.boot("p", "h1"), cloud.boot("p", "h2")]
     end = clock.time + timedelta(hours=1)
     ordered = [Order(number, None, end, "new fan", move_servers=number == "1") for number in ("1", "2")]
     first, second = (one.window for one in maintenance.plan_all(climate, ADMIN, ordered))
-    maintenance.tend(climate)
-    reconcile.mend(climate)
-    assert server_moves.tend(climate) == 1
+    maintenance.run_round(climate)
+    reconcile.correct(climate)
+    assert server_moves.run_round(climate) == 1
     assert whereabouts(cloud, servers) == {"n2": 1, "h2": 1}
     maintenance.change(climate, ADMIN, first.id, Changes(reason="new fans"))
     assert maintenance.get(climate, ADMIN, first.id).move_servers is True
@@ -113,7 +113,7 @@ def test_a_window_says_whether_servers_are_moved_away(climate: Climate, clock: C
     clock.forward(seconds=1)
     maintenance.change(climate, ADMIN, second.id, Changes(move_servers=True))
     assert maintenance.get(climate, ADMIN, second.id, before).move_servers is False
-    assert server_moves.tend(climate) == 1
+    assert server_moves.run_round(climate) == 1
     assert whereabouts(cloud, servers) == {"n2": 2}
     assert check.differences(climate) == []
 
@@ -123,9 +123,9 @@ def test_servers_stay_on_a_host_that_an_administrator_put_into_maintenance_witho
 ) -> None:
     cloud.set_hosts([*cloud.hosts.values(), cloud_host("n2")])
     put(climate, 1, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     server = cloud.boot("p", "h1")
     pool_moves.move(climate, ADMIN, Move(["1"], Pool.MAINTENANCE))
     assert place(climate, 1).pool is Pool.MAINTENANCE
-    assert server_moves.tend(climate) == 0
+    assert server_moves.run_round(climate) == 0
     assert whereabouts(cloud, [server]) == {"h1": 1}

@@ -48,7 +48,7 @@ def test_a_host_that_the_cloud_refuses_stays_on_the_books_of_whom_it_was_promise
         inventory.register(climate, ADMIN, "h9", {})
     assert [host.id for host in inventory.listed(climate, ADMIN) if host.name == "h9"] == list(held(leases[0]))
     cloud.failures = {}
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert "h9" in cloud.pools()[FREEPOOL]
 
 
@@ -68,7 +68,7 @@ def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
     cloud.withdraw("h1", 1)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.STARTING
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     clock.forward(seconds=10)
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.ACTIVE
@@ -79,13 +79,13 @@ def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
 )
 def test_a_removed_host_is_in_no_pool_any_more(climate: Climate, cloud: FakeCloud, pool: Pool) -> None:
     put(climate, 3, pool)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     inventory.remove(climate, ADMIN, "3", dry_run=True)
     inventory.remove(climate, ADMIN, "3")
     assert not [name for name, members in cloud.pools().items() if "h3" in members]
     cloud.set_hosts(cloud.hosts.values())
     assert inventory.register(climate, ADMIN, "h3", {}).id == 9
-    assert (reconcile.mend(climate), "h3" in cloud.pools()[FREEPOOL], check.differences(climate)) == (0, True, [])
+    assert (reconcile.correct(climate), "h3" in cloud.pools()[FREEPOOL], check.differences(climate)) == (0, True, [])
 
 
 def test_the_maintenance_of_a_removed_host_is_off(climate: Climate, clock: Clock) -> None:
@@ -94,7 +94,7 @@ def test_the_maintenance_of_a_removed_host_is_off(climate: Climate, clock: Clock
     inventory.remove(climate, ADMIN, "3")
     assert maintenance.get(climate, ADMIN, planned.window.id).state == "cancelled"
     clock.forward(hours=2)
-    maintenance.tend(climate)
+    maintenance.run_round(climate)
 
 
 def test_a_host_is_registered_under_a_token_that_later_claims_are_above(climate: Climate, cloud: FakeCloud) -> None:

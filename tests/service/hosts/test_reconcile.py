@@ -55,11 +55,11 @@ def noted(climate: Climate) -> dict[int, str]:
 )
 def test_the_cloud_follows_the_books_also_when_nobody_asked_it(climate: Climate, cloud: FakeCloud, pool: Pool) -> None:
     moved = put(climate, 3, pool)
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert {name for name, members in cloud.pools().items() if "h3" in members} == {reconcile.wanted(moved)} - {None}
-    assert (reconcile.mend(climate), told(climate), noted(climate)) == (0, [], {})
+    assert (reconcile.correct(climate), told(climate), noted(climate)) == (0, [], {})
     put(climate, 3, Pool.RESERVATION)
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert "h3" in cloud.pools()[FREEPOOL]
 
 
@@ -68,7 +68,7 @@ def test_a_lent_host_comes_back_to_its_lease(climate: Climate, clock: Clock, clo
     run_due(climate)
     name = f"h{min(held(lease))}"
     cloud.place(name, FREEPOOL, place(climate, min(held(lease))).token)
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert name in cloud.pools()[reservation(lease)]
 
 
@@ -78,14 +78,14 @@ def test_a_host_that_an_event_works_on_is_left_to_it(climate: Climate, clock: Cl
     cloud.unheard = {"lend": 1}
     run(climate, message)
     assert cloud.pools()[reservation(lease)], "the cloud is ahead of the books, and the event is to be tried again"
-    assert reconcile.mend(climate) == 0
+    assert reconcile.correct(climate) == 0
     clock.forward(minutes=5)
     (message,) = claim(climate)
     cloud.failures = {"lend": CloudError("away")}
     cloud.place(f"h{min(held(lease))}", None, message.token)
-    assert reconcile.mend(climate) == 0, "the event is in progress"
+    assert reconcile.correct(climate) == 0, "the event is in progress"
     run(climate, message)
-    assert reconcile.mend(climate) == 1, "the start waits for a host that the cloud does not have ready"
+    assert reconcile.correct(climate) == 1, "the start waits for a host that the cloud does not have ready"
     assert get(climate, lease).status == "STARTING"
 
 
@@ -96,7 +96,7 @@ def test_an_end_that_is_tried_again_is_left_to_itself(climate: Climate, clock: C
     cloud.unheard = {"take_back": 1}
     (message,) = claim(climate)
     run(climate, message)
-    assert (place(climate, min(held(lease))).pool, reconcile.mend(climate)) == (Pool.LENT, 0)
+    assert (place(climate, min(held(lease))).pool, reconcile.correct(climate)) == (Pool.LENT, 0)
 
 
 @pytest.mark.parametrize(("verb", "hours"), [("snapshot", 1), ("take_back", 2)])
@@ -115,7 +115,7 @@ def test_a_host_that_was_taken_out_is_no_business_of_an_event_that_was_given_up(
     cloud.failures = {"place": CloudError("away")}
     failures.fail(climate, ADMIN, "3", "smoke")
     cloud.failures = {}
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert "h3" in cloud.pools()["failed"]
 
 
@@ -125,7 +125,7 @@ def test_what_somebody_asked_of_the_cloud_and_never_wrote_down_is_undone(climate
     cloud.place("h3", FREEPOOL, before.token + 10)
     with climate.engine.begin() as conn:
         event_claims.tokens(conn, 20)
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     after = place(climate, 3)
     assert "h3" in cloud.pools()["maintenance"]
     assert (after.pool, after.reason, after.version) == (before.pool, before.reason, before.version + 1)
@@ -142,7 +142,7 @@ def test_a_host_that_moved_meanwhile_is_not_placed_where_it_was(climate: Climate
             reconcile.ask(climate, moved)
 
     cloud.watch = move
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert "h3" in cloud.pools()["failed"]
     assert place(climate, 3).version == moved[0].version
 
@@ -161,32 +161,32 @@ def test_a_token_is_not_outdone_while_an_event_begins(climate: Climate, clock: C
             begun.extend(claim(climate))
 
     cloud.watch = begin
-    assert (reconcile.mend(climate), len(begun)) == (1, 1)
+    assert (reconcile.correct(climate), len(begun)) == (1, 1)
     assert place(climate, 3) == before
 
 
 def test_what_cannot_be_put_right_is_told_once(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     cloud.set_hosts([host for host in cloud.hosts.values() if host.name != "h3"])
     for _ in range(3):
-        assert reconcile.mend(climate) == 1
+        assert reconcile.correct(climate) == 1
         clock.forward(minutes=2)
     assert told(climate) == ["The cloud does not have host h3 in the pool reservation: there is no host h3"]
     assert noted(climate) == {3: "there is no host h3"}
     cloud.set_hosts([*cloud.hosts.values(), cloud_host("h3")])
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert noted(climate) == {}
-    assert reconcile.mend(climate) == 0
+    assert reconcile.correct(climate) == 0
 
 
 def test_servers_keep_a_host_out_of_the_reservation_pool(climate: Climate, cloud: FakeCloud) -> None:
     put(climate, 3, Pool.MULTI_TENANT)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     server = cloud.boot("p", "h3")
     put(climate, 3, Pool.RESERVATION)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert noted(climate) == {3: "servers are still on h3"}
     cloud.delete_server(server, 1)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert ("h3" in cloud.pools()[FREEPOOL], noted(climate)) == (True, {})
 
 
@@ -194,20 +194,20 @@ def test_one_hosts_trouble_does_not_keep_the_others_from_theirs(climate: Climate
     for number in (2, 3, 4):
         put(climate, number, Pool.FAILED)
     cloud.set_hosts([host for host in cloud.hosts.values() if host.name != "h3"])
-    assert reconcile.mend(climate) == 3
+    assert reconcile.correct(climate) == 3
     assert {"h2", "h4"} == cloud.pools()["failed"]
 
 
 def test_a_cloud_that_is_away_is_nobodys_fault(climate: Climate, cloud: FakeCloud) -> None:
     put(climate, 3, Pool.FAILED)
     cloud.failures = {"place": CloudError("away")}
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert (told(climate), noted(climate)) == ([], {})
     cloud.broken = True
     with pytest.raises(CloudError):
-        reconcile.mend(climate)
+        reconcile.correct(climate)
     cloud.broken, cloud.failures = False, {}
-    assert reconcile.mend(climate) == 1, "it was let go of"
+    assert reconcile.correct(climate) == 1, "it was let go of"
 
 
 def test_hosts_that_nobody_registered_are_turned_out(climate: Climate, cloud: FakeCloud) -> None:
@@ -216,7 +216,7 @@ def test_hosts_that_nobody_registered_are_turned_out(climate: Climate, cloud: Fa
     cloud.place("n2", "recycling", 1)
     cloud.lend("somebody-elses", "p", [], 1)
     cloud.place("n3", "somebody-elses", 1)
-    reconcile.mend(climate)
+    reconcile.correct(climate)
     assert {name for members in cloud.pools().values() for name in members if name.startswith("n")} == {"n3"}
 
 
@@ -227,10 +227,10 @@ def test_two_workers_do_not_place_a_host_twice(climate: Climate, clock: Clock, c
     def another(verb: str) -> None:
         if verb == "place" and not found:
             found.append(0)
-            found[0] = reconcile.mend(climate)
+            found[0] = reconcile.correct(climate)
 
     cloud.watch = another
-    assert reconcile.mend(climate) == 1
+    assert reconcile.correct(climate) == 1
     assert found == [0]
     assert [target for verb, target in cloud.calls if verb == "place"] == ["h3"]
 
@@ -240,11 +240,11 @@ def test_statements_do_not_grow_with_the_hosts(climate: Climate, engine: Engine,
         for number in numbers:
             put(climate, number, Pool.FAILED)
         cloud.failures = {"place": Refused("somebody else's")}
-        return cost(engine, lambda: reconcile.mend(climate))
+        return cost(engine, lambda: reconcile.correct(climate))
 
     assert drifted(1) == drifted(2, 3, 4, 5, 6)
 
 
 def test_a_removed_host_is_not_asked_for(climate: Climate, cloud: FakeCloud) -> None:
     inventory.remove(climate, ADMIN, "3")
-    assert (reconcile.mend(climate), cloud.calls[-1][0]) == (0, "pools")
+    assert (reconcile.correct(climate), cloud.calls[-1][0]) == (0, "pools")

@@ -320,7 +320,7 @@ def test_no_row_goes_while_the_file_of_an_earlier_run_is_damaged(scene: Scene, d
 
 def _absent(scene: Scene) -> list[str]:
     with reading(scene.climate.engine) as conn:
-        return archives.absent(scene.climate, conn)
+        return archives.absent(conn, scene.climate)
 
 
 @pytest.mark.parametrize("step", ["known", "rows deleted", "done"])

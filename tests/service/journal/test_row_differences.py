@@ -87,7 +87,7 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
         lambda: pool_moves.move(climate, ADMIN, pool_moves.Order(("8",), chance.choice(list(Pool)))),
         lambda: inventory.update(climate, ADMIN, "5", {"rack": f"r{chance.randint(0, 9)}"}),
         lambda: maintenance.plan(climate, ADMIN, window(chance.choice([0, 2, 90]))),
-        lambda: maintenance.tend(climate),
+        lambda: maintenance.run_round(climate),
         lambda: power.put(climate, ADMIN, "6", Wiring("memory", {"password": PASSWORD}, chance.randint(1, 99))),
         lambda: pools.change(climate, ADMIN, Pool.RESERVATION, {"target": chance.randint(1, 9), "on_end": "recycle"}),
         lambda: limits.put(climate, ADMIN, "other", {Limit.LEASES: chance.randint(1, 9)}),

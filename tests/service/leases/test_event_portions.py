@@ -1,9 +1,9 @@
 """Several starts that one worker carries out together, over the bundled cloud."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event as Pause
 from types import SimpleNamespace
@@ -11,123 +11,33 @@ from typing import Any, cast
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection, event, text
-from structlog.testing import capture_logs
+from sqlalchemy import event, text
 
-from climate.cloud import Cloud, Loan, Trouble
+from climate.cloud import Cloud, Loan
 from climate.cloud.bundled import BundledCloud
-from climate.compute.nodes import services
-from climate.context import Climate
-from climate.domain.lease import Lease
 from climate.domain.status import EventKind
 from climate.plugin import Lent, Plugins
-from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import event_claims, event_portions, leases
-from climate.service.leases.leases import Order
-from climate.settings import Settings
 from climate.store.engine import database_time
-from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Candidate, numbered
+from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Batched, Candidate, numbered
 from climate.store.leases.event_claims import Message
 from plugins.physical_host import PhysicalHost
-from tests.api.compute.api_clients import forget
-from tests.compute.cloud_factory import node, place, unsafe
-from tests.conftest import ADMIN, MEMBER
+from tests.conftest import ADMIN
 from tests.databases import Databases
-from tests.installed_plugins import installed_plugins
 from tests.scenarios.test_statement_counts import counted
-from tests.service.lease_actions import hosts_wanted, run
+from tests.service.lease_actions import run
+from tests.service.leases.batches import Here, eight_hosts, host_of, run_alone, watched
 from tests.service.leases.test_repair import OF_A_NEWER_RELEASE
 from workers import celery_app
 from workers.event_messages import EventMessages
 from workers.tasks import Desk
 
-NODES = tuple(f"n{number}" for number in range(8))
-
-
-@dataclass
-class Here:
-    """An engine over a bundled cloud of eight hosts, with a clock that can be set forward."""
-
-    climate: Climate
-    ahead: timedelta = timedelta(0)
-
-    def time(self, conn: Connection) -> datetime:
-        return database_time(conn) + self.ahead
-
-    def due(self, count: int) -> list[Lease]:
-        """Make leases of one host whose starts are due."""
-        end = datetime.now(UTC) + timedelta(days=1)
-        orders = [Order(f"l{number}", None, end, None, [hosts_wanted()]) for number in range(count)]
-        return [leases.create(self.climate, MEMBER, order) for order in orders]
-
-    def rung(self) -> list[Message]:
-        """Claim what is due; the messages of the poller."""
-        event_claims.claim_due(self.climate, "poller")
-        return event_claims.to_send(self.climate, event_portions.queues(self.climate))
-
-    def status(self, made: list[Lease]) -> list[str]:
-        return [leases.get(self.climate, ADMIN, lease.id).status for lease in made]
-
-    def facts(self, lease: Lease) -> list[str]:
-        return [type(entry.fact).__name__ for entry in leases.history(self.climate, ADMIN, lease.id)]
-
-    def write(self, statement: str, **given: object) -> None:
-        with self.climate.engine.begin() as conn:
-            conn.execute(text(statement), given)
-
-    def claims(self) -> list[tuple[object, ...]]:
-        """Of each claim, whether it is begun, rung for, and how often that was."""
-        with self.climate.engine.connect() as conn:
-            query = "SELECT started_at IS NOT NULL, dispatched_at IS NOT NULL, dispatches FROM claims"
-            return [tuple(row) for row in conn.execute(text(query))]
-
-
-@dataclass(frozen=True)
-class Watched(BundledCloud):
-    """A cloud that tells when it is asked to lend together, before it does."""
-
-    look: Callable[[Sequence[Loan]], object] = lambda loans: None
-
-    def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
-        self.look(loans)
-        return super().lend_together(loans)
-
 
 @pytest.fixture
 def here(make_database: Databases, engine_template: str, tmp_path: Path) -> Iterator[Here]:
-    with place(unsafe(make_database(engine_template)), tmp_path, [node(name) for name in NODES]) as found:
-        forget(found.compute.engine)
-        services.furnish(found.compute)
-        settings = Settings(home=tmp_path, minutes_before_end=0)
-        climate = Climate(found.compute.engine, BundledCloud(found.compute), installed_plugins(), settings)
-        for name in NODES:
-            inventory.register(climate, ADMIN, name, {})
-        there = Here(climate)
-        there.climate = replace(climate, now=there.time)
-        with capture_logs():  # to render all that a traceback refers to takes a minute
-            yield there
-
-
-def watched(here: Here, look: Callable[[Sequence[Loan]], object]) -> Climate:
-    cloud = here.climate.cloud
-    assert isinstance(cloud, BundledCloud)
-    return replace(here.climate, cloud=Watched(cloud.compute, look))
-
-
-def host_of(here: Here, lease: Lease) -> str:
-    with here.climate.engine.connect() as conn:
-        query = text("SELECT hypervisor_hostname FROM hosts WHERE id = :id")
-        return str(conn.scalar(query, {"id": lease.reservations[0].hosts[0]}))
-
-
-def run_alone(here: Here) -> list[Message]:
-    """Let workers do what was given back: each by a message of its own."""
-    messages = here.rung()
-    assert len({message.number for message in messages}) == len(messages)
-    for message in messages:
-        run(here.climate, message)
-    return messages
+    with eight_hosts(make_database, engine_template, tmp_path) as found:
+        yield found
 
 
 def test_statements_and_commits_do_not_depend_on_how_many_are_started(here: Here) -> None:
@@ -189,7 +99,7 @@ def test_a_plugin_that_overrides_the_start_alone_is_asked_for_each_start(here: H
 
     here.climate = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Own()}))
     made = here.due(2)
-    assert event_portions.queues(here.climate) == frozenset()
+    assert event_portions.batched(here.climate) == {Batched("events.physical:host", EventKind.END)}
     messages = here.rung()
     event_portions.run(here.climate, messages, "worker")
     assert here.claims() == [(False, False, 1)] * 2, "a message of an earlier release is taken apart"
@@ -367,12 +277,15 @@ def test_what_is_claimed_meanwhile_is_kept_alive_together(here: Here) -> None:
     assert here.status(made) == ["ACTIVE"] * 3
 
 
-def _one(token: int, *, queue: str = "a", is_simple: bool = True, hosts: int = 1) -> Candidate:
-    return Candidate(Message(uuid4(), token, queue), is_simple, hosts)
+def _one(
+    token: int, *, queue: str = "a", is_simple: bool = True, hosts: int = 1, kind: EventKind = EventKind.START
+) -> Candidate:
+    return Candidate(Message(uuid4(), token, queue), is_simple, hosts, kind)
 
 
 def _numbers(*found: Candidate) -> list[int]:
-    return [message.number for message in numbered(found, {"a", "b"})]
+    batched = {Batched("a", EventKind.START), Batched("a", EventKind.END), Batched("b", EventKind.START)}
+    return [message.number for message in numbered(found, batched)]
 
 
 def test_starts_of_a_queue_that_follow_each_other_go_together() -> None:
@@ -382,6 +295,12 @@ def test_starts_of_a_queue_that_follow_each_other_go_together() -> None:
 
 def test_nothing_goes_before_what_was_claimed_earlier_for_its_queue() -> None:
     assert _numbers(_one(1), _one(2, is_simple=False), _one(3), _one(4)) == [1, 2, 3, 3]
+
+
+def test_a_portion_has_starts_or_ends() -> None:
+    end = EventKind.END
+    assert _numbers(_one(1, kind=end), _one(2, kind=end), _one(3), _one(4), _one(5, kind=end)) == [1, 1, 2, 2, 3]
+    assert _numbers(_one(1, queue="b", kind=end), _one(2, queue="b", kind=end)) == [1, 2]
 
 
 def test_portions_are_bounded_by_events_and_by_hosts() -> None:
@@ -417,6 +336,14 @@ def test_starts_have_one_message_together_and_a_message_each_when_it_seems_to_be
     here.ahead += timedelta(seconds=10)
     rings.send()
     again = sent[1:]
+    waiting = 2
+    here.ahead += timedelta(seconds=10)
+    rings.send()
+    assert len(sent) == 7, "one of three messages is lost"
+    waiting = 3
+    here.ahead += timedelta(seconds=20)
+    rings.send()
+    assert len(sent) == 7, "each has a message in the queue"
     assert {name for name, _ in again} == {celery_app.RUN_EVENT}
     assert {str(args[0]) for _, args in again} == starts
     desk = Desk(here.climate.settings)

@@ -265,8 +265,8 @@ def test_servers_that_use_room_go_on_when_their_host_was_ill_for_a_while(
     server = cloud.boot_granted(reservation(lease), "h7")
     fall_ill(climate, clock, 7)
     recover(climate, clock, 7)
-    recycling.tend(climate)
-    recycling.tend(climate)
+    recycling.run_round(climate)
+    recycling.run_round(climate)
     assert server in {one.id for one in cloud.servers_on("h7")}
     assert pool_of(climate, 7) == {FREEPOOL}
     assert get(climate, lease).reservations[0].missing == 0
@@ -288,7 +288,7 @@ def test_servers_that_one_lease_left_on_a_shared_host_cost_the_others_none(
     assert host not in held(get(climate, small))
     assert host in held(get(climate, everywhere))
     recover(climate, clock, host)
-    recycling.tend(climate)
+    recycling.run_round(climate)
     assert {stays, left} <= {one.id for one in cloud.servers_on(f"h{host}")}
     assert place(climate, host).pool is Pool.FAILED, "it comes back when the one that has no room there is gone"
     cloud.delete_server(left, 10**6)

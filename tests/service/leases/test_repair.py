@@ -53,7 +53,7 @@ def test_an_event_that_was_put_back_by_hand_keeps_no_other_from_being_claimed(
         assert metrics.read(conn, clock.time).set_aside == 1
     run_due(climate)
     assert {get(climate, lease).event(EventKind.START).status for lease in good} == {"DONE"}
-    repair.mend(climate, bad.id, "events")
+    repair.repair_lease(climate, bad.id, "events")
     assert (check.differences(climate), _aside(climate)) == ([], [])
     run(climate, message)
     assert get(climate, bad).status is LeaseStatus.ACTIVE, "the worker's claim has stayed"
@@ -69,7 +69,7 @@ def test_an_event_of_a_newer_release_keeps_no_other_from_being_claimed(
     (one,) = repair.listed(climate)
     assert one.lease_id == bad.id
     assert "praise_lease" in one.reason
-    repair.mend(climate, bad.id, "events")
+    repair.repair_lease(climate, bad.id, "events")
     run_due(climate)
     assert {get(climate, lease).status for lease in (bad, good)} == {LeaseStatus.ACTIVE}
     assert check.differences(climate) == []
@@ -88,7 +88,7 @@ def test_a_broken_lease_keeps_no_other_from_being_rescued(climate: Climate, cloc
     assert event_claims.rescue(climate, "poller") == 1
     assert _aside(climate) == [bad.id]
     assert event_claims.rescue(climate, "poller") == 0
-    repair.mend(climate, bad.id, "events")
+    repair.repair_lease(climate, bad.id, "events")
     assert event_claims.rescue(climate, "poller") == 1
     clock.forward(seconds=10)
     run_due(climate)
@@ -100,7 +100,7 @@ def test_a_claim_that_is_missing_is_opened_again(climate: Climate, clock: Clock,
     event_claims.claim_due(climate, "poller")
     spoil(lease, "DELETE FROM claims USING events e WHERE e.id = event_id AND e.lease_id = :lease_id")
     assert event_claims.to_send(climate) == []
-    repair.mend(climate, lease.id, "events")
+    repair.repair_lease(climate, lease.id, "events")
     (message,) = event_claims.to_send(climate)
     run(climate, message)
     assert leases.get(climate, ADMIN, lease.id).status is LeaseStatus.ACTIVE
@@ -116,7 +116,7 @@ def test_the_claims_of_a_mixed_lease_are_opened_again_for_each_type(
     known = event_claims.to_send(climate)
     assert [message.queue for message in known] == ["events.physical:host", "events.storage:pool"]
     spoil(lease, f"DELETE FROM claims c USING events e WHERE e.id = c.event_id AND e.lease_id = :lease_id{lost}")
-    repair.mend(climate, lease.id, "events")
+    repair.repair_lease(climate, lease.id, "events")
     opened = event_claims.to_send(climate)
     assert opened == (known[:1] if lost else known)
     assert [message.queue for message in opened] == [message.queue for message in known[: len(opened)]]

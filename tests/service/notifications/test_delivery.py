@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import Engine, text
 
 from climate.context import Climate
-from climate.service.notifications.delivery import Notice, tell
+from climate.service.notifications.delivery import Notice, notify
 from tests.conftest import Clock
 from tests.scenarios.test_statement_counts import cost
 
@@ -15,9 +15,9 @@ LEASE = UUID(int=7)
 def test_any_number_is_written_in_one_statement_and_in_order(climate: Climate, clock: Clock, engine: Engine) -> None:
     told = [Notice("host.failed", f"h{place}", host=place, body={"place": place}) for place in range(12)]
     with engine.begin() as conn:
-        assert cost(engine, lambda: tell(conn, clock.time, *told)) == 1
-        assert cost(engine, lambda: tell(conn, clock.time)) == 0
-        tell(conn, clock.time, Notice("lease.ended", 'over: \u202e \\ "', "project", "user", LEASE))
+        assert cost(engine, lambda: notify(conn, clock.time, *told)) == 1
+        assert cost(engine, lambda: notify(conn, clock.time)) == 0
+        notify(conn, clock.time, Notice("lease.ended", 'over: \u202e \\ "', "project", "user", LEASE))
         rows = conn.execute(text("SELECT * FROM notices ORDER BY id")).all()
     assert [(row.host, row.message) for row in rows[:12]] == [(notice.host, notice.message) for notice in told]
     assert [row.body for row in rows[:12]] == [notice.body for notice in told]
@@ -29,6 +29,6 @@ def test_any_number_is_written_in_one_statement_and_in_order(climate: Climate, c
 
 def test_what_is_rolled_back_was_never_told(climate: Climate, clock: Clock, engine: Engine) -> None:
     with engine.connect() as conn:
-        tell(conn, clock.time, Notice("host.failed", "no"))
+        notify(conn, clock.time, Notice("host.failed", "no"))
         conn.rollback()
         assert conn.scalar(text("SELECT count(*) FROM notices")) == 0

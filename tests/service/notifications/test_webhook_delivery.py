@@ -19,7 +19,7 @@ from climate.service import housekeeping
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
-from climate.service.notifications.delivery import BATCH, CLAIMED, Notice, deliver, tell
+from climate.service.notifications.delivery import BATCH, CLAIMED, Notice, deliver, notify
 from climate.settings import SettingError, Settings
 from climate.store import notifications as stored
 from climate.store.notifications import Result
@@ -53,7 +53,7 @@ def sending(climate: Climate, receiver: Receiver) -> Climate:
 def say(climate: Climate, *messages: str, lease: UUID | None = None, **more: Any) -> None:
     with climate.engine.begin() as conn:
         told = [Notice("lease.grace", message, "project", "user", lease, **more) for message in messages]
-        tell(conn, climate.now(conn), *told)
+        notify(conn, climate.now(conn), *told)
 
 
 def messages(receiver: Receiver) -> list[str]:

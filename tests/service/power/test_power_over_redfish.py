@@ -49,7 +49,7 @@ def test_a_lease_finds_its_hosts_up(
             served.systems.settle(uuid)
         states = {number: served.systems.get_power_state(uuid) for number, uuid in systems.items()}
         cloud.unwell = {f"h{number}": "down" for number, state in states.items() if state != "On"}
-        controller.tend(climate)
+        controller.run_round(climate)
         clock.forward(seconds=60)
 
     def off() -> list[int]:

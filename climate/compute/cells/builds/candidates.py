@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from climate.compute.cells.builds.request import Build
 from climate.compute.cells.options import CellOptions
@@ -20,7 +19,7 @@ class Candidate:
 
     name: str
     capabilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    capacities: Mapping[str, Any] = field(default_factory=dict)
+    capacities: Mapping[str, object] = field(default_factory=dict)
     offers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     weight_offset: float = 0.0
     weight_scale: float = 1.0

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any
 from uuid import uuid4
 
 from climate.compute.cells.builds import request as build_request
@@ -21,7 +20,7 @@ ESTIMATE = "estimate_run_instance"
 """Method of a cell that returns how many servers of a build fit there."""
 
 
-def estimate(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> int:
+def estimate(context: CellContext, message: Message, kwargs: Mapping[str, object]) -> int:
     """Return the number of servers of a build that fit in this cell now; nothing is reserved.
 
     Raise CellError for a flavor, image or network that is not here.

@@ -172,29 +172,29 @@ def boot_request(conn: Connection, build: Build) -> BootRequest:
 
 
 def _flavor(conn: Connection, build: Build) -> Flavor:
-    found = next((flavor for flavor in flavors.listed(conn) if flavor.name == build.flavor), None)
-    if found is None or not (found.usable_by(build.project_id) or build.admin):
+    result = next((flavor for flavor in flavors.listed(conn) if flavor.name == build.flavor), None)
+    if result is None or not (result.usable_by(build.project_id) or build.admin):
         raise CellError(f"The cell has no flavor {build.flavor!r}.")
-    return found
+    return result
 
 
 def _image(conn: Connection, build: Build) -> str | None:
     if build.image is None:
         return None
-    found = resources.images_named(conn, build.image, build.project_id)
-    if not found:
+    result = resources.images_named(conn, build.image, build.project_id)
+    if not result:
         raise CellError(f"The cell has no image {build.image!r}.")
-    if len(found) > 1:
+    if len(result) > 1:
         raise CellError(f"The cell has several images {build.image!r}; give each its own name.")
-    return found[0]
+    return result[0]
 
 
 def _networks(conn: Connection, build: Build) -> dict[str, str]:
     wanted = [*(build.networks or ()), *build.addresses]
-    found = resources.labelled(conn, wanted)
-    if missing := [label for label in wanted if label not in found]:
+    result = resources.labelled(conn, wanted)
+    if missing := [label for label in wanted if label not in result]:
         raise CellError(f"The cell has no network {missing[0]!r}.")
-    return found
+    return result
 
 
 def _label(labels: Mapping[str, str], network_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -25,7 +25,7 @@ class Started(NamedTuple):
 class Sleep(NamedTuple):
     """RESERVED server that waits for a lease of its cell."""
 
-    lease_params: Any
+    lease_params: object
 
 
 class Share(NamedTuple):
@@ -33,7 +33,7 @@ class Share(NamedTuple):
 
     cell: str
     """Path of the cell."""
-    hints: Mapping[str, Any]
+    hints: Mapping[str, object]
     """Hints of the request as that cell interprets them."""
     number: int
     """Number of its servers."""

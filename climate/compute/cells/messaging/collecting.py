@@ -95,10 +95,10 @@ def ask(
 
 def wait(compute: Compute, asked: Asked, seconds: float) -> Collected:
     """Return the responses to a broadcast; later ones are dropped."""
-    found = cell_messages.wait_for(
+    result = cell_messages.wait_for(
         compute.engine, asked.uuid, seconds, lambda bodies: not list(_silent(asked, _read(bodies)))
     )
-    responses = _read(found)
+    responses = _read(result)
     return Collected(
         tuple(responses[path] for path in sorted(responses)),
         tuple(sorted(_silent(asked, responses))),

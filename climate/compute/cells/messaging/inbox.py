@@ -229,8 +229,8 @@ def _named(envelope: Envelope) -> dict[str, str]:
 
 def _deliveries(letter: Letter) -> list[str]:
     try:
-        found = strict_json.parse(letter.body)
-        return [signing.delivery(item) for item in found] if isinstance(found, list) else []
+        result = strict_json.parse(letter.body)
+        return [signing.delivery(item) for item in result] if isinstance(result, list) else []
     except (ValueError, BadMessage):
         return []
 
@@ -245,7 +245,7 @@ def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
 
 def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline | None) -> list[Outgoing]:
     """Return the outgoing messages of an outcome; a pipeline itself sends those to neighbours that were reachable."""
-    found: list[Outgoing] = []
+    result: list[Outgoing] = []
     for cell, message in outcome.sends:
         try:
             text = message.to_json(READ_AT_MOST)
@@ -253,8 +253,8 @@ def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline |
             log.warning("message not forwarded", cell=cell.name, method=message.method, reason=str(refusal))
             continue
         direct = pipeline is not None and links.rows[cell.name].cell.failures == 0
-        found.append(Outgoing(cell.name, message.type, text, _delivery(message, cell), because, direct))
-    return found
+        result.append(Outgoing(cell.name, message.type, text, _delivery(message, cell), because, direct))
+    return result
 
 
 def _answer(conn: Connection, outcomes: Sequence[Outcome], now: datetime) -> None:

@@ -154,10 +154,10 @@ def response_to(message: Message, response: Response) -> Message:
 
 def read_response(message: Message) -> Response:
     """Return the response in a message. Raise BadMessage if there is none, or it claims to be from another cell."""
-    found = read_body(message.kwargs)
-    if found.cell_name != message.source:
-        raise BadMessage(f"The cell {message.source} answers as {found.cell_name[:200]!r}")
-    return found
+    result = read_body(message.kwargs)
+    if result.cell_name != message.source:
+        raise BadMessage(f"The cell {message.source} answers as {result.cell_name[:200]!r}")
+    return result
 
 
 def read_body(body: Mapping[str, Any]) -> Response:

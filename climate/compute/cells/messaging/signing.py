@@ -84,10 +84,10 @@ def _signature(secret: str, fields: Mapping[str, str]) -> str:
 
 def _time(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        result = datetime.fromisoformat(text)
     except ValueError:
         raise BadMessage("The time of the envelope is malformed") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return result if result.tzinfo is not None else result.replace(tzinfo=UTC)
 
 
 def delivery(text: object) -> str:

@@ -55,9 +55,9 @@ class MemoryTransport:
         """Return and remove all envelopes in the broker of a cell."""
         if name in self.away:
             return []
-        found = list(self.queues[name])
+        result = list(self.queues[name])
         self.queues[name].clear()
-        return found
+        return result
 
     def close(self) -> None:
         """Do nothing: there are no connections."""

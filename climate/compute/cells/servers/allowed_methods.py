@@ -196,19 +196,19 @@ CALLS: Mapping[str, Method] = {
 
 def find_flavor(conn: Connection, flavor_id: str, name: str) -> Flavor:
     """Return the flavor of this cell with that name, preferably with the same id. Raise BadRequest if missing."""
-    found = flavors.get(conn, flavor_id)
-    if found is None or found.name != name:
-        found = flavors.find(conn, name)
-    if found is None:
+    result = flavors.get(conn, flavor_id)
+    if result is None or result.name != name:
+        result = flavors.find(conn, name)
+    if result is None:
         raise BadRequest(f"This cell has no flavor {name!r}; create it there.")
-    return found
+    return result
 
 
 def find_image(conn: Connection, project_id: str, image_id: str, name: str) -> str:
     """Return the id of the image of this cell with that id or name. Raise BadRequest if missing."""
     if images.known(conn, [image_id]):
         return image_id
-    found = images.listed(conn, ImageQuery(project_id=project_id, names=[name], statuses=[ACTIVE]))
-    if not found:
+    result = images.listed(conn, ImageQuery(project_id=project_id, names=[name], statuses=[ACTIVE]))
+    if not result:
         raise BadRequest(f"This cell has no image {name!r}; create it there.")
-    return found[0].id
+    return result[0].id

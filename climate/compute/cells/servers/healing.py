@@ -18,7 +18,7 @@ REMEMBERED = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HealRequest:
     """Servers to report."""
 
     project_id: str | None = None
@@ -56,12 +56,12 @@ class Healer:
 
     def _listed(self, compute: Compute, conn: Connection) -> list[str]:
         since = compute.now(conn) - self.threshold if self.threshold > timedelta() else None
-        found = changes.recent(conn, since)
-        self.shuffle(found)
-        return found
+        result = changes.recent(conn, since)
+        self.shuffle(result)
+        return result
 
 
-def sync(compute: Compute, wanted: Wanted) -> int:
+def sync(compute: Compute, wanted: HealRequest) -> int:
     """Schedule reports of servers of this cell; return their number."""
     with compute.engine.begin() as conn:
         ids = changes.recent(conn, wanted.updated_since, project_id=wanted.project_id, deleted=wanted.deleted)

@@ -87,7 +87,7 @@ def sync_instances(context: CellContext, message: Message, kwargs: Args) -> None
     if not context.parents:
         return
     since = kwargs.get("updated_since")
-    wanted = healing.Wanted(
+    wanted = healing.HealRequest(
         project_id=str(kwargs["project_id"]) if kwargs.get("project_id") else None,
         updated_since=datetime.fromisoformat(since) if isinstance(since, str) else None,
         deleted=bool(kwargs.get("deleted")),
@@ -153,8 +153,8 @@ def _run_command(context: CellContext, server_id: str, kwargs: Args, by: By) -> 
         except ComputeError as error:
             refusal = error
         if refusal is not None and kwargs.get("noted"):
-            told = {"instance_uuid": server_id, "noted": kwargs["noted"]}
-            send.broadcast(compute, conn, UP, REFUSED, told)
+            details = {"instance_uuid": server_id, "noted": kwargs["noted"]}
+            send.broadcast(compute, conn, UP, REFUSED, details)
         changes.acted(conn, server_id, number, str(refusal)[:1000] if refusal else None)
         changes.note(conn, [server_id])
     if refusal is not None:

@@ -288,8 +288,8 @@ def console(compute: Compute, who: Who, lines: int | None) -> str:
 
 def interfaces(compute: Compute, who: Who) -> list[Port]:
     """Return the interfaces of a server from its cell."""
-    found = call(compute, who, Command("get_interfaces", heeds_lock=False))
-    return [_port(one) for one in found]
+    result = call(compute, who, Command("get_interfaces", heeds_lock=False))
+    return [_port(one) for one in result]
 
 
 def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:

@@ -46,30 +46,30 @@ def is_number(value: object) -> bool:
 
 def added(one: Capacities, other: Capacities) -> dict[str, Any]:
     """Return the sum of two capacities, number by number, without other values."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key in {**one, **other}:
         values = [value for value in (one.get(key), other.get(key)) if value is not None]
         if all(isinstance(value, Mapping) for value in values):
-            found[key] = added(*(values if len(values) == 2 else (values[0], {})))
+            result[key] = added(*(values if len(values) == 2 else (values[0], {})))
         elif all(isinstance(value, int | float) for value in values):
-            found[key] = sum(values)
-    return found
+            result[key] = sum(values)
+    return result
 
 
 def total(parts: Iterable[Capacities]) -> dict[str, Any]:
     """Return the sum of several capacities."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for part in parts:
-        found = added(found, part)
-    return found
+        result = added(result, part)
+    return result
 
 
 def units(capacities: Capacities, memory_mb: int) -> float:
     """Return the number of servers with this memory that fit; 0 if unknown."""
     ram = capacities.get("ram_free")
     known = ram.get("units_by_mb") if isinstance(ram, Mapping) else None
-    found = known.get(str(memory_mb), 0) if isinstance(known, Mapping) else 0
-    return found if isinstance(found, int | float) else 0
+    result = known.get(str(memory_mb), 0) if isinstance(known, Mapping) else 0
+    return result if isinstance(result, int | float) else 0
 
 
 def _is_free(given: object) -> bool:

@@ -46,8 +46,8 @@ def services_of(compute: Compute, host: str | None = None) -> Inventory[Service]
     """Return the compute services, at the top cell those of all cells; `host`: of that host only."""
     if not compute.cells.is_api:
         return Inventory(tuple(services.listed(compute, host)), {})
-    found = _asked(compute, SERVICES, _service)
-    return replace(found, found=tuple(one for one in found.found if host in (None, one.host)))
+    result = _asked(compute, SERVICES, _service)
+    return replace(result, found=tuple(one for one in result.found if host in (None, one.host)))
 
 
 def nodes_of(compute: Compute) -> Inventory[Node]:
@@ -81,8 +81,8 @@ def _place(node: Node) -> tuple[str, str]:
 def _asked(compute: Compute, method: str, read: Callable[[str, Mapping[str, Any]], T]) -> Inventory[T]:
     limit = min(PATIENCE, compute.cells.call_timeout)
     collected = collecting.collect(compute, method, {}, seconds=limit)
-    found = [one for path, given in sorted(collected.values().items()) for one in _read(path, given, read)]
-    return Inventory(tuple(found), collected.missing())
+    matching = [one for path, given in sorted(collected.values().items()) for one in _read(path, given, read)]
+    return Inventory(tuple(matching), collected.missing())
 
 
 def _read(path: str, given: Any, read: Callable[[str, Mapping[str, Any]], T]) -> Iterator[T]:
@@ -174,8 +174,8 @@ def _written(one: Service | Node, checks: Mapping[str, Check]) -> dict[str, Any]
 
 
 def _service_get_all(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = services.listed(context.compute)
-    return [{**_written(one, _SERVICE), "beat_at": one.beat_at.isoformat()} for one in found]
+    result = services.listed(context.compute)
+    return [{**_written(one, _SERVICE), "beat_at": one.beat_at.isoformat()} for one in result]
 
 
 def _compute_node_get_all(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -62,9 +62,9 @@ class Surroundings:
     def _read(self) -> _Read:
         forgotten, begun = self._forgotten, monotonic()
         with reading(self.compute.engine) as conn:
-            found = _Read(read(self.compute, conn), begun)
+            result = _Read(read(self.compute, conn), begun)
         with self._lock:
             # A value read before a change must not be cached.
             if forgotten == self._forgotten:
-                self._known = found
-        return found
+                self._known = result
+        return result

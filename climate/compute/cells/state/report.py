@@ -30,10 +30,10 @@ def read(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 def time(text: object) -> datetime:
     """Return the time of a report, with its zone. Raise BadRequest."""
     try:
-        found = datetime.fromisoformat(str(text))
+        result = datetime.fromisoformat(str(text))
     except ValueError:
         raise BadRequest(f"reported_at must be a time, got {str(text)[:40]!r}") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return result if result.tzinfo is not None else result.replace(tzinfo=UTC)
 
 
 def names(children: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -43,10 +43,10 @@ def names(children: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def _capabilities(given: object) -> dict[str, list[str]]:
     """Return capabilities; only printable text is accepted, because they are shown on terminals."""
-    found = _lists(given, "capabilities")
-    if not all(word.isprintable() for key, values in found.items() for word in (key, *values)):
+    result = _lists(given, "capabilities")
+    if not all(word.isprintable() for key, values in result.items() for word in (key, *values)):
         raise BadRequest("capabilities must be printable texts")
-    return found
+    return result
 
 
 def _lists(given: object, name: str) -> dict[str, list[str]]:

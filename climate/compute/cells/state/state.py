@@ -102,7 +102,7 @@ def report(compute: Compute) -> None:
         if not around.parents:
             return
         now, state = compute.now(conn), total(compute, conn)
-        told = {
+        details = {
             "cell_name": compute.cells.name,
             "reported_at": now.isoformat(),
             "capabilities": {key: list(values) for key, values in state.capabilities.items()},
@@ -111,7 +111,7 @@ def report(compute: Compute) -> None:
             "children": [described(compute, cell, now) for cell in around.children.values()],
         }
         for parent in around.parents:
-            send.post(compute, conn, (parent, UP), (UPDATE, told), 2 * REPORT_SECONDS)
+            send.post(compute, conn, (parent, UP), (UPDATE, details), 2 * REPORT_SECONDS)
 
 
 def ask_children(compute: Compute) -> None:
@@ -136,15 +136,15 @@ def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:
 
 def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
     """Return the cells of a report that is `seconds` old, with their ages increased."""
-    found = []
+    result = []
     for child in children:
         told = child.get("age")
         age = round(told + seconds, 1) if isinstance(told, int | float) else None
         heard = age is not None and age <= compute.cells.mute_seconds
         state = child.get("state") if heard else "mute"
         below = _aged(compute, child.get("children") or (), seconds)
-        found.append({**child, "age": age, "state": state, "children": below})
-    return found
+        result.append({**child, "age": age, "state": state, "children": below})
+    return result
 
 
 def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -> None:
@@ -152,11 +152,11 @@ def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -
     name, compute = _child(message), context.compute
     if kwargs.get("cell_name") != name:
         raise CellNotFound(f"Cell {name} may only report itself, not {str(kwargs.get('cell_name'))[:80]!r}.")
-    found, reported_at = state_report.read(kwargs), state_report.time(kwargs.get("reported_at"))
-    if context.name in state_report.names(found["children"]):
+    result, reported_at = state_report.read(kwargs), state_report.time(kwargs.get("reported_at"))
+    if context.name in state_report.names(result["children"]):
         raise CellRoutingInconsistency(f"The cells form a cycle: {context.name} is below its child {name}.")
     with compute.engine.begin() as conn:
-        changed = cells.told(conn, name, found, reported_at, compute.now(conn))
+        changed = cells.told(conn, name, result, reported_at, compute.now(conn))
     if changed:
         report(compute)
 
@@ -173,11 +173,11 @@ def _child(message: Message) -> str:
 
 
 def _union(parts: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for part in parts:
         for key, values in part.items():
-            found.setdefault(key, set()).update(values)
-    return {key: tuple(sorted(values)) for key, values in found.items()}
+            result.setdefault(key, set()).update(values)
+    return {key: tuple(sorted(values)) for key, values in result.items()}
 
 
 HANDLERS = Handlers(targeted={UPDATE: _update, ANNOUNCE: _announce}, upward=frozenset({UPDATE}))

@@ -7,7 +7,7 @@ least once, so each method is idempotent.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from climate.compute.errors import NetworkError
 from climate.entry_points import installed
@@ -111,13 +111,13 @@ def names() -> list[str]:
     return sorted(entry.name for entry in installed(GROUP))
 
 
-def load(name: str, compute: Any) -> NetworkAllocator:
+def load(name: str, compute: object) -> NetworkAllocator:
     """Return the installed allocator of that name. Raise NetworkError if it is missing or cannot be imported."""
-    found = [entry for entry in installed(GROUP) if entry.name == name]
-    if not found:
+    entries = [entry for entry in installed(GROUP) if entry.name == name]
+    if not entries:
         raise NetworkError(f"No network allocator {name!r} is installed; installed are: {', '.join(names())}")
     try:
-        made: NetworkAllocator = found[0].load()(compute)
+        made: NetworkAllocator = entries[0].load()(compute)
     except (ImportError, AttributeError) as error:
-        raise NetworkError(f"The network allocator {name} cannot be loaded from {found[0].value}: {error}") from error
+        raise NetworkError(f"The network allocator {name} cannot be loaded from {entries[0].value}: {error}") from error
     return made

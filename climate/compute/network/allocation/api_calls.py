@@ -15,7 +15,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, MacsCollide, NetworkUnavailable, NoMoreAddresses
 from climate.compute.network import mac_addresses
 from climate.compute.network.allocation.allocator import ALLOCATE, CANCEL, Allocation, Interface
-from climate.compute.network.allocation.grants import Granted, Wanted
+from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.allocation.messages import Answer, allocation_body
 from climate.compute.network.allocation.queue import AllocationQueue, Request
 from climate.compute.network.models import Network
@@ -26,7 +26,7 @@ from climate.compute.store.networks import held_ips, messages, network_hosts
 log = structlog.get_logger(__name__)
 
 
-def prepare(conn: Connection, compute: Compute, wanted: Wanted) -> list[tuple[Network, Allocation]]:
+def prepare(conn: Connection, compute: Compute, wanted: AddressRequest) -> list[tuple[Network, Allocation]]:
     """Return the requests to send. Raise NetworkUnavailable if the host of a network is down, MacsCollide."""
     now, down = compute.now(conn), compute.network.down_seconds
     up = {row["host"] for row in network_hosts.listed(conn, now, down) if row["up"]}
@@ -38,7 +38,7 @@ def prepare(conn: Connection, compute: Compute, wanted: Wanted) -> list[tuple[Ne
     return [(network, _allocation(wanted, network, lambda: next(fresh))) for network in wanted.networks]
 
 
-def _allocation(wanted: Wanted, network: Network, fresh: mac_addresses.Choose) -> Allocation:
+def _allocation(wanted: AddressRequest, network: Network, fresh: mac_addresses.Choose) -> Allocation:
     known = wanted.macs.get(network.id)
     exact = wanted.addresses.get(network.id)
     interfaces = tuple(Interface(server_id, known or fresh(), exact) for server_id in wanted.server_ids)

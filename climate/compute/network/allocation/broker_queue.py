@@ -86,10 +86,10 @@ class BrokerQueue:
         """Read answers until the timeout, or until all have arrived."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and len(answers) < len(requests):
-            found: Any = self._client.blpop([f"{PREFIX}{reply_to}"], timeout=max(left, 0.01))
-            if found is None:
+            result: Any = self._client.blpop([f"{PREFIX}{reply_to}"], timeout=max(left, 0.01))
+            if result is None:
                 return
-            body = _loaded(found[1])
+            body = _loaded(result[1])
             for one in requests:
                 answer = one.read(body)
                 if answer is not None:

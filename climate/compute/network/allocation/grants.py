@@ -8,7 +8,7 @@ from climate.compute.network.models import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AddressRequest:
     """Servers that need one address in each of these networks."""
 
     project_id: str

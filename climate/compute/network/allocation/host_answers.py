@@ -57,9 +57,9 @@ def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
     before later ones of the same network.
     """
     with reading(compute.engine) as conn:
-        found = messages.of_host(conn, compute.network_host)
+        result = messages.of_host(conn, compute.network_host)
     failed: set[str] = set()
-    for told in found:
+    for told in result:
         if told.network_id not in failed and not _handed(allocator, told):
             failed.add(told.network_id)
         if told.network_id not in failed:

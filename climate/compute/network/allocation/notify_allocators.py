@@ -1,11 +1,11 @@
 """Notification of allocators about a change, in the transaction that makes it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import Connection
 
-Change = tuple[str, str, Mapping[str, Any]]
+Change = tuple[str, str, Mapping[str, object]]
 """(network, method of the allocator, body of the notification)."""
 
 

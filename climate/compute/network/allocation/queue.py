@@ -5,7 +5,7 @@ A queue may lose, duplicate and delay messages; the caller resends a request unt
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from climate.compute.network.allocation.allocator import CANCEL, Allocation
 from climate.compute.network.allocation.messages import Answer, WireError, allocation_body, answer_of
@@ -22,11 +22,11 @@ class Request:
     method: str
     asked: Allocation
 
-    def message(self, reply_to: str) -> dict[str, Any]:
+    def message(self, reply_to: str) -> dict[str, object]:
         """Return the request as a message; the answer goes to the queue `reply_to`."""
         return {"method": self.method, "allocation": allocation_body(self.asked), "reply_to": reply_to}
 
-    def read(self, body: Any) -> Answer | None:
+    def read(self, body: object) -> Answer | None:
         """Decode the answer to this request from a message; return None if it is not one."""
         try:
             return answer_of(self.asked, body, cancelled=self.method == CANCEL)
@@ -41,7 +41,7 @@ class AllocationQueue(Protocol):
         """Return the answers that came in time, by request id. Raise NetworkUnavailable if nothing can be sent."""
 
 
-Answering = Callable[[Any], dict[str, Any] | None]
+Answering = Callable[[object], dict[str, object] | None]
 """Function that answers the message of a request."""
 
 

@@ -19,30 +19,30 @@ _MAIN_TABLE, _BY_KERNEL, _UNICAST, _LINK_LOCAL = 254, 2, 1, 253
 
 def ensure(ip: Any, link: Link, mtu: int) -> Device:
     """Ensure that the bridge of a network exists, creating it if climate owns it; attach nothing yet."""
-    found = netlink.find(ip, link.bridge)
+    result = netlink.find(ip, link.bridge)
     if not link.ours:
-        return _theirs(link, found)
-    if found is not None:
-        _check(link, found)
+        return _theirs(link, result)
+    if result is not None:
+        _check(link, result)
     else:
         _make(ip, link.bridge)
-        found = netlink.device(ip, link.bridge)
-    netlink.mark(ip, found, _mark(link, found.mark))
+        result = netlink.device(ip, link.bridge)
+    netlink.mark(ip, result, _mark(link, result.mark))
     if link.vlan is not None or link.interface is None:
         # The host ignores guests' traffic on a bridge without addresses of its own. A bridge that took over an
         # interface's addresses accepts what that interface accepted.
         netlink.sysctl(f"ipv4/conf/{link.bridge}/rp_filter", _BY_THE_WAY_BACK)
-    netlink.shape(ip, found, up=True, mtu=mtu)
+    netlink.shape(ip, result, up=True, mtu=mtu)
     return netlink.device(ip, link.bridge)
 
 
 def known(ip: Any, link: Link) -> Device:
     """Return the existing bridge of a network. Raise NetworkError if it is missing."""
-    found = netlink.device(ip, link.bridge)
+    result = netlink.device(ip, link.bridge)
     if not link.ours:
-        return _theirs(link, found)
-    _check(link, found)
-    return found
+        return _theirs(link, result)
+    _check(link, result)
+    return result
 
 
 def attach(ip: Any, bridge: Device, interface: Device) -> None:
@@ -74,8 +74,8 @@ def hold(ip: Any, bridge: Device, link: Link) -> None:
     stale = [gateway for gateway in gateways(bridge) if gateway not in wanted] if wanted else []
     steps: list[Step] = [("addr", "del", netlink.address(bridge.index, gateway)) for gateway in stale]
     if link.gateway is not None:
-        found = netlink.addresses(ip, bridge.index, 4).items()
-        held = {one: broadcast for one, broadcast in found if one not in stale}
+        result = netlink.addresses(ip, bridge.index, 4).items()
+        held = {one: broadcast for one, broadcast in result if one not in stale}
         steps += _reordered(ip, bridge.index, held, link.gateway)
     if link.gateway_v6 is not None:
         netlink.sysctl(f"ipv6/conf/{bridge.name}/disable_ipv6", 0)
@@ -213,13 +213,13 @@ def _routes(ip: Any, source: int, target: int) -> list[Step]:
     """Return the routes of one interface redirected to another, without those that the kernel derives
     from addresses.
     """
-    found = (
+    result = (
         row
         for row in ip.get_routes(family=2, table=_MAIN_TABLE)
         if row.get_attr("RTA_OIF") == source and row["proto"] != _BY_KERNEL and row["type"] == _UNICAST
     )
     # Routes to neighbours first, because others use them as gateways.
-    return [("route", "replace", _route(row, target)) for row in sorted(found, key=lambda row: -int(row["scope"]))]
+    return [("route", "replace", _route(row, target)) for row in sorted(result, key=lambda row: -int(row["scope"]))]
 
 
 def _route(row: Any, target: int) -> dict[str, Any]:

@@ -37,14 +37,14 @@ def run(
     """Run a program in the namespace `place` with `text` as input; return its output. Raise
     NetworkError if it fails.
     """
-    found = shutil.which(command[0], path=PATH)
-    if found is None:
+    result = shutil.which(command[0], path=PATH)
+    if result is None:
         raise NetworkError(_absent(command[0]))
 
     def work() -> subprocess.CompletedProcess[str]:
         return subprocess.run(  # noqa: S603  (no shell; what goes in is rendered by us)
             command,
-            executable=found,
+            executable=result,
             input=text,
             env={"PATH": PATH, "LC_ALL": "C", **(environment or {})},
             capture_output=True,

@@ -34,18 +34,18 @@ class Daemon:
     def process(self) -> processes.Pid | None:
         """Return the live process that wrote the pid file."""
         try:
-            found = processes.of(int(self.pid.read_text(encoding="ascii")))
+            result = processes.of(int(self.pid.read_text(encoding="ascii")))
         except (FileNotFoundError, ValueError):
             return None
-        return found if found and f"{MARK}={self.home}" in _words(found, "environ") else None
+        return result if result and f"{MARK}={self.home}" in _words(result, "environ") else None
 
     def as_wanted(self, command: Sequence[str], environment: Mapping[str, str]) -> processes.Pid | None:
         """Return the process if it runs this command in this environment on the current interface."""
-        found = self.process()
-        if found is None or _words(found, "cmdline") != list(command):
+        result = self.process()
+        if result is None or _words(result, "cmdline") != list(command):
             return None
         wanted = {f"{key}={value}" for key, value in self._environment(environment).items()}
-        return found if wanted.issubset(_words(found, "environ")) else None
+        return result if wanted.issubset(_words(result, "environ")) else None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Replace the running process; return when the new one is ready. Raise NetworkError with its reason if it is

@@ -46,10 +46,10 @@ class Spool:
     def _event(self, name: str) -> Happened | None:
         path = self.folder / name
         try:
-            found = _LINE.fullmatch(path.read_text(encoding="ascii"))
-            if found is None:
+            match = _LINE.fullmatch(path.read_text(encoding="ascii"))
+            if match is None:
                 raise ValueError("not a line that the script writes")
-            network_id, what, mac, address = found.groups()
+            network_id, what, mac, address = match.groups()
             return Happened(name, network_id, What(what), mac, IPv4Address(address))
         except FileNotFoundError:
             return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
-from climate.compute.network.driver import Entry, Happened, Link, Nat, Plug, Served, Standing
+from climate.compute.network.driver import Entry, ExistingResources, Happened, Link, Nat, Plug, Served
 from climate.compute.network.linux import atomic_files, commands
 from climate.compute.network.linux.dhcp import DhcpServers
 from climate.compute.network.linux.layer2 import AUTO, Ground
@@ -55,11 +55,11 @@ class LinuxNetwork:
             return str(error)
         return commands.missing("nft")
 
-    def standing(self) -> Standing:
+    def standing(self) -> ExistingResources:
         """Return the resources of climate that exist on the host, read from the host."""
         marked = self._ground.marked()
         served = self._dhcp.running() | self._adverts.running() | {each for each, gateway in marked.items() if gateway}
-        return Standing(networks=served | marked.keys(), served=served, plugs=self._ground.plugs())
+        return ExistingResources(networks=served | marked.keys(), served=served, plugs=self._ground.plugs())
 
     def ensure(self, link: Link) -> None:
         """Create the bridge of a network, and attach it."""

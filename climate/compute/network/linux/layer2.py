@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
@@ -60,10 +60,10 @@ class Ground:
 
     def marked(self) -> dict[str, bool]:
         """Return the ids of the networks whose bridge is climate's, and whether this host is their gateway."""
-        found = self._inside("reading bridges", netlink.devices).values()
+        result = self._inside("reading bridges", netlink.devices).values()
         return {
             one.mark.of: bool(bridges.gateways(one))
-            for one in found
+            for one in result
             if one.ours and one.kind == "bridge" and one.mark is not None
         }
 
@@ -94,13 +94,13 @@ class Ground:
     def spare(self, network_id: str) -> None:
         """Remove a network's bridge that has no guest's interface, unless it is a gateway."""
 
-        def in_use(ip: Any) -> bool:
+        def in_use(ip: object) -> bool:
             devices = netlink.devices(ip).values()
             masters = {one.master for one in devices if is_interface_name(one.name)}
             ours = [one for one in devices if one.ours and one.mark is not None and one.mark.of == network_id]
             return any(one.index in masters or bridges.gateways(one) for one in ours if one.kind == "bridge")
 
-        def spared(ip: Any) -> None:
+        def spared(ip: object) -> None:
             if not in_use(ip):
                 self._removed(ip, network_id)
 
@@ -110,7 +110,7 @@ class Ground:
     def plug(self, wanted: Plug) -> None:
         """Connect a guest's interface to its network, which was ensured before."""
 
-        def plugged(ip: Any) -> None:
+        def plugged(ip: object) -> None:
             bridge = bridges.known(ip, wanted.link)
             vifs.plug(ip, wanted, bridge, self._room(ip, wanted.link))
 
@@ -129,12 +129,12 @@ class Ground:
         with netlink.saying(f"namespace {name}"):
             netns.drop(name)
 
-    def _removed(self, ip: Any, network_id: str) -> None:
+    def _removed(self, ip: object, network_id: str) -> None:
         bridges.remove(ip, network_id)
         for way in WAYS:
             way.remove(ip, network_id)
 
-    def _ensured(self, ip: Any, link: Link) -> Device:
+    def _ensured(self, ip: object, link: Link) -> Device:
         mtu = self._room(ip, link)
         bridge = bridges.ensure(ip, link, mtu)
         if not link.ours:
@@ -150,13 +150,13 @@ class Ground:
         bridges.hold(ip, bridge, link)
         return bridge
 
-    def _room(self, ip: Any, link: Link) -> int:
+    def _room(self, ip: object, link: Link) -> int:
         if link.interface is None or not link.ours:
             return link.mtu
         overhead = 0 if link.vlan is None else self.segment.overhead
         return min(link.mtu, netlink.device(ip, link.interface).mtu - overhead)
 
-    def _inside(self, doing: str, work: Callable[[Any], T]) -> T:
+    def _inside(self, doing: str, work: Callable[[object], T]) -> T:
         return netlink.inside(self._namespace, doing, work)
 
     @contextmanager

@@ -119,18 +119,18 @@ def devices(ip: Any) -> dict[str, Device]:
 
 def find(ip: Any, name: str) -> Device | None:
     """Return the interface of that name, or None."""
-    found: list[Device] = []
+    result: list[Device] = []
     with tolerating(errno.ENODEV):
-        found = [_device(ip.link("get", ifname=name)[0])]
-    return found[0] if found else None
+        result = [_device(ip.link("get", ifname=name)[0])]
+    return result[0] if result else None
 
 
 def device(ip: Any, name: str) -> Device:
     """Return the interface of that name. Raise NetworkError if it is missing."""
-    found = find(ip, name)
-    if found is None:
+    result = find(ip, name)
+    if result is None:
         raise NetworkError(f"There is no interface {name} on this host.")
-    return found
+    return result
 
 
 def mark(ip: Any, target: Device, wanted: Mark) -> None:

@@ -31,9 +31,9 @@ def unplug(ip: Any, name: str) -> None:
     """Delete an interface with its peer, and then its anti-spoofing rules."""
     if not is_interface_name(name):
         raise NetworkError(f"{name} is not a guest's interface.")
-    found = netlink.find(ip, name)
-    if found is not None and _ours(found):
-        netlink.delete(ip, found)
+    result = netlink.find(ip, name)
+    if result is not None and _ours(result):
+        netlink.delete(ip, result)
     anti_spoofing.take_down(name)
 
 
@@ -52,14 +52,14 @@ def _ours(found: Device) -> bool:
 
 def _standing(ip: Any, wanted: Plug) -> Device | None:
     """Return the interface if it is as wanted; delete it otherwise."""
-    found = netlink.find(ip, wanted.name)
-    if found is None:
+    result = netlink.find(ip, wanted.name)
+    if result is None:
         return None
-    if found.mark == _mark(wanted) and (wanted.kind is Kind.TAP or _ends_there(found, wanted)):
-        return found
-    if not _ours(found):
-        raise NetworkError(f"{found.name} exists already and was not created by climate: delete or rename it.")
-    netlink.delete(ip, found)
+    if result.mark == _mark(wanted) and (wanted.kind is Kind.TAP or _ends_there(result, wanted)):
+        return result
+    if not _ours(result):
+        raise NetworkError(f"{result.name} exists already and was not created by climate: delete or rename it.")
+    netlink.delete(ip, result)
     return None
 
 
@@ -93,15 +93,15 @@ def _mark(wanted: Plug) -> Mark:
 
 def _set_up(ip: Any, wanted: Plug, mtu: int) -> None:
     """Configure the guest's end if there is no DHCP server."""
-    found = netlink.device(ip, wanted.device)
-    netlink.shape(ip, found, up=True, mtu=mtu)
+    result = netlink.device(ip, wanted.device)
+    netlink.shape(ip, result, up=True, mtu=mtu)
     if not wanted.static:
         return
-    held = netlink.addresses(ip, found.index, 4)
-    steps = [("addr", "del", netlink.address(found.index, one)) for one in held if one not in wanted.static]
-    steps += [("addr", "add", netlink.own_address(found.index, one)) for one in wanted.static if one not in held]
+    held = netlink.addresses(ip, result.index, 4)
+    steps = [("addr", "del", netlink.address(result.index, one)) for one in held if one not in wanted.static]
+    steps += [("addr", "add", netlink.own_address(result.index, one)) for one in wanted.static if one not in held]
     if wanted.router is not None and (steps or not _leads_by(ip, str(wanted.router))):
-        words = {"dst": str(ip_interface("0.0.0.0/0")), "gateway": str(wanted.router), "oif": found.index}
+        words = {"dst": str(ip_interface("0.0.0.0/0")), "gateway": str(wanted.router), "oif": result.index}
         steps.append(("route", "replace", words))
     if steps:
         netlink.at_once(steps)

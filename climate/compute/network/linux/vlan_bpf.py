@@ -54,11 +54,11 @@ def _sign(network_id: str) -> str:
 
 def _attach(ip: Any, index: int, order: int, sign: str, load: Callable[[], int]) -> None:
     """Attach exactly one program of this order to an interface: the one of that sign."""
-    found = _programs(ip, index, _INGRESS)
-    if found.get(sign) == order:
+    result = _programs(ip, index, _INGRESS)
+    if result.get(sign) == order:
         return
-    for name in (name for name in found if name.startswith(_SIGN) and found[name] == order):
-        _take_off(ip, index, found[name])
+    for name in (name for name in result if name.startswith(_SIGN) and result[name] == order):
+        _take_off(ip, index, result[name])
     with netlink.tolerating(errno.EEXIST):
         ip.tc("add", "clsact", index)
     with closing(os.fdopen(load(), "rb")) as program:
@@ -67,8 +67,8 @@ def _attach(ip: Any, index: int, order: int, sign: str, load: Callable[[], int])
 
 
 def _detach(ip: Any, index: int, network_id: str) -> None:
-    found = _programs(ip, index, _INGRESS)
-    mine = [order for name, order in found.items() if name.startswith(_sign(network_id))]
+    result = _programs(ip, index, _INGRESS)
+    mine = [order for name, order in result.items() if name.startswith(_sign(network_id))]
     for order in mine:
         _take_off(ip, index, order)
     left = _programs(ip, index, _INGRESS).keys() | _programs(ip, index, _EGRESS).keys()

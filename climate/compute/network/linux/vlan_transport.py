@@ -92,15 +92,15 @@ def ensure(ip: Any, link: Link, trunk: Device, way: str, words: dict[str, Any]) 
     """Ensure an interface `vlan<number>` with these attributes for the bridge; recreate it if they differ."""
     name = f"vlan{link.vlan}"
     wanted = Mark(link.network_id, (way, str(link.vlan), str(trunk.index)))
-    found = netlink.find(ip, name)
-    if found and not found.ours:
+    result = netlink.find(ip, name)
+    if result and not result.ours:
         raise NetworkError(f"{name} exists already and was not created by climate: delete or rename it.")
-    if found and found.mark and found.mark.of != link.network_id:
-        raise NetworkError(f"VLAN {link.vlan} belongs to network {found.mark.of} on this host.")
-    if found and found.mark == wanted:
-        return found
-    if found:
-        netlink.delete(ip, found)
+    if result and result.mark and result.mark.of != link.network_id:
+        raise NetworkError(f"VLAN {link.vlan} belongs to network {result.mark.of} on this host.")
+    if result and result.mark == wanted:
+        return result
+    if result:
+        netlink.delete(ip, result)
     ip.link("add", ifname=name, group=netlink.GROUP, **words)
     netlink.mark(ip, netlink.device(ip, name), wanted)
     netlink.sysctl(f"ipv6/conf/{name}/disable_ipv6", 1)

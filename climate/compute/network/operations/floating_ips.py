@@ -148,22 +148,22 @@ def release(compute: Compute, floating_id: str, project_id: str | None) -> Float
 
 
 def _pool(conn: Connection, wanted: NewFloating) -> str:
-    found = next((pool for pool in floating_pools.pools(conn) if pool["id"] == wanted.network_id), None)
-    if found is None:
+    result = next((pool for pool in floating_pools.pools(conn) if pool["id"] == wanted.network_id), None)
+    if result is None:
         raise NotFound(f"Network {wanted.network_id} could not be found, or is not external")
-    if wanted.subnet_id not in (None, found["subnet_id"]):
-        raise InvalidInput(f"subnet_id must be the subnet of the external network, {found['subnet_id']}")
-    return str(found["id"])
+    if wanted.subnet_id not in (None, result["subnet_id"]):
+        raise InvalidInput(f"subnet_id must be the subnet of the external network, {result['subnet_id']}")
+    return str(result["id"])
 
 
 def _fixed(conn: Connection, port: PortAddress | None, project_id: str | None) -> Fixed | None:
     """Return the fixed address of a port. Raise NotFound, also if its network has no floating addresses."""
     if port is None:
         return None
-    found = floating_ips.fixed(conn, project_id, port_id=port.port_id, address=port.address)
-    if not MANAGERS[found.manager].FLOATING:
-        raise NotFound(f"The network of port {port.port_id} has no floating addresses: its manager is {found.manager}")
-    return found
+    result = floating_ips.fixed(conn, project_id, port_id=port.port_id, address=port.address)
+    if not MANAGERS[result.manager].FLOATING:
+        raise NotFound(f"The network of port {port.port_id} has no floating addresses: its manager is {result.manager}")
+    return result
 
 
 def _port(there: Floating) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, summarize_address_range
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -24,7 +23,7 @@ class PoolFields:
     interface: str | None = None
 
 
-def listed(compute: Compute) -> list[dict[str, Any]]:
+def listed(compute: Compute) -> list[dict[str, object]]:
     """Return all pools, oldest first."""
     with reading(compute.engine) as conn:
         return rows.pools(conn)
@@ -74,13 +73,13 @@ def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:
     return whole
 
 
-def _check_same(there: Mapping[str, Any], wanted: PoolFields) -> None:
+def _check_same(there: Mapping[str, object], wanted: PoolFields) -> None:
     for key in ("interface", "cidr", "gateway"):
         value = getattr(wanted, key)
         if value is not None and str(value) != there[key]:
             raise InvalidInput(f"{key} of pool {there['name']} is {there[key]} and cannot be changed")
 
 
-def _has(pool: Mapping[str, Any], first: IPv4Address, last: IPv4Address) -> bool:
+def _has(pool: Mapping[str, object], first: IPv4Address, last: IPv4Address) -> bool:
     cidr = IPv4Network(pool["cidr"])
     return first in cidr and last in cidr

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from climate.compute.context import Compute
 from climate.compute.network import floating_ips, networks, pending_networks
 from climate.compute.network.models import Network
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.pending_networks import Drawn
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as rows
@@ -21,7 +20,7 @@ class Networks:
     """Networks of servers, pools of floating addresses, and networks without a range yet."""
 
     inside: Sequence[Network]
-    pools: Sequence[Mapping[str, Any]]
+    pools: Sequence[Mapping[str, object]]
     outlines: Sequence[Outline]
 
 
@@ -38,7 +37,7 @@ def listed(compute: Compute, project_id: str | None) -> Networks:
         return Networks(inside, pools, outline_rows.listed(conn) if project_id is None else ())
 
 
-def create(compute: Compute, wanted: Wanted, manager: str | None) -> list[Network]:
+def create(compute: Compute, wanted: NetworkRequest, manager: str | None) -> list[Network]:
     """Create networks of servers, all or none. Raises as `networks.create` does."""
     with compute.engine.begin() as conn:
         return networks.create(conn, compute.network, wanted, manager)

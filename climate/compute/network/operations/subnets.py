@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -24,7 +23,7 @@ class Subnets:
     """Networks of servers and pools of floating addresses, each of which has a subnet."""
 
     inside: Sequence[Network]
-    pools: Sequence[Mapping[str, Any]]
+    pools: Sequence[Mapping[str, object]]
     ranges: Mapping[str, Sequence[tuple[str, str]]]
     """Pool -> first and last address of each of its ranges."""
 

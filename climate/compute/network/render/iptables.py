@@ -92,10 +92,10 @@ class Table:
 
 def apply(saved: str, tables: Mapping[str, Table]) -> str:
     """Return the input of iptables-restore for the output of iptables-save, with only the tables of these names."""
-    found = _sections(saved)
+    result = _sections(saved)
     lines: list[str] = []
     for name, table in tables.items():
-        lines += [f"*{name}", *table.merged(found.get(name, ())), "COMMIT"]
+        lines += [f"*{name}", *table.merged(result.get(name, ())), "COMMIT"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -11,13 +11,14 @@ from climate.compute.network.models import Network
 from climate.compute.network.network_options import FEWEST
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
+from climate.connections import alone
 
 log = structlog.get_logger(__name__)
 
 
 def beat(compute: Compute) -> None:
     """Record a heartbeat of this process's network service."""
-    with compute.engine.begin() as conn:
+    with alone(compute.engine) as conn:
         network_hosts.beat(conn, compute.network_host, compute.now(conn))
 
 

@@ -10,7 +10,7 @@ from climate.compute.errors import Conflict
 from climate.compute.network import floating_ips, networks, subnets, vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.network_request import Wanted
+from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.service import claiming
 from climate.compute.store.networks import floating_pools, network_hosts
 from climate.compute.store.networks import networks as rows
@@ -27,7 +27,7 @@ def furnish(conn: Connection, compute: Compute) -> None:
     """
     options = compute.network
     if not rows.taken(conn):
-        networks.create(conn, options, Wanted(NETWORK, CIDR, _count(options)))
+        networks.create(conn, options, NetworkRequest(NETWORK, CIDR, _count(options)))
         network_hosts.beat(conn, compute.network_host, compute.now(conn))
         claiming.claim_one(conn, compute)
     pool = options.floating_range

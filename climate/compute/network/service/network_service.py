@@ -27,7 +27,7 @@ from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
-from climate.connections import reading
+from climate.connections import alone, reading
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ SERVED_BETWEEN_BEATS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredState:
     """Wanted state of a host, from the database."""
 
     networks: Sequence[Network]
@@ -46,7 +46,7 @@ class Wanted:
     floating: Sequence[tuple[str, str, str | None]]
 
 
-def tend(compute: Compute, *, thorough: bool = False) -> None:
+def run_round(compute: Compute, *, thorough: bool = False) -> None:
     """Run one beat: send a heartbeat, claim a network, record DHCP events, and serve changed networks.
 
     The caller must ensure that only one process of a host does this at a time. `thorough`: check the whole host even
@@ -56,7 +56,7 @@ def tend(compute: Compute, *, thorough: bool = False) -> None:
     claiming.beat(compute)
     claiming.claim(compute)
     _note(compute, driver)
-    with compute.engine.begin() as conn:
+    with alone(compute.engine) as conn:
         calls = network_hosts.calls(conn, compute.network_host)
         timed_out = _time_out(compute, conn)
     if not (thorough or calls or timed_out):
@@ -147,13 +147,13 @@ def _leave(driver: NetworkDriver, keep: Collection[str]) -> None:
         raise NetworkError("; ".join(trouble))
 
 
-def _wanted(compute: Compute) -> Wanted:
+def _wanted(compute: Compute) -> DesiredState:
     host = compute.network_host
     with reading(compute.engine) as conn:
         own = rows.own(conn, host)
         found = addresses.entries(conn, host)
         floating = floating_rows.on_host(conn, host)
-    return Wanted(own, {network_id: _named(entries) for network_id, entries in found.items()}, floating)
+    return DesiredState(own, {network_id: _named(entries) for network_id, entries in found.items()}, floating)
 
 
 def _named(found: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
@@ -168,18 +168,18 @@ def _named(found: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
     return named
 
 
-def _served(compute: Compute, network: Network, wanted: Wanted) -> Served | None:
+def _served(compute: Compute, network: Network, wanted: DesiredState) -> Served | None:
     return managers.of(network).served(network, compute.network, wanted.entries.get(network.id, ()))
 
 
-def _unchanged(compute: Compute, driver: NetworkDriver, wanted: Wanted) -> dict[str, Network]:
+def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) -> dict[str, Network]:
     """Return the networks that are served correctly."""
     asked = [made for network in wanted.networks if (made := _served(compute, network, wanted)) is not None]
     found = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
     return {network.id: network for network in wanted.networks if network.id in (found or ())}
 
 
-def _serve_one(compute: Compute, driver: NetworkDriver, network: Network, wanted: Wanted) -> None:
+def _serve_one(compute: Compute, driver: NetworkDriver, network: Network, wanted: DesiredState) -> None:
     served = _served(compute, network, wanted)
     if served is None:
         return
@@ -189,7 +189,7 @@ def _serve_one(compute: Compute, driver: NetworkDriver, network: Network, wanted
             rows.change(conn, network.id, json.dumps({"gateway_v6": str(link_local)}))
 
 
-def _translation(compute: Compute, wanted: Wanted) -> Nat:
+def _translation(compute: Compute, wanted: DesiredState) -> Nat:
     options = compute.network
     forwards = tuple(
         Forward(IPv4Address(floating), IPv4Address(to), interface or options.public_interface or "")

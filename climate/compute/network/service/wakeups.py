@@ -15,7 +15,7 @@ def to_ring(compute: Compute) -> list[str]:
         return list(rows.to_ring(conn, compute.now(conn), AGAIN_SECONDS, compute.network.down_seconds))
 
 
-def to_tell(compute: Compute) -> list[str]:
+def to_notify(compute: Compute) -> list[str]:
     """Return the live hosts whose allocators have pending notifications."""
     if compute.network_queue is None:
         return []

@@ -5,7 +5,6 @@ A failure of an installed filter, weigher or scheduler only refuses the request.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from climate.compute.errors import ComputeError, NoValidHost
 from climate.compute.models.request import Spec
@@ -18,11 +17,11 @@ log = logging.getLogger(__name__)
 
 START, END = "scheduler.select_destinations.start", "scheduler.select_destinations.end"
 
-Tell = Callable[[str, Mapping[str, Any]], None]
+Tell = Callable[[str, Mapping[str, object]], None]
 """(START or END, {"request_spec": …}); END also has `hosts`, one {host, nodename, limits} per server, or `error`."""
 
 
-def silent(kind: str, body: Mapping[str, Any]) -> None:
+def silent(kind: str, body: Mapping[str, object]) -> None:
     """Send no notification."""
 
 
@@ -34,19 +33,19 @@ def run(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rules], 
     """
     if tell is silent:
         return _guarded(schedule, hosts, spec, asked)
-    told = {"request_spec": request_spec(spec, asked[0])}
-    tell(START, told)
+    details = {"request_spec": request_spec(spec, asked[0])}
+    tell(START, details)
     try:
         plan = _guarded(schedule, hosts, spec, asked)
     except ComputeError as reason:
-        tell(END, {**told, "error": str(reason)})
+        tell(END, {**details, "error": str(reason)})
         raise
     chosen = [{"host": pick.service_host, "nodename": pick.node, "limits": dict(pick.limits)} for pick in plan.picks]
-    tell(END, {**told, "hosts": chosen})
+    tell(END, {**details, "hosts": chosen})
     return plan
 
 
-def request_spec(spec: Spec, count: int) -> dict[str, Any]:
+def request_spec(spec: Spec, count: int) -> dict[str, object]:
     """Return a request as plain values. Sizes: MB."""
     return {
         **record.asked(spec, count),
@@ -67,5 +66,5 @@ def _guarded(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rul
         raise
     except Exception as reason:
         log.exception("scheduling failed")
-        told = f"No valid host was found. A part of the scheduler failed: {type(reason).__name__}."
-        raise NoValidHost(told) from reason
+        message = f"No valid host was found. A part of the scheduler failed: {type(reason).__name__}."
+        raise NoValidHost(message) from reason

@@ -5,7 +5,6 @@ Its weighers are costs here, so lower is better.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ class Priced:
         if not self.mask.any():
             self.record.refused = rule.name
 
-    def _stage(self, rule: Filter, before: Mask, after: Mask) -> dict[str, Any]:
+    def _stage(self, rule: Filter, before: Mask, after: Mask) -> dict[str, object]:
         gone = decision_record.removed(self.hosts, self.spec, self.rules.options, rule, before & ~after)
         start, end = int(np.count_nonzero(before)), int(np.count_nonzero(after))
         log.returned(rule.name, end)

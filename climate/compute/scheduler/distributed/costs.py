@@ -55,11 +55,11 @@ def load(chosen: Sequence[tuple[str, float]]) -> tuple[Cost, ...]:
 
     Raise SchedulerCostFunctionNotFound with all missing names and the installed ones.
     """
-    found = parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
-    wrong = [name for name, part in found.items() if not isinstance(part, Cost) and not callable(part)]
+    result = parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
+    wrong = [name for name, part in result.items() if not isinstance(part, Cost) and not callable(part)]
     if wrong:
         raise SchedulerCostFunctionNotFound(f"Cost functions {', '.join(wrong)} are installed, but are not functions")
-    return tuple(_cost(name, found[name], weight) for name, weight in chosen)
+    return tuple(_cost(name, result[name], weight) for name, weight in chosen)
 
 
 def _cost(name: str, part: Any, weight: float) -> Cost:

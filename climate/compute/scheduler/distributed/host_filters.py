@@ -43,11 +43,11 @@ def load(names: Sequence[str]) -> Mapping[str, Filter]:
     """
     if not names:
         return HOST_FILTERS
-    found = parts.named(GROUP, "Scheduler Host Filter", names, SchedulerHostFilterNotFound)
-    wrong = [name for name, part in found.items() if not isinstance(part, Filter)]
+    result = parts.named(GROUP, "Scheduler Host Filter", names, SchedulerHostFilterNotFound)
+    wrong = [name for name, part in result.items() if not isinstance(part, Filter)]
     if wrong:
         raise SchedulerHostFilterNotFound(f"Scheduler Host Filter {', '.join(wrong)} is installed, but is not a Filter")
-    return found
+    return result
 
 
 def large_enough(hosts: Hosts, spec: Spec, options: Options) -> Mask:

@@ -46,11 +46,11 @@ def refusal(spec: Spec, count: int, record: Record, reason: str = REASON) -> str
     flavor = f" of flavor {spec.flavor.name}" if spec.flavor else ""
     zone = f" in availability zone {spec.zone}" if spec.zone else ""
     lent = f" in reservation {', '.join(spec.pools)}" if spec.pools else ""
-    told = f"{spec.slots.told} " if spec.slots else ""
-    found = f", {len(record.picks)} of them could be placed" if record.picks else ""
+    message = f"{spec.slots.told} " if spec.slots else ""
+    result = f", {len(record.picks)} of them could be placed" if record.picks else ""
     return (
-        f"{reason} Asked for: {count} server{'s' if count > 1 else ''}{flavor} ({size}){zone}{lent}{found}. "
-        f"{told}{_cause(record)}"
+        f"{reason} Asked for: {count} server{'s' if count > 1 else ''}{flavor} ({size}){zone}{lent}{result}. "
+        f"{message}{_cause(record)}"
     )
 
 

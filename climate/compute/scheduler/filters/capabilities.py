@@ -1,7 +1,6 @@
 """Filters by the capabilities that a node reports."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,12 @@ SCOPE = "capabilities"
 
 def _asked(spec: Spec) -> list[tuple[Path, str]]:
     """Return the flavor's extra specs about capabilities, as paths."""
-    found = []
+    result = []
     for key, wanted in (spec.flavor.extra_specs if spec.flavor else {}).items():
         scope, *rest = key.split(":")
         if (not rest and not _is_mark(spec, key)) or scope == SCOPE:
-            found.append((tuple(rest) or (scope,), str(wanted)))
-    return found
+            result.append((tuple(rest) or (scope,), str(wanted)))
+    return result
 
 
 def _is_mark(spec: Spec, key: str) -> bool:
@@ -59,7 +58,7 @@ def query_met(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     """Return the nodes that match the query."""
     query = query_of(hosts, spec)
 
-    def column(path: Path) -> Sequence[Any]:
+    def column(path: Path) -> Sequence[object]:
         known = attributes.at(hosts, path)
         return [known.values[code] for code in known.codes.tolist()]
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -66,11 +65,11 @@ def wanted(spec: Spec, options: Options) -> Mapping[Product, int]:
 
 
 def _by_product(devices: Iterable[tuple[str, int]], known: Mapping[str, Product]) -> Counter[Product]:
-    found: Counter[Product] = Counter()
+    result: Counter[Product] = Counter()
     for name, count in devices:
         if name in known:
-            found[known[name]] += count
-    return found
+            result[known[name]] += count
+    return result
 
 
 def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbers:
@@ -84,11 +83,11 @@ def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbe
     return free
 
 
-def _reported(stats: Mapping[str, Any]) -> Counter[Product]:
+def _reported(stats: Mapping[str, object]) -> Counter[Product]:
     told = stats.get(DEVICES)
     try:
-        found = [(one["vendor_id"], one["product_id"]) for one in told] if isinstance(told, list) else []
-        return Counter((vendor.lower(), product.lower()) for vendor, product in found)
+        result = [(one["vendor_id"], one["product_id"]) for one in told] if isinstance(told, list) else []
+        return Counter((vendor.lower(), product.lower()) for vendor, product in result)
     except (AttributeError, KeyError, TypeError):
         return Counter()
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ _HYPERVISOR = 1
 VERSION = ("hypervisor_version_requires", "img_hv_requested_version")
 
 
-def _asked(image: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+def _asked(image: Mapping[str, object], names: tuple[str, ...]) -> str | None:
     return next((str(image[name]) for name in names if image.get(name)), None)
 
 
@@ -58,7 +57,7 @@ def canonical(what: str, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ImageRequirements:
     """Requirements of an image on a node."""
 
     words: tuple[str | None, ...]
@@ -70,17 +69,17 @@ class Wanted:
         return any(self.words) or self.version is not None
 
 
-def wanted(hosts: Hosts, spec: Spec) -> Wanted:
+def wanted(hosts: Hosts, spec: Spec) -> ImageRequirements:
     """Return the requirements of the image. Raise BadRequest for values unknown to climate and all nodes."""
-    found: list[str | None] = []
+    result: list[str | None] = []
     for place, (what, names, known) in enumerate(KINDS):
         text = _asked(spec.image, names)
         word = None if text is None else canonical(what, text)
         if word and word not in known and word not in _offered(hosts, place, what):
             raise BadRequest(f"The image requires the unknown {what} {text!r}.")
-        found.append(word)
+        result.append(word)
     version = _asked(spec.image, VERSION)
-    return Wanted(tuple(found), version, hypervisor_version.parse(version) if version else ())
+    return ImageRequirements(tuple(result), version, hypervisor_version.parse(version) if version else ())
 
 
 def _offered(hosts: Hosts, place: int, what: str) -> set[str]:

@@ -2,20 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from climate.compute.scheduler.distributed.json_query import Path
 from climate.compute.scheduler.hosts.table import Coded, Hosts, Numbers
 
-Column = Callable[[Hosts], Coded[Any]]
+Column = Callable[[Hosts], Coded[object]]
 
 
 def _number(of: Callable[[Hosts], Numbers], whole: bool = True) -> Column:
     """Return a column of numbers; sizes and counts are shown without a fraction."""
 
-    def column(hosts: Hosts) -> Coded[Any]:
+    def column(hosts: Hosts) -> Coded[object]:
         values, codes = np.unique(of(hosts), return_inverse=True)
         shown = [int(value) if whole and value == int(value) else value for value in values.tolist()]
         return Coded(codes.astype(np.int32), tuple(shown))
@@ -23,18 +22,18 @@ def _number(of: Callable[[Hosts], Numbers], whole: bool = True) -> Column:
     return column
 
 
-def _each(of: Callable[[Hosts], Iterable[Any]]) -> Column:
+def _each(of: Callable[[Hosts], Iterable[object]]) -> Column:
     return lambda hosts: Coded(np.arange(len(hosts), dtype=np.int32), tuple(of(hosts)))
 
 
 def _profile(name: str) -> Column:
-    def column(hosts: Hosts) -> Coded[Any]:
+    def column(hosts: Hosts) -> Coded[object]:
         return Coded(hosts.profile.codes, tuple(getattr(profile, name) for profile in hosts.profile.values))
 
     return column
 
 
-def _service(hosts: Hosts) -> list[Mapping[str, Any]]:
+def _service(hosts: Hosts) -> list[Mapping[str, object]]:
     rows = zip(hosts.service_hosts, hosts.disabled.tolist(), hosts.up.tolist(), strict=True)
     return [{"host": host, "disabled": disabled, "up": up} for host, disabled, up in rows]
 
@@ -68,14 +67,14 @@ COLUMNS: dict[str, Column] = {
 """Attributes with few different values, stored once per value."""
 
 
-def at(hosts: Hosts, path: Path) -> Coded[Any]:
+def at(hosts: Hosts, path: Path) -> Coded[object]:
     """Return each host's value at a path; None if it has none. Texts with a subpath are parsed as JSON."""
     first, *rest = path
     known = COLUMNS[first](hosts) if first in COLUMNS else Coded(np.zeros(len(hosts), dtype=np.int32), (None,))
     return Coded(known.codes, tuple(_below(value, rest) for value in known.values))
 
 
-def at_or_stats(hosts: Hosts, path: Path) -> Coded[Any]:
+def at_or_stats(hosts: Hosts, path: Path) -> Coded[object]:
     """Return each host's value as `at` does, else from its driver's statistics (ComputeCapabilitiesFilter)."""
     if path[0] not in COLUMNS:
         return at(hosts, ("stats", *path))
@@ -88,7 +87,7 @@ def at_or_stats(hosts: Hosts, path: Path) -> Coded[Any]:
     return Coded(codes, rows.values + stats.values)
 
 
-def _below(value: Any, path: Sequence[str]) -> Any:
+def _below(value: object, path: Sequence[str]) -> object:
     for name in path:
         if isinstance(value, str):
             value = _read(value)
@@ -96,7 +95,7 @@ def _below(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _read(text: str) -> Any:
+def _read(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:

@@ -7,7 +7,6 @@ node is tried.
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ def _times(slot: tuple[float, ...], spec: Spec) -> float:
     return max(min(counts, default=1), 0)
 
 
-def _offer(stats: Mapping[str, Any]) -> tuple[float, list[tuple[float, ...]]] | None:
+def _offer(stats: Mapping[str, object]) -> tuple[float, list[tuple[float, ...]]] | None:
     """Return the report of a cluster: allocated MB of memory, and the slots; None if the node is not a cluster.
 
     Malformed values are ignored, because an operator may use the same key for another node.
@@ -63,9 +62,9 @@ def _offer(stats: Mapping[str, Any]) -> tuple[float, list[tuple[float, ...]]] | 
     return float(said["taken_ram_mb"]), [tuple(float(part) for part in slot) for slot in slots]
 
 
-def _is_slot(value: Any) -> bool:
+def _is_slot(value: object) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(_is_number(part) for part in value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -23,10 +23,10 @@ Bound = tuple[str, Version]
 
 def parse(text: str) -> tuple[Bound, ...]:
     """Return the bounds of a text like `>=6.0,<6.2`. Raise BadRequest."""
-    found = [_BOUND.fullmatch(part) for part in text.split(",")]
-    if not all(found):
+    result = [_BOUND.fullmatch(part) for part in text.split(",")]
+    if not all(result):
         raise BadRequest(f"The image requires the hypervisor version {text[:100]!r}; it must be like '>=6.0,<6.2'.")
-    return tuple((bound[1], _trimmed(map(int, bound[2].split(".")))) for bound in found if bound)
+    return tuple((bound[1], _trimmed(map(int, bound[2].split(".")))) for bound in result if bound)
 
 
 def within(number: int, bounds: Sequence[Bound]) -> bool:
@@ -45,7 +45,7 @@ def _parts(number: int) -> list[int]:
 
 def _trimmed(parts: Iterable[int]) -> Version:
     """Return the parts without trailing zeros: 6.0 is 6."""
-    found = list(parts)
-    while found and found[-1] == 0:
-        found.pop()
-    return tuple(found)
+    result = list(parts)
+    while result and result[-1] == 0:
+        result.pop()
+    return tuple(result)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from climate.compute.placement.flavor_demands import GuestCell
 
@@ -32,7 +31,7 @@ class Cell:
         self.most_memory_mb -= guest.memory_mb
 
 
-def sizes(stats: Mapping[str, Any]) -> list[tuple[float, float]]:
+def sizes(stats: Mapping[str, object]) -> list[tuple[float, float]]:
     """Return (cpus, MB of memory) of each cell that a node reports; empty if its stats are malformed."""
     told = stats.get(CELLS)
     try:

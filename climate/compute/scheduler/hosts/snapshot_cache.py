@@ -46,14 +46,14 @@ class Roster:
         if moment is None:
             reading = scheduler_snapshot.everything(conn)
             moment = whole(reading)
-            _tell_dead(base, moment)
+            _log_dead(base, moment)
         # Changes of this transaction may be rolled back, so do not cache them.
         if not reading.own:
             self._kept = moment
         return moment.table(reading.busy, now, down_seconds)
 
 
-def _tell_dead(before: Moment | None, after: Moment) -> None:
+def _log_dead(before: Moment | None, after: Moment) -> None:
     if before is None:
         return
     gone = set(before.hosts.ids.tolist()) - set(after.hosts.ids.tolist())

@@ -166,10 +166,10 @@ def put(
     conn: Connection, cells: Sequence[str], kind: str, body: str, now: datetime, expires_at: datetime | None = None
 ) -> None:
     """Store a message for each of these neighbours; it is sent after the commit."""
-    told = {"channel": CHANNEL, "payload": OUTBOX}
+    details = {"channel": CHANNEL, "payload": OUTBOX}
     if cells:
         values = {"cells": list(cells), "kind": kind, "body": body, "now": now, "expires_at": expires_at}
-        conn.execute(_PUT, {**values, **told}).all()
+        conn.execute(_PUT, {**values, **details}).all()
 
 
 def waiting(conn: Connection, now: datetime) -> list[str]:
@@ -226,8 +226,8 @@ def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now:
 
 def fetch(conn: Connection, uuid: str) -> Responses:
     """Return the responses to a message that have arrived."""
-    found: Responses | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
-    return found or {}
+    value: Responses | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
+    return value or {}
 
 
 def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Responses], object] = bool) -> Responses:
@@ -239,10 +239,10 @@ def wait_for(engine: Engine, uuid: str, seconds: float, enough: Callable[[Respon
     with reading(engine) as conn:
         conn.exec_driver_sql(f"LISTEN {ANSWERS}")
         try:
-            while not enough(found := fetch(conn, uuid)) and (left := until - monotonic()) > 0:
+            while not enough(result := fetch(conn, uuid)) and (left := until - monotonic()) > 0:
                 _heard(conn, uuid, min(left, LOOK_AGAIN))
             forget(conn, uuid)
-            return found
+            return result
         finally:
             conn.exec_driver_sql(f"UNLISTEN {ANSWERS}")
 

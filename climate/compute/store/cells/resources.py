@@ -69,10 +69,10 @@ def offers(conn: Connection) -> dict[str, list[str]]:
 
     A kind with more than MOST_NAMES names is left out.
     """
-    found = {
+    values = {
         kind: list(conn.execute(statement, {"most": MOST_NAMES + 1}).scalars()) for kind, statement in _NAMES.items()
     }
-    return {kind: names for kind, names in found.items() if len(names) <= MOST_NAMES}
+    return {kind: names for kind, names in values.items() if len(names) <= MOST_NAMES}
 
 
 def images_named(conn: Connection, name: str, project_id: str) -> list[str]:

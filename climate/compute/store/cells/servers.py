@@ -271,10 +271,10 @@ def count_below(conn: Connection, path: str) -> int:
 
 def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return (path of the cell, digest of the node) -> (id, name) of the servers there."""
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    result: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row in conn.execute(_PLACED):
-        found.setdefault((row.cell, row.place), []).append((row.id, row.name))
-    return found
+        result.setdefault((row.cell, row.place), []).append((row.id, row.name))
+    return result
 
 
 def ages(conn: Connection, since: datetime) -> dict[str, float]:

@@ -254,15 +254,15 @@ def entries(conn: Connection, host: str) -> dict[str, list[tuple[str, str, Entry
 
     Each interface has one entry: of several addresses the leased one, else the first.
     """
-    found: dict[str, list[tuple[str, str, Entry]]] = {}
+    result: dict[str, list[tuple[str, str, Entry]]] = {}
     told: set[str] = set()
     for row in conn.execute(_ENTRIES, {"host": host}):
         if row.vif_id in told:
             continue
         told.add(row.vif_id)
         entry = Entry(row.mac, IPv4Address(row.address), "", row.vif_id, row.first, row.since)
-        found.setdefault(row.network_id, []).append((row.server_id, row.name, entry))
-    return found
+        result.setdefault(row.network_id, []).append((row.server_id, row.name, entry))
+    return result
 
 
 def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:

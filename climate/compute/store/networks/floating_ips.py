@@ -188,8 +188,8 @@ def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str |
     `wanted`: project_id, now, and optionally address, auto, description.
     """
     given = {"pool_id": pool_id, "address": None, "auto": False, "description": "", **wanted}
-    found: str | None = conn.execute(_ALLOCATE, given).scalar()
-    return found
+    value: str | None = conn.execute(_ALLOCATE, given).scalar()
+    return value
 
 
 def make(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
@@ -245,8 +245,8 @@ def let_go(conn: Connection, server_id: str, now: datetime, vif_id: str | None =
 def standing_for(conn: Connection, fixed: Fixed) -> str | None:
     """Return the floating address that is associated with a fixed one, or None."""
     given = {"network_id": fixed.network_id, "address": fixed.address}
-    found: str | None = conn.execute(_FOR, given).scalar()
-    return found
+    value: str | None = conn.execute(_FOR, given).scalar()
+    return value
 
 
 def stands_for(conn: Connection, server_id: str, address: str) -> bool:

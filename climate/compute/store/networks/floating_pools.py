@@ -63,10 +63,10 @@ def pools(conn: Connection) -> list[dict[str, Any]]:
 
 def ranges(conn: Connection) -> dict[str, list[tuple[str, str]]]:
     """Return pool -> its ranges of addresses, first and last."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    result: dict[str, list[tuple[str, str]]] = {}
     for row in conn.execute(_RANGES):
-        found.setdefault(row.pool_id, []).append((row.first, row.last))
-    return found
+        result.setdefault(row.pool_id, []).append((row.first, row.last))
+    return result
 
 
 def make_pool(conn: Connection, name: str, cidr: str, wanted: Mapping[str, str | None]) -> str | None:

@@ -68,8 +68,8 @@ def lend(conn: Connection, loan: dict[str, Any]) -> bool:
 
 def holder(conn: Connection, address: str) -> str | None:
     """Return the pool that an address is lent to, or None."""
-    found: str | None = conn.execute(_HOLDER, {"address": address}).scalar()
-    return found
+    value: str | None = conn.execute(_HOLDER, {"address": address}).scalar()
+    return value
 
 
 class TakenBack(NamedTuple):

@@ -28,6 +28,9 @@ _LIST = text("""
 
 _LOCK = text("SELECT id FROM compute_aggregates WHERE id = :id FOR NO KEY UPDATE")
 
+# A transaction that keeps the aggregate may be about to put a node into it: it ends before the nodes are counted.
+_LOCK_TO_DROP = text("SELECT id FROM compute_aggregates WHERE id = :id FOR UPDATE")
+
 _NODE = f"""
     SELECT n.id, n.name, n.service_host, n.pool, n.outside, n.present,
            ARRAY(SELECT m.aggregate_id FROM compute_aggregate_nodes m WHERE m.node_id = n.id) AS aggregates,
@@ -122,12 +125,12 @@ def listed(conn: Connection, aggregate_id: int | None = None) -> list[Aggregate]
     return [Aggregate(**{**row, "nodes": tuple(row["nodes"])}) for row in rows]
 
 
-def lock(conn: Connection, aggregate_id: int) -> Aggregate | None:
-    """Return the aggregate, locked; None if it does not exist.
+def lock(conn: Connection, aggregate_id: int, *, drop: bool = False) -> Aggregate | None:
+    """Return the aggregate, locked, or locked to be dropped; None if it does not exist.
 
     The row of an aggregate is always locked before those of nodes.
     """
-    if conn.execute(_LOCK, {"id": aggregate_id}).first() is None:
+    if conn.execute(_LOCK_TO_DROP if drop else _LOCK, {"id": aggregate_id}).first() is None:
         return None
     return listed(conn, aggregate_id)[0]
 

@@ -53,10 +53,10 @@ def listed(conn: Connection, now: datetime, down: float, name: str | None = None
 
 def servers(conn: Connection, ids: Sequence[int]) -> Mapping[int, list[tuple[str, str]]]:
     """Return node -> (id, name) of the servers on it, oldest first."""
-    found: dict[int, list[tuple[str, str]]] = {node_id: [] for node_id in ids}
+    result: dict[int, list[tuple[str, str]]] = {node_id: [] for node_id in ids}
     for node_id, server_id, name in conn.execute(_SERVERS, {"ids": list(ids)}):
-        found[node_id].append((server_id, name))
-    return found
+        result[node_id].append((server_id, name))
+    return result
 
 
 def offered(conn: Connection) -> set[str]:

@@ -34,10 +34,10 @@ def of(
     where = f"{_OWN if own else ''} {_ON if nodes is not None else ''}"
     project_id, user_id = own or ("", "")
     asked = {"without": list(without), "nodes": list(nodes or ()), "project_id": project_id, "user_id": user_id}
-    found: dict[int, dict[tuple[str, str], int]] = {}
+    result: dict[int, dict[tuple[str, str], int]] = {}
     for node, project, user, servers in conn.execute(text(_OF.format(where=where)), asked):
-        found.setdefault(node, {})[project, user] = servers
-    return found
+        result.setdefault(node, {})[project, user] = servers
+    return result
 
 
 def demands(

@@ -9,42 +9,47 @@ from sqlalchemy.dialects.postgresql import insert
 from climate.compute.store.tables.zones import service_capabilities as table
 from climate.compute.zones.capabilities import ServiceReport
 
-_UNLESS_SAME = """
+# ON CONFLICT DO UPDATE locks each row that it leaves as it is, which costs more than to compare all of them before.
+_WRITE_CHANGED = """
+    INSERT INTO compute_service_capabilities (host, service, capabilities, enabled, reported_at)
+    SELECT f.host, f.service, f.capabilities, f.enabled, :now
+    FROM found f LEFT JOIN compute_service_capabilities c USING (host, service)
+    WHERE c.host IS NULL OR (c.capabilities, c.enabled) IS DISTINCT FROM (f.capabilities, f.enabled)
+       OR c.reported_at <= CAST(:now AS timestamptz) - make_interval(secs => :period)
+    ORDER BY f.host, f.service
     ON CONFLICT (host, service) DO UPDATE
     SET capabilities = excluded.capabilities, enabled = excluded.enabled, reported_at = excluded.reported_at
-    WHERE (c.capabilities, c.enabled) IS DISTINCT FROM (excluded.capabilities, excluded.enabled)
-       OR c.reported_at <= CAST(:now AS timestamptz) - make_interval(secs => :period)
 """
 
 _REPORT_NODES = text(f"""
-    INSERT INTO compute_service_capabilities AS c (host, service, capabilities, enabled, reported_at)
-    SELECT n.service_host || '/' || n.name, 'compute', jsonb_build_object(
-               'vcpus', n.vcpus,
-               'vcpus_used', n.used_vcpus,
-               'host_memory_total', n.memory_mb * CAST(1048576 AS bigint),
-               'host_memory_overhead', n.reserved_ram_mb * 1048576,
-               'host_memory_free', greatest(n.memory_mb - n.used_ram_mb, 0) * 1048576,
-               'host_memory_free_computed', greatest(n.memory_mb - n.reserved_ram_mb - n.used_ram_mb, 0) * 1048576,
-               'disk_total', n.local_gb * CAST(1073741824 AS bigint),
-               'disk_used', n.used_disk_mb * 1048576,
-               'disk_available', greatest(least(n.local_gb * CAST(1024 AS bigint) - n.used_disk_mb,
-                                                n.disk_least_gb * CAST(1024 AS bigint)), 0) * 1048576),
-           v.enabled AND NOT v.forced_down AND n.maintenance IS NULL, :now
-    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
-    WHERE n.service_host = :host AND n.present
-    ORDER BY n.name
-    {_UNLESS_SAME}
+    WITH found AS (
+        SELECT n.service_host || '/' || n.name AS host, 'compute' AS service, jsonb_build_object(
+                   'vcpus', n.vcpus,
+                   'vcpus_used', n.used_vcpus,
+                   'host_memory_total', n.memory_mb * CAST(1048576 AS bigint),
+                   'host_memory_overhead', n.reserved_ram_mb * 1048576,
+                   'host_memory_free', greatest(n.memory_mb - n.used_ram_mb, 0) * 1048576,
+                   'host_memory_free_computed', greatest(n.memory_mb - n.reserved_ram_mb - n.used_ram_mb, 0) * 1048576,
+                   'disk_total', n.local_gb * CAST(1073741824 AS bigint),
+                   'disk_used', n.used_disk_mb * 1048576,
+                   'disk_available', greatest(least(n.local_gb * CAST(1024 AS bigint) - n.used_disk_mb,
+                                                    n.disk_least_gb * CAST(1024 AS bigint)), 0) * 1048576
+               ) AS capabilities,
+               v.enabled AND NOT v.forced_down AND n.maintenance IS NULL AS enabled
+        FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
+        WHERE n.service_host = :host AND n.present)
+    {_WRITE_CHANGED}
 """)
 
 _REPORT_NETWORKS = text(f"""
-    INSERT INTO compute_service_capabilities AS c (host, service, capabilities, enabled, reported_at)
-    SELECT :host, 'network', jsonb_build_object(
-               'networks', count(DISTINCT n.id),
-               'fixed_ips', count(*) FILTER (WHERE NOT a.reserved),
-               'fixed_ips_free', count(*) FILTER (WHERE NOT a.reserved AND a.server_id IS NULL)),
-           true, :now
-    FROM compute_networks n JOIN compute_addresses a ON a.network_id = n.id WHERE n.host = :host
-    {_UNLESS_SAME}
+    WITH found AS (
+        SELECT CAST(:host AS text) AS host, 'network' AS service, jsonb_build_object(
+                   'networks', count(DISTINCT n.id),
+                   'fixed_ips', count(*) FILTER (WHERE NOT a.reserved),
+                   'fixed_ips_free', count(*) FILTER (WHERE NOT a.reserved AND a.server_id IS NULL)
+               ) AS capabilities, true AS enabled
+        FROM compute_networks n JOIN compute_addresses a ON a.network_id = n.id WHERE n.host = :host)
+    {_WRITE_CHANGED}
 """)
 
 

@@ -170,8 +170,8 @@ def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: Nod
 
 def present(conn: Connection, host: str) -> int | None:
     """Return the number of nodes of a service; None if there are rows of absent ones."""
-    found: int | None = conn.execute(_PRESENT, {"host": host}).scalar_one()
-    return found
+    value: int | None = conn.execute(_PRESENT, {"host": host}).scalar_one()
+    return value
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:

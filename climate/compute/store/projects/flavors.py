@@ -127,8 +127,8 @@ def delete(conn: Connection, flavor_id: str) -> bool:
 
 def add_extra_specs(conn: Connection, flavor_id: str, specs: Mapping[str, str]) -> dict[str, str] | None:
     """Add or update extra specs of a flavor; return all, None if there is no such flavor."""
-    found = conn.execute(_ADD_SPECS, {"flavor_id": flavor_id, "specs": dict(specs)}).scalar()
-    return None if found is None else dict(found)
+    value = conn.execute(_ADD_SPECS, {"flavor_id": flavor_id, "specs": dict(specs)}).scalar()
+    return None if value is None else dict(value)
 
 
 def drop_extra_spec(conn: Connection, flavor_id: str, key: str) -> bool:

@@ -271,8 +271,8 @@ def delete(conn: Connection, image_id: str) -> bool:
 
 def shelved_in(conn: Connection, image_id: str) -> str | None:
     """Return the server that is shelved in this image, or being shelved; None: there is none."""
-    found: str | None = conn.execute(_SHELVED_IN, {"id": image_id}).scalar_one_or_none()
-    return found
+    value: str | None = conn.execute(_SHELVED_IN, {"id": image_id}).scalar_one_or_none()
+    return value
 
 
 def _is_uuid(text: str) -> bool:

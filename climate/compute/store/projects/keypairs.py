@@ -42,8 +42,8 @@ def listed(conn: Connection, user_id: str, name: str | None = None) -> list[Row]
 def count(conn: Connection, user_id: str) -> int:
     """Return the number of keypairs of a user; additions by others wait until the end of the transaction."""
     conn.execute(_ALONE, {"user_id": user_id})
-    found: int = conn.execute(_COUNT, {"user_id": user_id}).scalar_one()
-    return found
+    value: int = conn.execute(_COUNT, {"user_id": user_id}).scalar_one()
+    return value
 
 
 def add(conn: Connection, user_id: str, name: str, public_key: str, fingerprint: str) -> Row | None:

@@ -139,10 +139,10 @@ def of_server(conn: Connection, server_id: str) -> list[Volume]:
 
 def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the ids of the volumes of these servers, by the servers' ids; only servers with volumes."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for server_id, volume_id in conn.execute(_IDS, {"ids": list(server_ids)}):
-        found.setdefault(server_id, []).append(volume_id)
-    return found
+        result.setdefault(server_id, []).append(volume_id)
+    return result
 
 
 def keep(conn: Connection, pool: str) -> None:

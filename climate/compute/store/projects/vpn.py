@@ -118,9 +118,9 @@ def keep_authority(conn: Connection, made: Authority) -> Authority:
     """Insert the authority of a project unless it has one; return the stored one."""
     given = {name: getattr(made, name) for name in Authority.__slots__}
     conn.execute(_KEEP_AUTHORITY, given)
-    found = authority(conn, made.project_id)
-    assert found is not None
-    return found
+    result = authority(conn, made.project_id)
+    assert result is not None
+    return result
 
 
 def authority(conn: Connection, project_id: str) -> Authority | None:

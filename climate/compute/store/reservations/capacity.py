@@ -126,14 +126,14 @@ def get(conn: Connection, pools: Sequence[str]) -> list[Grant]:
 
 def with_group(conn: Connection, group_id: str) -> str | None:
     """Return the grant that a server group was created for, or None."""
-    found: str | None = conn.execute(_WITH_GROUP, {"group_id": group_id}).scalar()
-    return found
+    value: str | None = conn.execute(_WITH_GROUP, {"group_id": group_id}).scalar()
+    return value
 
 
 def use(conn: Connection, pool: str) -> Use | None:
     """Return the usage of a grant; None if there never was one."""
-    found = conn.execute(_USE, {"pool": pool}).all()
-    if not found:
+    rows = conn.execute(_USE, {"pool": pool}).all()
+    if not rows:
         return None
-    slots = {row.node_id: (row.slots, row.used) for row in found if row.node_id is not None}
-    return Use(found[0].project_id, found[0].closed, slots)
+    slots = {row.node_id: (row.slots, row.used) for row in rows if row.node_id is not None}
+    return Use(rows[0].project_id, rows[0].closed, slots)

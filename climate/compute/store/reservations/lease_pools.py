@@ -44,9 +44,9 @@ def promise(conn: Connection, pool: str, wanted: Mapping[str, str]) -> int:
     """Insert a promised pool, or update its requirements; return the id of its aggregate."""
     metadata = _metadata(wanted)
     for _ in range(MOST_TRIES):
-        found: int | None = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar()
-        if found is not None:
-            return found
+        value: int | None = conn.execute(_PROMISE, {"pool": pool, "metadata": json.dumps(metadata)}).scalar()
+        if value is not None:
+            return value
         # Another connection has inserted the row just now; only a further statement sees it.
     raise Busy(f"Aggregate {pool} is being changed; try again shortly")
 

@@ -137,17 +137,17 @@ def close(conn: Connection, pool: str, ids: Sequence[int], token: int) -> None:
 
 def lock(conn: Connection, pool: str) -> int | None:
     """Lock a pool before its nodes; return the highest token used on it, None if it does not exist."""
-    found: int | None = conn.execute(_LOCK, {"pool": pool}).scalar()
-    if found is None:
+    value: int | None = conn.execute(_LOCK, {"pool": pool}).scalar()
+    if value is None:
         conn.execute(_QUEUE, {"pool": pool})
-        found = conn.execute(_LOCK, {"pool": pool}).scalar()
-    return found
+        value = conn.execute(_LOCK, {"pool": pool}).scalar()
+    return value
 
 
 def is_lent_from_outside(conn: Connection, pool: str, project_id: str) -> bool:
     """Return whether a pool is lent to a project, and not under a token of this deployment."""
-    found: bool = conn.execute(_LENT_FROM_OUTSIDE, {"pool": pool, "project_id": project_id}).scalar_one()
-    return found
+    value: bool = conn.execute(_LENT_FROM_OUTSIDE, {"pool": pool, "project_id": project_id}).scalar_one()
+    return value
 
 
 def servers_on(conn: Connection, ids: Sequence[int], *, but_granted: bool = False) -> int:

@@ -18,8 +18,10 @@ _DETAILS = text("SELECT task_details FROM compute_servers WHERE id = CAST(:id AS
 
 _DRIVER = text("SELECT driver FROM compute_nodes WHERE id = :id")
 
+# A cluster migrates its servers without a task, and ends that itself.
 _UNDER_WAY = text("""
-    SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[])) AND task = :task
+    SELECT s.id::text FROM compute_servers s LEFT JOIN compute_nodes n ON n.id = s.node_id
+    WHERE s.id = ANY(CAST(:ids AS uuid[])) AND (s.task = :task OR n.driver = 'cluster')
 """)
 
 _AT_HOME = text("""
@@ -50,7 +52,7 @@ def driver_of(conn: Connection, node_id: int) -> str:
 
 
 def under_way(conn: Connection, ids: list[str]) -> set[str]:
-    """Return those of these servers that are in a live migration."""
+    """Return those of these servers that are in a live migration, or may be in one of their cluster."""
     return set(conn.execute(_UNDER_WAY, {"ids": ids, "task": LIVE_MIGRATE}).scalars())
 
 

@@ -133,9 +133,11 @@ _MOVED_BY = text("""
 """)
 
 _FORGET = text("""
-    DELETE FROM compute_migrations m
-    WHERE m.held_node_id IS NULL AND m.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
-      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = m.server_id)
+    DELETE FROM compute_migrations WHERE id = ANY(ARRAY(
+        SELECT m.id FROM compute_migrations m
+        WHERE m.held_node_id IS NULL AND m.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
+          AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = m.server_id)
+        ORDER BY m.updated_at LIMIT :limit))
 """)
 
 _OTHER_DRIVERS = text("""
@@ -150,14 +152,24 @@ CONDITIONS: Mapping[str, str] = {
     "status": "m.status = :status",
     "type": "m.type = :type",
     "statuses": "m.status = ANY(:statuses)",
-    "host": "(m.source_host = :host OR m.dest_host = :host)",
     "source_host": "m.source_host = :source_host",
-    "changed_since": "m.updated_at >= :changed_since",
+    "changed_since": "m.id = ANY(ARRAY(SELECT c.id FROM compute_migrations c WHERE c.updated_at >= :changed_since))",
     "changed_before": "m.updated_at <= :changed_before",
     "before": """(m.created_at, m.id) < (SELECT created_at, id FROM compute_migrations
                                          WHERE uuid = CAST(:before AS uuid))""",
 }
-"""Filters of lists; `before`: those after the one with this UUID in a list that begins with the newest."""
+"""Filters of lists; `before`: those after the one with this UUID in a list that begins with the newest.
+
+`changed_since` selects by a list of ids, hence by its index: the order of the list begins with rows that do not match.
+"""
+
+_NEWEST = "ORDER BY m.created_at DESC, m.id DESC LIMIT :limit"
+
+_OF_HOST = ("m.source_host = :host", "m.dest_host = :host AND m.source_host <> :host")
+"""Conditions of the migrations from a host and to it: each part of the list has its own index."""
+
+MOST_FORGOTTEN = 5000
+"""Maximum number of old migrations that one call deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +314,9 @@ def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
     return list(conn.execute(_MOVED_BY, {"host": host, "user_id": user_id}).scalars())
 
 
-def forget(conn: Connection, now: datetime, seconds: float) -> None:
-    """Delete the migrations of deleted servers that have not changed for so many seconds."""
-    conn.execute(_FORGET, {"now": now, "seconds": seconds})
+def forget(conn: Connection, now: datetime, seconds: float, most: int = MOST_FORGOTTEN) -> None:
+    """Delete migrations of deleted servers that have not changed for so many seconds, the oldest `most` of them."""
+    conn.execute(_FORGET, {"now": now, "seconds": seconds, "limit": most})
 
 
 def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
@@ -313,11 +325,11 @@ def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
 
 
 def listed(conn: Connection, wanted: Mapping[str, Any], limit: int) -> list[Migration]:
-    """Return migrations that match all of `wanted` (names of CONDITIONS), newest first."""
-    where = " AND ".join(CONDITIONS[name] for name in wanted) or "true"
-    query = text(
-        f"SELECT {_COLUMNS} FROM compute_migrations m WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT :limit"
-    )
+    """Return migrations that match all of `wanted` (names of CONDITIONS, or `host` for both ends), newest first."""
+    conditions = [CONDITIONS[name] for name in wanted if name != "host"]
+    parts = [" AND ".join([part, *conditions]) for part in (_OF_HOST if "host" in wanted else ("true",))]
+    rows = [f"(SELECT * FROM compute_migrations m WHERE {part} {_NEWEST})" for part in parts]
+    query = text(f"SELECT {_COLUMNS} FROM ({' UNION ALL '.join(rows)}) m {_NEWEST}")
     return [_migration(row) for row in conn.execute(query, {**wanted, "limit": limit}).mappings()]
 
 

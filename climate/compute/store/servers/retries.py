@@ -24,10 +24,10 @@ def hold(conn: Connection, server_id: str, worker: str, now: datetime, seconds: 
 
     None if another worker has the claim, or if there is no task any more.
     """
-    found: str | None = conn.execute(
+    value: str | None = conn.execute(
         _HOLD, {"id": server_id, "worker": worker, "now": now, "seconds": seconds}
     ).scalar_one_or_none()
-    return found
+    return value
 
 
 def move(conn: Connection, server_id: str, node_id: int, now: datetime) -> None:

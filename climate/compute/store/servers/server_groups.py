@@ -96,8 +96,8 @@ def named(conn: Connection, name: str, project_id: str, most: int) -> list[str]:
 
 def count(conn: Connection, project_id: str) -> int:
     """Return the number of groups that a project has of its own."""
-    found: int = conn.execute(_COUNT, {"project_id": project_id}).scalar_one()
-    return found
+    value: int = conn.execute(_COUNT, {"project_id": project_id}).scalar_one()
+    return value
 
 
 def lock_to_drop(conn: Connection, group_id: str) -> None:

@@ -84,5 +84,5 @@ def settle(conn: Connection, findings: Sequence[Finding], by: Mapping[str, str],
 
 def cloud(conn: Connection) -> str | None:
     """Return the identity of this cloud: the id of its reservation pool; None before the first heartbeat."""
-    found: str | None = conn.execute(_CLOUD, {"name": FREEPOOL}).scalar()
-    return found
+    value: str | None = conn.execute(_CLOUD, {"name": FREEPOOL}).scalar()
+    return value

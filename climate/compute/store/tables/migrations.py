@@ -36,6 +36,11 @@ migrations = Table(
     CheckConstraint("type IN ('migration', 'resize', 'evacuation', 'live-migration')", name="type_known"),
     Index(None, "server_id"),
     Index(None, "created_at", "id"),
+    Index(None, "status", "created_at", "id"),
+    Index(None, "type", "created_at", "id"),
+    Index(None, "source_host", "created_at", "id"),
+    Index(None, "dest_host", "created_at", "id"),
+    Index(None, "updated_at"),
     Index("ix_compute_migrations_held", "held_node_id", postgresql_where=text("held_node_id IS NOT NULL")),
 )
 """`vcpus`, `ram_mb` and `disk_mb` are held on `held_node_id`; `progress` is of live migrations (bytes)."""

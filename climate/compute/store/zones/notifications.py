@@ -8,6 +8,6 @@ BUILDS, CHILDREN = "builds", "children"
 """There is a build to carry out; there is a child to poll."""
 
 
-def tell(conn: Connection, news: str) -> None:
+def notify(conn: Connection, news: str) -> None:
     """Notify all listening pollers; those that listen later query by themselves."""
     conn.execute(select(func.pg_notify(CHANNEL, news)))

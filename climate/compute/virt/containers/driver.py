@@ -253,10 +253,10 @@ def _child(told: FileIO) -> int:
 
 
 def _program() -> str:
-    found = shutil.which(PROGRAM)
-    if found is None:
+    result = shutil.which(PROGRAM)
+    if result is None:
         raise VirtError(f"{PROGRAM} is not installed (Debian: bubblewrap)")
-    return found
+    return result
 
 
 def _program_of(pid: processes.Pid) -> str | None:

@@ -3,6 +3,7 @@
 Server locks are only tried. A server that another worker uses waits for the next round.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +12,7 @@ import structlog
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import State
+from climate.compute.virt.hypervisor_cluster import live_moves
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import KEPT, LOST, Entry, Place
 from climate.compute.virt.hypervisor_cluster.member import Member
@@ -36,30 +38,31 @@ def states(cluster: Cluster) -> Mapping[str, State]:
     told: dict[str, State] = {}
     for server_id, entry in cluster.ledger.entries().items():
         there = found.get(entry.place.machine)
-        if there is None or entry.starts:
+        if there is None or entry.starts or entry.moving is not None:
             told[server_id] = entry.state
         elif server_id in there:
             told[server_id] = there[server_id]
     return told
 
 
-def tend(cluster: Cluster, told: dict[str, str]) -> None:
+def run_round(cluster: Cluster, failures: dict[str, str]) -> None:
     """Run one round for the servers of a cluster; log each problem of a server once."""
     found = _found(cluster)
     for server_id in cluster.ledger.entries():
         try:
-            _tend_one(cluster, server_id, found)
-            told.pop(server_id, None)
+            _process(cluster, server_id, found)
+            failures.pop(server_id, None)
         except VirtError as error:
-            if told.get(server_id) != str(error):
-                told[server_id] = str(error)
+            if failures.get(server_id) != str(error):
+                failures[server_id] = str(error)
                 log.warning("server of a cluster not reconciled", server=server_id, reason=str(error))
     _clear(cluster, found)
     for move in _moves(cluster):
         _move(cluster, move)
+    _move_live(cluster, failures)
 
 
-def _tend_one(cluster: Cluster, server_id: str, found: Mapping[str, Mapping[str, State]]) -> None:
+def _process(cluster: Cluster, server_id: str, found: Mapping[str, Mapping[str, State]]) -> None:
     with cluster.ledger.holding(server_id, wait=False) as held:
         entry = cluster.ledger.get(server_id) if held else None
         if entry is not None:
@@ -78,6 +81,10 @@ def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
 
 def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> None:
     """Reconcile one server. Raise VirtError if it must wait."""
+    if entry.moving is not None:
+        entry = _continue(cluster, entry)
+        if entry.moving is not None:
+            return
     if entry.leaves is not None:
         _finish(cluster, entry)
     elif not cluster.works(entry.place):
@@ -101,15 +108,39 @@ def _seen(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State
     return seen
 
 
+def _continue(cluster: Cluster, entry: Entry) -> Entry:
+    """Continue the live migration of a server; if its member failed, nothing of it remains."""
+    if not cluster.works(entry.place):
+        return live_moves.drop(cluster, entry)
+    after = live_moves.advance(cluster, entry)
+    if after.place != entry.place:
+        _log_change(entry, after, "it was migrated live")
+    return after
+
+
 def _leave(cluster: Cluster, entry: Entry) -> None:
-    """Move a server to another member of its machine if its own left the cluster or is in maintenance."""
+    """Move a server to another member if its own left the cluster or is in maintenance.
+
+    Within its machine nothing is stopped. To other machines a running server is migrated live, and one without a
+    process goes where its disk is reachable.
+    """
     if not _must_go(cluster, entry.place):
         return
     target = cluster.moved(entry, within=entry.place.machine)
+    if target is not None:
+        cluster.arrived(target)
+    elif entry.state in _RESTARTED:
+        begun = live_moves.begin(cluster, entry)
+        if begun is not None:
+            _continue(cluster, begun)
+            return
+        if live_moves.can_leave(cluster, entry) and live_moves.is_busy(cluster):
+            return  # another server goes first
+    elif entry.rests_until <= time.time():
+        target = cluster.rested(entry)
     if target is None:
-        raise VirtError("its member does not accept servers, and no other on its machine has room")
-    cluster.arrived(target)
-    _tell(entry, target, "its member does not accept servers")
+        raise VirtError("its member does not accept servers, and no other takes it")
+    _log_change(entry, target, "its member does not accept servers")
 
 
 def _must_go(cluster: Cluster, place: Place) -> bool:
@@ -136,7 +167,7 @@ def _restart(cluster: Cluster, entry: Entry) -> None:
     except VirtError:
         cluster.ledger.put(entry)  # it may still run there, so it stays
         raise
-    _tell(entry, settled, "its member failed")
+    _log_change(entry, settled, "its member failed")
     if settled.starts:
         _start(cluster, settled)
 
@@ -188,7 +219,9 @@ def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
 def _clear_one(cluster: Cluster, member: Member, server_id: str) -> None:
     with cluster.ledger.holding(server_id, wait=False) as held:
         entry = cluster.ledger.get(server_id) if held else None
-        if entry is None or entry.leaves is not None or entry.place.machine == member.machine:
+        if entry is None or entry.leaves is not None or entry.moving is not None:
+            return
+        if entry.place.machine == member.machine:
             return
         if member.spec.name not in cluster.keepers(
             entry.place
@@ -207,7 +240,7 @@ def _moves(cluster: Cluster) -> Iterator[Move]:
         servers = {
             server_id: (entry.place.member, entry.size)
             for server_id, entry in entries.items()
-            if entry.place.member in names and entry.leaves is None
+            if entry.place.member in names and entry.leaves is None and entry.moving is None
         }
         yield from balance(here, servers, cluster.terms.balance_percent)
 
@@ -215,15 +248,33 @@ def _moves(cluster: Cluster) -> Iterator[Move]:
 def _move(cluster: Cluster, move: Move) -> None:
     with cluster.ledger.holding(move.server_id, wait=False) as held, cluster.ledger.locked():
         entry = cluster.ledger.get(move.server_id) if held else None
-        if entry is None or entry.place.member != move.source:
+        if entry is None or entry.place.member != move.source or entry.moving is not None:
             return
         room = next((room for room in cluster.rooms() if room.member == move.target), None)
         if room is not None and room.free.holds(entry.size):
             moved = replace(entry, place=Place(move.target, cluster.members[move.target].machine))
             cluster.ledger.put(moved)
-            _tell(entry, moved, "its member has more load than others")
+            _log_change(entry, moved, "its member has more load than others")
 
 
-def _tell(before: Entry, after: Entry, why: str) -> None:
+def _move_live(cluster: Cluster, failures: dict[str, str]) -> None:
+    """Begin a live migration for balance between two machines, if none is in progress; log a failure once."""
+    move = live_moves.for_balance(cluster)
+    if move is None:
+        return
+    with cluster.ledger.holding(move.server_id, wait=False) as held:
+        entry = cluster.ledger.get(move.server_id) if held else None
+        if entry is None or entry.place.member != move.source:
+            return
+        try:
+            begun = live_moves.begin(cluster, entry, move.target)
+            if begun is not None:
+                _continue(cluster, begun)
+        except VirtError as error:
+            failures[move.server_id] = str(error)
+            log.warning("server of a cluster not moved", server=move.server_id, reason=str(error))
+
+
+def _log_change(before: Entry, after: Entry, why: str) -> None:
     where = {"source": before.place.member, "target": after.place.member}
     log.info("server of a cluster moved", server=after.guest.id, why=why, **where)

@@ -17,6 +17,7 @@ from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place,
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, choose
 from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
+from climate.compute.virt.live_migrator import Limits as LiveLimits
 
 STATS = "cluster"
 """Statistics of a cluster's node: capacity per member, for the scheduler's `contiguous_room`, and its members."""
@@ -32,6 +33,8 @@ class Cluster:
     members: Mapping[str, Member]
     ledger: Ledger
     limits: Limits
+    live_limits: LiveLimits = field(default_factory=LiveLimits)
+    """Limits of live migrations between machines."""
     reasons: dict[str, str | None] = field(default_factory=dict)
     """Machine -> why its members do not work, cached for this snapshot."""
 
@@ -55,7 +58,9 @@ class Cluster:
         found = self.ledger.entries() if entries is None else entries
         taken: dict[str, Size] = {}
         for entry in found.values():
-            taken[entry.place.member] = taken.get(entry.place.member, Size()) + entry.size
+            arriving = [entry.moving.other] if entry.moving is not None and entry.moving.sent is None else []
+            for place in (entry.place, *arriving):
+                taken[place.member] = taken.get(place.member, Size()) + entry.size
         sizes = [(one.spec.name, size_of_member(one.spec)) for one in self.open_members()]
         return [Room(name, has, self.limits.promised(has), taken.get(name, Size())) for name, has in sizes]
 
@@ -147,6 +152,20 @@ class Cluster:
             keeps = room.member in keepers
             leaves = entry.leaves or own
             target = replace(entry, place=self._place(room), leaves=leaves, starts=starts, keeps=keeps)
+            self.ledger.put(target)
+        return target
+
+    def rested(self, entry: Entry) -> Entry | None:
+        """Return the entry of a server without a process on another member that reaches its disk; None: there is none.
+
+        Nothing is copied or ended for that.
+        """
+        keepers = self.keepers(entry.place)
+        with self.ledger.locked():
+            room = choose([room for room in self.rooms() if room.member in keepers], entry.size)
+            if room is None:
+                return None
+            target = replace(entry, place=self._place(room))
             self.ledger.put(target)
         return target
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from climate.compute.clusters.cluster_spec import CLUSTER, MemberSpec
-from climate.compute.errors import VirtError
+from climate.compute.errors import Unanswered, VirtError
 from climate.compute.models.node import DEFAULTS, NodeDefaults, NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_folders import as_virt_error
 from climate.compute.virt.guest_kinds import Kind, completed
-from climate.compute.virt.hypervisor_cluster import care
+from climate.compute.virt.hypervisor_cluster import care, live_moves
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import KEPT, Entry, Ledger
 from climate.compute.virt.hypervisor_cluster.member import LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits
+from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.compute.virt.live_migrator import LiveMigrator
 
 Find = Callable[[NodeSpec, MemberSpec], Member | None]
@@ -40,6 +41,8 @@ class HypervisorClusterDriver:
     defaults: NodeDefaults = DEFAULTS
     find_elsewhere: Find = nowhere
     """Finds members of other compute services."""
+    live_limits: LiveLimits = field(default_factory=LiveLimits)
+    """Limits of live migrations between machines."""
     told: dict[str, str] = field(default_factory=dict)
     """Last logged message per member or server, so that each is logged once."""
 
@@ -124,7 +127,7 @@ class HypervisorClusterDriver:
     def delete(self, server_id: str) -> None:
         for cluster in self._clusters():
             with cluster.ledger.holding(server_id):
-                entry = cluster.ledger.get(server_id)
+                entry = _end_move(cluster, server_id)
                 if entry is not None:
                     _delete(cluster, entry)
 
@@ -136,7 +139,7 @@ class HypervisorClusterDriver:
     def tidy(self) -> None:
         """Run one round for all clusters: restart servers of failed members, and move others for balance."""
         for cluster in self._clusters():
-            care.tend(cluster, self.told)
+            care.run_round(cluster, self.told)
 
     @as_virt_error
     def console(self, guest: Guest, lines: int | None) -> str:
@@ -151,6 +154,7 @@ class HypervisorClusterDriver:
         """Lock a server to prepare or start it on a member with room, and record its new state."""
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
+            _end_move(cluster, guest.id)
             entry = cluster.takes(guest)
             member = cluster.host(entry)
             try:
@@ -160,6 +164,9 @@ class HypervisorClusterDriver:
                     made = replace(made, image=made.again, carried=False, again=None)
                 entry = replace(entry, guest=made, state=becomes, starts=False)
                 cluster.ledger.put(entry)
+            except Unanswered:
+                entry = live_moves.rest(cluster, entry)
+                raise
             finally:
                 self._look(cluster, entry, member)
 
@@ -168,13 +175,16 @@ class HypervisorClusterDriver:
         """Call a method of the member's driver; `connected`: pass interfaces and volumes, but not the config drive."""
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
-            entry = cluster.ledger.get(guest.id)
+            entry = _end_move(cluster, guest.id)
             if entry is None:
                 raise VirtError(f"there is nothing of server {guest.id} on the cluster, so it is not running")
             entry = cluster.arrived(entry)
             member = cluster.host(entry)
             try:
                 verb(member.driver, replace(guest, node=member.spec.name))
+            except Unanswered:
+                entry = live_moves.rest(cluster, entry)
+                raise
             finally:
                 kept = entry.guest
                 if connected:
@@ -210,7 +220,8 @@ class HypervisorClusterDriver:
         found = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
         kind = next((one.spec.driver for one in found.values()), "")
         found = {name: one for name, one in found.items() if one.spec.driver == kind}
-        return Cluster(spec, found, Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults))
+        ledger, limits = Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults)
+        return Cluster(spec, found, ledger, limits, self.live_limits)
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:
         if member.service is not None:
@@ -222,6 +233,12 @@ class HypervisorClusterDriver:
         kind = next((one.spec.driver for one in cluster.members.values()), "")
         kinds = self.drivers[kind].kinds() if kind in self.drivers else ()
         return completed(cluster.described(self.defaults), kinds)
+
+
+def _end_move(cluster: Cluster, server_id: str) -> Entry | None:
+    """Return the entry of a server, without a live migration; the caller holds its lock. Raise VirtError."""
+    entry = cluster.ledger.get(server_id)
+    return None if entry is None else live_moves.ended(cluster, entry)
 
 
 def _forget_restart(cluster: Cluster, server_id: str) -> None:

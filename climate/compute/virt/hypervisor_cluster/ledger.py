@@ -40,6 +40,18 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class LiveMove:
+    """Live migration of a server between two machines of the cluster."""
+
+    other: Place
+    """Destination; once the server has left its source, the source."""
+    arrangement: Mapping[str, Any] | None = None
+    """Answer of the destination that waits for the server, with the keys of this migration; None: not asked yet."""
+    sent: Mapping[str, Any] | None = None
+    """Answer of the source that has sent the server; None: the server is still there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """Server of a cluster."""
 
@@ -56,6 +68,12 @@ class Entry:
     """True if this member can reach the disk of the failed one."""
     restarted: str = ""
     """Unreported result for its disk at a restart: KEPT or LOST; empty: none."""
+    moving: LiveMove | None = None
+    """Its live migration; None: it has none."""
+    rests_until: float = 0.0
+    """Seconds since the epoch (UTC) before which it is not moved: a migration failed, or an order has no answer."""
+    refused: tuple[str, ...] = ()
+    """Members to which its live migration failed since its last move: others are tried first."""
 
     @property
     def size(self) -> Size:
@@ -156,7 +174,9 @@ class Ledger:
 def _written(entry: Entry) -> Mapping[str, Any]:
     where = {"place": entry.place, "leaves": entry.leaves}
     restart = {"starts": entry.starts, "keeps": entry.keeps, "restarted": entry.restarted}
-    return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, **restart}
+    moving = None if entry.moving is None else asdict(entry.moving)
+    move = {"moving": moving, "rests_until": entry.rests_until, "refused": entry.refused}
+    return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, **restart, **move}
 
 
 def guest_said(guest: Guest) -> Mapping[str, Any]:
@@ -172,9 +192,14 @@ def guest_said(guest: Guest) -> Mapping[str, Any]:
 
 def _read(said: Mapping[str, Any]) -> Entry:
     leaves = None if said["leaves"] is None else Place(*said["leaves"])
-    # Files of older releases lack the last two fields.
+    # Files of older releases lack the last fields.
     restart = (said["starts"], said.get("keeps", False), said.get("restarted", ""))
-    return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, *restart)
+    move = (_move_of(said.get("moving")), float(said.get("rests_until", 0)), tuple(said.get("refused", ())))
+    return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, *restart, *move)
+
+
+def _move_of(said: Mapping[str, Any] | None) -> LiveMove | None:
+    return None if said is None else LiveMove(Place(*said["other"]), said["arrangement"], said["sent"])
 
 
 def guest_of(said: Mapping[str, Any]) -> Guest:

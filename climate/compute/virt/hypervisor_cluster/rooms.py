@@ -140,10 +140,10 @@ def balance(rooms: Sequence[Room], servers: Mapping[str, tuple[str, Size]], perc
 
 def _best(where: Mapping[str, tuple[str, Size]], high: Room, low: Room) -> str | None:
     """Return the server whose move makes the two members most alike; None if there is none."""
-    found: list[tuple[float, str]] = []
+    result: list[tuple[float, str]] = []
     for server_id, (member, size) in where.items():
         if member == high.member and size.ram_mb and low.free.holds(size):
             after = abs(high.with_less(size).share - low.with_more(size).share)
-            found.append((after, server_id))
-    best = min(found, default=None)
+            result.append((after, server_id))
+    best = min(result, default=None)
     return best[1] if best is not None and best[0] < high.share - low.share else None

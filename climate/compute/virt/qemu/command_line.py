@@ -67,10 +67,10 @@ def command(machine: Machine, guest: Guest) -> list[str]:
 
 def program_path(program: str) -> str:
     """Return the path of a program. Raise VirtError if it is not installed."""
-    found = shutil.which(program)
-    if found is None:
+    result = shutil.which(program)
+    if result is None:
         raise VirtError(f"{program} is not installed (Debian: {PACKAGES[program]})")
-    return found
+    return result
 
 
 def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

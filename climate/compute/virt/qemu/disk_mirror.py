@@ -62,11 +62,11 @@ def look(ours: Monitor, nodes: Collection[str]) -> Copied:
     """Return the progress of these disks' copies. Raise VirtError if one has ended."""
     jobs = _jobs(ours)
     wanted = [jobs.get(_job_of(node)) for node in nodes]
-    found = [job for job in wanted if job is not None]
-    if len(found) < len(wanted):
+    matching = [job for job in wanted if job is not None]
+    if len(matching) < len(wanted):
         raise VirtError("the copy of the disk ended unexpectedly")
-    total, done = (sum(int(job[figure]) for job in found) for figure in ("len", "offset"))
-    return Copied(total, done, all(job["ready"] for job in found))
+    total, done = (sum(int(job[figure]) for job in matching) for figure in ("len", "offset"))
+    return Copied(total, done, all(job["ready"] for job in matching))
 
 
 def finish(ours: Monitor, nodes: Collection[str]) -> None:

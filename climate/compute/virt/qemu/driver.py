@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring, config_drive, guest_volumes
 from climate.compute.virt.guest_folders import CONSOLE, Homes, as_virt_error, image_of, marks
 from climate.compute.virt.guest_kinds import Kind, of_machines
-from climate.compute.virt.live_migrator import LiveMigrator
+from climate.compute.virt.live_migrator import Limits, LiveMigrator
 from climate.compute.virt.qemu import backup, disks, network_devices, qmp
 from climate.compute.virt.qemu.command_line import (
     AUTO,
@@ -63,11 +63,12 @@ _MIGRATING = frozenset({"finish-migrate", "postmigrate"})
 class MachineOptions:
     """Options of a compute service for its virtual machines.
 
-    `listening`: address for incoming live migrations; None: they are refused.
+    `listening`: address for incoming live migrations; None: they are refused. `limits`: of live migrations in clusters.
     """
 
     accel: str = AUTO
     listening: Listening | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)

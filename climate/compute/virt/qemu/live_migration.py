@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -222,7 +222,8 @@ class QemuMigrator:
     def _begin_from_afar(self, waits: Path, sent: Mapping[str, Any]) -> None:
         with qmp.connect(waits, self.seconds) as monitor:
             if between.settled(monitor) == "paused":
-                (waits.parent / CONSOLE).write_text(sent.get(SECRETS, {}).get(_CONSOLE, ""), encoding="utf-8")
+                with suppress(OSError):  # a full disk must not stop the guest
+                    (waits.parent / CONSOLE).write_text(sent.get(SECRETS, {}).get(_CONSOLE, ""), encoding="utf-8")
             running = bool(json.loads((waits / FROM_AFAR).read_text(encoding="ascii")))
             between.take_over(monitor, waits, running=running)
 

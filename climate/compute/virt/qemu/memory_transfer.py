@@ -146,18 +146,18 @@ class Handover:
 
     def _is_sent(self, watch: "_Stalled") -> bool:
         with qmp.connect(self.home, self.seconds) as ours:
-            found = ours.ask("query-migrate")
-            status = found.get("status", "none")
+            result = ours.ask("query-migrate")
+            status = result.get("status", "none")
             is_copied = bool(self.route.disks) and status in _COPYING
             disk = disk_mirror.look(ours, self.route.disks) if is_copied else disk_mirror.Copied()
             if status == "pre-switchover":
                 self._finish_disks(ours)
         if status in _FAILED:
-            raise VirtError(found.get("error-desc", f"QEMU says {status}"))
+            raise VirtError(result.get("error-desc", f"QEMU says {status}"))
         if status == "completed":
-            watch(_progress(found.get("ram", {}), disk))
+            watch(_progress(result.get("ram", {}), disk))
             return True
-        self._obey(watch(_progress(found.get("ram", {}), disk)))
+        self._obey(watch(_progress(result.get("ram", {}), disk)))
         return False
 
     def _finish_disks(self, ours: qmp.Monitor) -> None:

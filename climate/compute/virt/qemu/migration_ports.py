@@ -43,8 +43,8 @@ class Listening:
             unusable = True
         if unusable:
             raise ValueError(f"{address!r} is not an IP address of this machine; give one as 192.0.2.7")
-        found = _RANGE.fullmatch(ports.replace(" ", ""))
-        first, last = (int(found[1]), int(found[2])) if found else (0, 0)
+        match = _RANGE.fullmatch(ports.replace(" ", ""))
+        first, last = (int(match[1]), int(match[2])) if match else (0, 0)
         if not 0 < first < last <= _LAST_PORT:
             raise ValueError(f"{ports!r} is not a range of at least two ports from 1 to {_LAST_PORT}; try {PORTS}")
         return cls(address, first, last)

@@ -70,8 +70,8 @@ def forget(monitor: Monitor, folder: Path) -> None:
 
 
 def _known(monitor: Monitor) -> list[str]:
-    found = (str(one["name"]) for one in monitor.ask("qom-list", path="/objects"))
-    return [name for name in found if name.startswith(_NAME)]
+    result = (str(one["name"]) for one in monitor.ask("qom-list", path="/objects"))
+    return [name for name in result if name.startswith(_NAME)]
 
 
 def _write(place: Path, key: str) -> None:

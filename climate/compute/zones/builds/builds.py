@@ -7,7 +7,6 @@ the orders without a known answer, and a child that already carried out an order
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 from climate.compute.context import Compute
@@ -104,13 +103,13 @@ def create(
         if not added:
             raise Conflict(f"The reservation id {reservation_id} is in use; choose another one")
         made = _known(rows.get(conn, build_id), reservation_id)
-        notifications.tell(conn, notifications.BUILDS)
+        notifications.notify(conn, notifications.BUILDS)
     if worker is None:
         compute.cast("")
     return made
 
 
-def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str, Any]:
+def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str, object]:
     """Return the columns of a new build of `count` servers."""
     return {
         "reservation_id": reservation_id,
@@ -126,14 +125,14 @@ def _columns(request: BootRequest, reservation_id: str, count: int) -> dict[str,
 def get(compute: Compute, reservation_id: str, project_id: str | None = None) -> BuildState:
     """Return the build with that reservation id. Raise NotFound if it is unknown or another project's."""
     with reading(compute.engine) as conn:
-        found = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
-        return BuildState(found, tuple(rows.of(conn, found.id)))
+        result = _known(rows.of_reservation(conn, reservation_id, project_id), reservation_id)
+        return BuildState(result, tuple(rows.of(conn, result.id)))
 
 
 def listed(compute: Compute, project_id: str | None = None) -> list[BuildState]:
     """Return the latest builds of a project, or of all projects, without their servers."""
     with reading(compute.engine) as conn:
-        return [BuildState(found, ()) for found in rows.listed(conn, project_id, MOST_LISTED)]
+        return [BuildState(result, ()) for result in rows.listed(conn, project_id, MOST_LISTED)]
 
 
 def zone_names(compute: Compute) -> Mapping[int, str]:
@@ -151,7 +150,7 @@ def in_child(compute: Compute, server_id: str) -> InChild | None:
         return InChild(placed.zone_id, placed.build_id, rows.number_of(conn, server_id))
 
 
-def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, Any]]:
+def made_for_parent(compute: Compute, build_id: str, project_id: str) -> list[Mapping[str, object]]:
     """Return the servers of a parent's build that this zone created for the account, with their owners there."""
     with reading(compute.engine) as conn:
         return offers.of_build(conn, project_id, build_id)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from climate.compute.models.request import BootRequest
 from climate.compute.models.server import is_id
@@ -65,7 +64,7 @@ Outcome = Built | Refused | Unknown
 
 def request_for(order: Order, request: BootRequest, image: str | None, chain: ZoneChain = FROM_USER) -> ChildRequest:
     """Return the request for one server: the user's request with the offer; `image` is the name of its image."""
-    server: dict[str, Any] = {
+    server: dict[str, object] = {
         "name": order.name,
         "flavorRef": request.flavor.name,
         "imageRef": image,
@@ -118,7 +117,7 @@ def message(answer: ChildAnswer) -> str:
     """
     if answer.status in (401, 403):
         return f"HTTP {answer.status}: the account of this zone lacks the permission there"
-    body: Mapping[str, Any] = answer.body if isinstance(answer.body, dict) else {}
+    body: Mapping[str, object] = answer.body if isinstance(answer.body, dict) else {}
     inner = next((value for value in body.values() if isinstance(value, dict)), {})
     text = inner.get("message")
     if not isinstance(text, str):

@@ -6,7 +6,6 @@ offer used for another server is refused.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -68,12 +67,12 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
         if not order.build_id:
             item_id = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now).item_id
             order = replace(order, build_id=f"{order.reservation_id}.{item_id}")
-        found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
-    if found is not None and found.server_id is not None:
-        return found.server_id
+        result = offers.find(conn, request.project_id, order.build_id, order.launch_index)
+    if result is not None and result.server_id is not None:
+        return result.server_id
     # An order forwarded before its expiry is repeated until the child answers.
-    opened = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now, late=found is not None)
-    if found is not None and found.item_id != opened.item_id:
+    opened = compute.zones.blobs.open(compute.zones.own_id(), order.blob, now, late=result is not None)
+    if result is not None and result.item_id != opened.item_id:
         raise Conflict(f"Server {order.launch_index} of build {order.build_id} is being made on another offer")
     item = plan.read(opened.item)
     if isinstance(item, ChildItem):
@@ -103,10 +102,10 @@ def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[Loca
 def _of_first(compute: Compute, request: BootRequest, order: Order) -> str:
     """Return the server of a concurrent request for the same order. Raise InvalidBlob otherwise."""
     with reading(compute.engine) as conn:
-        found = offers.find(conn, request.project_id, order.build_id, order.launch_index)
-    if found is None or found.server_id is None:
+        result = offers.find(conn, request.project_id, order.build_id, order.launch_index)
+    if result is None or result.server_id is None:
         raise InvalidBlob("it was used for another server")
-    return found.server_id
+    return result.server_id
 
 
 def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple[ChildItem, Opened, Way]) -> str:
@@ -157,7 +156,7 @@ def send_all(compute: Compute, requests: Sequence[tuple[ChildZone, ChildRequest]
     return [outcome(answer, repeated=repeated) for answer in answers]
 
 
-def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, Any]:
+def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, object]:
     """Return the row that assigns a server in a child to this project."""
     return {
         "server_id": placed.server_id,
@@ -171,7 +170,7 @@ def owned(request: BootRequest, order: Order, placed: Placed) -> Mapping[str, An
     }
 
 
-def _row(request: BootRequest, order: Order, opened: Opened) -> dict[str, Any]:
+def _row(request: BootRequest, order: Order, opened: Opened) -> dict[str, object]:
     return {
         "item_id": opened.item_id,
         "project_id": request.project_id,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import structlog
@@ -27,7 +27,7 @@ from climate.compute.zones.builds.builds import claim_seconds, number_name, part
 from climate.compute.zones.builds.orders import Built, Order, Outcome, Refused, Unknown, request_for
 from climate.compute.zones.builds.placement import Placed
 from climate.compute.zones.builds.plan import ChildItem, LocalItem, PlanItem
-from climate.compute.zones.builds.selection import Selection, Wanted
+from climate.compute.zones.builds.selection import PlanRequest, Selection
 from climate.compute.zones.models import ChildZone, Parts
 from climate.connections import reading
 
@@ -134,7 +134,7 @@ def _place_open(work: _Work) -> None:
         _boot_here(work, open_ones, None)
         return
     wanted = replace(work.request, count=len(open_ones), least=1)
-    chosen = selection.select(work.compute, Wanted(wanted, work.image, parts=work.parts))
+    chosen = selection.select(work.compute, PlanRequest(wanted, work.image, parts=work.parts))
     _decide(work, chosen)
     for reason in chosen.reasons:
         work.failed(reason)
@@ -262,7 +262,7 @@ def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[i
 
 def _decide(work: _Work, chosen: Selection) -> None:
     """Record the answers of all zones, as an explanation of the placement."""
-    trail: dict[str, Any] = {key: value for key, value in chosen.trail.items() if key not in ("picks", "more_picks")}
+    trail: dict[str, object] = {key: value for key, value in chosen.trail.items() if key not in ("picks", "more_picks")}
     trail |= {"zones": selection.plain(chosen.reports), "plan": [_told(item) for item in chosen.plan[:PLANNED]]}
     with work.compute.engine.begin() as conn:
         work.check(conn)
@@ -271,7 +271,7 @@ def _decide(work: _Work, chosen: Selection) -> None:
         rows.report(conn, work.build.id, {**work.build.report, "zones": trail["zones"]})
 
 
-def _told(item: PlanItem) -> Mapping[str, Any]:
+def _told(item: PlanItem) -> Mapping[str, object]:
     if isinstance(item, ChildItem):
         return {"weight": item.weight, "raw_weight": item.raw_weight, "zone_id": item.child_zone}
     return {"weight": item.weight, "host": item.hostname, "node": item.nodename}

@@ -13,8 +13,7 @@ from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor, recorded
-from climate.compute.models.request import BootRequest, pools_of, read_zone
-from climate.compute.projects.quota_check import MOST_AT_ONCE
+from climate.compute.models.request import BootRequest, read_zone
 from climate.compute.store.projects import flavors, images
 from climate.compute.zones.models import NO_PARTS, Parts
 
@@ -85,28 +84,6 @@ def written(request: BootRequest, image: str | None, count: int) -> dict[str, An
     }
 
 
-def read(body: Mapping[str, Any]) -> RequestSpec:
-    """Return the spec in a body. Raise BadRequest with the invalid key. Unknown keys are ignored."""
-    kind, properties = _object(body, "instance_type"), _object(body, "instance_properties")
-    hints = _object(body, "scheduler_hints")
-    if body.get("filter") is not None:
-        hints = {**hints, "host_filter": _name(body, "filter")}
-    count = body.get("num_instances", 1)
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AT_ONCE:
-        raise BadRequest(f"num_instances must be a whole number from 1 to {MOST_AT_ONCE}")
-    if body.get("blob") is not None:
-        raise BadRequest("blob is for POST /servers: it names a node that was chosen already")
-    pools_of(hints)
-    return RequestSpec(
-        count,
-        _name(kind, "name"),
-        {name: _size(kind, word) for word, name in SIZES.items() if word in kind},
-        _name(properties, "image_name"),
-        _name(properties, "availability_zone"),
-        hints,
-    )
-
-
 def flavor_named(conn: Connection, name: str, project_id: str, *, admin: bool) -> Flavor:
     """Return the flavor of this zone with that name. Raise BadRequest if the project may use none."""
     found = next((one for one in flavors.listed(conn) if one.name == name), None)
@@ -167,26 +144,3 @@ def reread_request(fields: Mapping[str, Any]) -> BootRequest:
         "access": tuple(fields["access"]),
     }
     return BootRequest(**{**fields, **changed})
-
-
-def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = body.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise BadRequest(f"{key} must be an object")
-    return value or {}
-
-
-def _name(body: Mapping[str, Any], key: str) -> str | None:
-    value = body.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
-        raise BadRequest(f"{key} must be a text of 1 to {LONGEST_NAME} characters")
-    return value
-
-
-def _size(body: Mapping[str, Any], key: str) -> int:
-    value = body[key]
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise BadRequest(f"{key} must be a whole number from 0")
-    return value

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -31,7 +30,7 @@ NOT_ASKED = "was skipped: it has not answered lately"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanRequest:
     """Request for a plan of `request.count` servers; children look up the image by name."""
 
     request: BootRequest
@@ -62,7 +61,7 @@ class ZoneReport:
         """Return the name of the zone for users."""
         return "this zone" if self.zone_id is None else self.name or f"zone {self.zone_id}"
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Return the report as plain values."""
         return {
             "zone_id": self.zone_id,
@@ -98,7 +97,7 @@ class Children:
     others: tuple[ZoneReport, ...] = ()
 
 
-def select(compute: Compute, wanted: Wanted) -> Selection:
+def select(compute: Compute, wanted: PlanRequest) -> Selection:
     """Return the plan for a request: nodes of this zone and offers of its children, best first.
 
     Each zone offers at most one place per server. A child that does not answer delays the plan until its deadline, but
@@ -125,10 +124,10 @@ def room(compute: Compute, request: BootRequest) -> int:
 def for_parent(
     compute: Compute,
     spec: RequestSpec,
-    who: Mapping[str, Any],
+    who: Mapping[str, object],
     chain: ZoneChain = FROM_USER,
     parts: Parts = NO_PARTS,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the answer to a parent's spec: readable weights, and blobs for this zone, at most one per server.
 
     `parts`: the parts of its reservations in child zones.
@@ -138,10 +137,10 @@ def for_parent(
     compute.zones.blobs.check()
     with _read_only(compute) as conn:
         request = request_spec.request_of(conn, spec, who)
-    return sealed(compute, select(compute, Wanted(request, spec.image, chain, parts)).plan[: spec.count])
+    return sealed(compute, select(compute, PlanRequest(request, spec.image, chain, parts)).plan[: spec.count])
 
 
-def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, Any]]:
+def sealed(compute: Compute, plan: Sequence[PlanItem]) -> list[dict[str, object]]:
     """Return the plan for a parent: readable weights, and blobs for this zone. Raise NoBlobKey."""
     with _read_only(compute) as conn:
         now = compute.now(conn)
@@ -193,7 +192,9 @@ def _local(compute: Compute, request: BootRequest) -> tuple[list[LocalItem], Zon
     return items, ZoneReport(reason=reason, offered=len(items)), plan.trail
 
 
-def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> list[tuple[list[ChildItem], ZoneReport]]:
+def _ask(
+    compute: Compute, children: Sequence[ChildZone], wanted: PlanRequest
+) -> list[tuple[list[ChildItem], ZoneReport]]:
     """Return the offers of children, in their order."""
     if compute.zones.client is None or not children:
         return []
@@ -204,12 +205,14 @@ def _ask(compute: Compute, children: Sequence[ChildZone], wanted: Wanted) -> lis
     return [_offered(zone, answer, wanted) for zone, answer in zip(children, answers, strict=True)]
 
 
-def _spec_for(zone: ChildZone, wanted: Wanted) -> dict[str, Any]:
+def _spec_for(zone: ChildZone, wanted: PlanRequest) -> dict[str, object]:
     request = request_spec.in_child(wanted.request, wanted.parts, zone.id)
     return request_spec.written(request, wanted.image, request.count)
 
 
-def _offered(zone: ChildZone, answer: ChildAnswer | ChildError, wanted: Wanted) -> tuple[list[ChildItem], ZoneReport]:
+def _offered(
+    zone: ChildZone, answer: ChildAnswer | ChildError, wanted: PlanRequest
+) -> tuple[list[ChildItem], ZoneReport]:
     reason, told = None, None
     items: list[ChildItem] = []
     if isinstance(answer, ChildError):
@@ -230,6 +233,6 @@ def _report(zone: ChildZone) -> ZoneReport:
     return ZoneReport(zone.id, zone.name, offset=zone.weight_offset, scale=zone.weight_scale)
 
 
-def plain(reports: Sequence[ZoneReport]) -> list[Mapping[str, Any]]:
+def plain(reports: Sequence[ZoneReport]) -> list[Mapping[str, object]]:
     """Return reports as plain values for a decision."""
     return [report.plain() for report in reports]

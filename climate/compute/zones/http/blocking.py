@@ -139,13 +139,13 @@ class BlockingPool:
         """Return the most recently used working connection to a server, or None."""
         while True:
             with self._lock:
-                found = next((one for one in reversed(self._idle) if one.server == server), None)
-                if found is None:
+                result = next((one for one in reversed(self._idle) if one.server == server), None)
+                if result is None:
                     return None
-                self._idle.remove(found)
-            if not found.has_expired():
-                return found
-            found.socket.close()
+                self._idle.remove(result)
+            if not result.has_expired():
+                return result
+            result.socket.close()
 
     def _give_back(self, connection: KeptConnection) -> None:
         """Return a connection to the pool; close connections that are idle for too long or exceed the maximum."""
@@ -176,9 +176,9 @@ class BlockingPool:
         for place, address in enumerate(addresses, start=1):
             share = self.deadline.left() / (len(addresses) - place + 1)
             try:
-                found = socket.create_connection((address, server.port), timeout=share)
-                found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return found
+                result = socket.create_connection((address, server.port), timeout=share)
+                result.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return result
             except OSError:
                 if place == len(addresses):
                     raise
@@ -187,7 +187,7 @@ class BlockingPool:
     def _addresses(self, server: Server) -> list[str]:
         looked_up = self._executor.submit(socket.getaddrinfo, server.host, server.port, type=socket.SOCK_STREAM)
         try:
-            return [str(found[4][0]) for found in looked_up.result(self.deadline.left())]
+            return [str(result[4][0]) for result in looked_up.result(self.deadline.left())]
         finally:
             looked_up.cancel()  # one that has not begun must not wait for its turn when nobody waits for it
 

@@ -70,7 +70,7 @@ def fail(error: Exception) -> NoReturn:
 
 def _reason(error: Exception) -> BaseException:
     """Return the operating system's error behind an error, or the error itself."""
-    found = [
+    causes = [
         cause for cause in exception_chain.of(error) if isinstance(cause, OSError) and (cause.strerror or cause.errno)
     ]
-    return found[-1] if found else error
+    return causes[-1] if causes else error

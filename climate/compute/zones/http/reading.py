@@ -71,12 +71,12 @@ class _Unread:
     def until(self, end: bytes, longest: int) -> bytes:
         """Return the bytes before `end`, which is dropped."""
         searched = 0
-        while (found := self.data.find(end, searched)) < 0:
+        while (result := self.data.find(end, searched)) < 0:
             searched = max(0, len(self.data) - len(end) + 1)
             if len(self.data) > longest or not self.more():
                 raise BrokenOff
-        taken = bytes(self.data[:found])
-        del self.data[: found + len(end)]
+        taken = bytes(self.data[:result])
+        del self.data[: result + len(end)]
         return taken
 
     def exactly(self, count: int, into: bytearray) -> None:
@@ -115,18 +115,18 @@ def _headers(rows: list[bytes]) -> dict[str, str]:
 
     Raise BrokenOff for two different lengths, and for a body that is chunked twice.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for row in rows:
         header = _HEADER.fullmatch(row)
         if header is None:
             raise BrokenOff
         name, value = header[1].decode("ascii").lower(), header[2].decode("latin-1").rstrip(" \t")
-        if name == "transfer-encoding" and name in found:
+        if name == "transfer-encoding" and name in result:
             raise BrokenOff
-        if name == "content-length" and found.get(name, value) != value:
+        if name == "content-length" and result.get(name, value) != value:
             raise BrokenOff
-        found[name] = f"{found[name]}, {value}" if name == "connection" and name in found else value
-    return found
+        result[name] = f"{result[name]}, {value}" if name == "connection" and name in result else value
+    return result
 
 
 def _read_content(unread: _Unread, head: _Head, method: str) -> tuple[bytes, bool]:

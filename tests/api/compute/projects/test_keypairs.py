@@ -60,6 +60,8 @@ def test_administrators_see_the_keys_of_others_since_2_10(admin: Person, member:
         ("GET", f"{KEYS}/theirs?user_id=other", None),
         ("DELETE", f"{KEYS}/theirs?user_id=other", None),
         ("POST", KEYS, {"keypair": {"name": "x", "user_id": "other"}}),
+        ("POST", KEYS, {"keypair": {"name": "x", "user_id": "other", "public_key": "?"}}),
+        ("POST", KEYS, {"keypair": {"user_id": "other"}}),
     ):
         assert message(member(method, path, sent, **V10), 403, "forbidden")
     assert admin("DELETE", f"{KEYS}/theirs?user_id={whose}", **V10).status_code == 204

@@ -90,7 +90,7 @@ def test_the_plan_says_what_is_wanted_and_what_is_done(
     clock.forward(hours=1)
     found = admin.get("/pools/reservation/plan")["plan"]
     assert [(one["step"], one["pool"]) for one in found["moves"]] == [("release", "reservation")] * 2
-    assert pool_filling.tend(climate) == 2
+    assert pool_filling.run_round(climate) == 2
     assert admin.get("/pools/multi-tenant")["pool"]["hosts"] == 2
     assert member("GET", "/pools/reservation/plan").status_code == 403
 

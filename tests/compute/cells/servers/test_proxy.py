@@ -381,7 +381,7 @@ def test_the_quota_of_the_top_counts_the_servers_of_all_cells(cells: ServerTree)
     cells.tree.places["right"].boot_one()
     cells.settle()
     begun(cells, count=2)
-    used = quotas.standing(cells.top, "demo").used
+    used = quotas.quota_usage(cells.top, "demo").used
     assert (used["instances"], used["cores"], used["ram_mb"]) == (4, 4, 2048)
     quotas.change(cells.top, "demo", {"instances": 4})
     with pytest.raises(QuotaExceeded, match="already used 4 of 4 instances"):

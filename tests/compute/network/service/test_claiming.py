@@ -317,6 +317,6 @@ def test_a_host_without_a_driver_of_its_own_is_not_asked(cloud: Cloud) -> None:
     wire = there.wire()
     assert isinstance(wire, RecordingNetwork)
     assert (wire.serving, wire.links) == ({}, {}), "flat: somebody else does it"
-    network_service.tend(there.host(), thorough=True)
+    network_service.run_round(there.host(), thorough=True)
     assert wire.nat is not None
     assert wire.nat.bridges == ()

@@ -1,6 +1,6 @@
 """A cluster whose members are machines that fail, come back, and are fenced, as a test wants it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
@@ -86,6 +86,8 @@ class Lab:
     machines: dict[str, Fenced] = field(default_factory=dict)
     terms: ClusterSpec = field(default_factory=lambda: ClusterSpec(()))
     local: Machine = field(default_factory=Machine)
+    make: Callable[[str], Machine] = lambda name: Machine()
+    """Makes the machine of that name."""
 
     @property
     def driver(self) -> HypervisorClusterDriver:
@@ -112,7 +114,7 @@ class Lab:
         elif name in self.machines:
             self.machines[name].spec = spec
         else:
-            self.machines[name] = Fenced(spec, Machine())
+            self.machines[name] = Fenced(spec, self.make(name))
 
     def guest(self, ram_mb: int = 1024, **wanted: object) -> Guest:
         return replace(Guest(str(uuid4()), "web", "c", ram_mb=ram_mb), **wanted)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
+from tests.compute.virt.hypervisor_cluster.live_machines import Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 FAR, NEAR = ("m1", "m2", "m3"), ("a", "b", "c3")
@@ -27,7 +28,9 @@ class ClusterMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.lab = Lab(Path(self.folder.name))
+        self.strikes, self.others = Strikes(), dict[str, Host]()
+        local = self._machine("local")
+        self.lab = Lab(Path(self.folder.name), local=local, make=self._machine)
         for name in NEAR[:2]:
             self.lab.member(name)
         for name in FAR:
@@ -36,6 +39,10 @@ class ClusterMachine(RuleBasedStateMachine):
         self.disks: dict[str, str] = {}
         """Servers on members that share their disks, and what their disks were at first."""
         self.half_deleted: set[str] = set()
+
+    def _machine(self, name: str) -> Host:
+        self.others[name] = Host(name=name, strikes=self.strikes, others=self.others)
+        return self.others[name]
 
     @initialize(shared=st.booleans())
     def storage(self, shared: bool) -> None:
@@ -107,6 +114,22 @@ class ClusterMachine(RuleBasedStateMachine):
         with suppress(KeyboardInterrupt):
             self.lab.driver.tidy()
         self.lab.machines[name].driver.broken_off = None
+
+    @rule(
+        good=st.integers(0, 4),
+        end=st.sampled_from([Dies, VirtError]),
+        late=st.booleans(),
+        far=st.sampled_from(FAR),
+    )
+    def move_live_and_fail(self, good: int, end: type[BaseException], late: bool, far: str) -> None:
+        """A member is in maintenance for a round that ends at any verb of a live migration."""
+        member = self.lab.machines[far]
+        member.spec = replace(member.spec, maintenance=True)
+        self.strikes.ahead = [(None, False)] * good + [(end, late)]
+        with suppress(Dies):
+            self.lab.driver.tidy()
+        self.strikes.ahead.clear()
+        member.spec = replace(member.spec, maintenance=False)
 
     @invariant()
     def no_server_runs_twice(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, Place
+from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, LiveMove, Place
 
 WHOLE = Guest(
     "5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d",
@@ -43,3 +43,15 @@ def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -
     del said["guest"]["config"]
     file.write_text(json.dumps(said), encoding="utf-8")
     assert ledger.get(WHOLE.id) == replace(entry, guest=replace(WHOLE, config={}))
+
+
+def test_an_entry_from_before_there_were_live_migrations_is_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    entry = Entry(WHOLE, Place("near", "here"), State.RUNNING, moving=LiveMove(Place("far", "rack"), {"pid": "1 2"}))
+    ledger.put(entry)
+    assert ledger.get(WHOLE.id) == entry
+    file = tmp_path / f"{WHOLE.id}.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    del said["moving"], said["rests_until"]
+    file.write_text(json.dumps(said), encoding="utf-8")
+    assert ledger.get(WHOLE.id) == replace(entry, moving=None)

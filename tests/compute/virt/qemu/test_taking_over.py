@@ -129,3 +129,26 @@ def test_a_guest_that_has_arrived_is_sent_although_its_console_cannot_be_read(tm
     }
     sent = QemuMigrator(homes, "tcg", 1.0).send(guest, arrangement, Limits(), lambda progress: Order.GO_ON)
     assert sent == {SECRETS: {"console": ""}}
+
+
+def test_a_guest_that_has_arrived_goes_on_although_its_console_cannot_be_written(tmp_path: Path) -> None:
+    guest = Guest(str(uuid4()), "kept", "n1")
+    homes = Homes(tmp_path / "machines")
+    waits = homes.of(guest.id) / INCOMING
+    waits.mkdir(parents=True)
+    (homes.of(guest.id) / CONSOLE).mkdir()
+    with open("/dev/null", "r+b") as nothing:
+        number = processes.spawn(["/bin/sleep", "60"], {}, nothing.fileno(), nothing.fileno())
+    waiting = processes.of(number)
+    assert waiting is not None
+    processes.write(waits / PID, waiting)
+    (waits / FROM_AFAR).write_text("true")
+    answers = {"query-status": [{"status": "paused"}], "query-named-block-nodes": [[]], "qom-list": [[]]}
+    qemu = Qemu(waits, answers)
+    try:
+        QemuMigrator(homes, "tcg", PATIENCE).keep(guest, {SECRETS: {"console": "booted"}})
+        assert "cont" in qemu.asked
+        assert homes.pid(guest.id) == waiting
+    finally:
+        qemu.close()
+        processes.send(waiting, signal.SIGKILL)

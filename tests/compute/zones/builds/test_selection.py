@@ -15,7 +15,7 @@ from climate.compute.store.zones import child_zones
 from climate.compute.zones.builds import selection
 from climate.compute.zones.builds.blobs import BlobKeys
 from climate.compute.zones.builds.plan import ChildItem, LocalItem
-from climate.compute.zones.builds.selection import Wanted
+from climate.compute.zones.builds.selection import PlanRequest
 from climate.compute.zones.client import ChildAnswer, ChildError, ChildRequest, ChildTimeout
 from climate.compute.zones.models import ChildZone
 from tests.compute.zones.build_plan_trees import changed, done, offered, refusal, spec, whole
@@ -60,7 +60,7 @@ def canned(zone: Zone, *answers: ChildAnswer | ChildError, registered: int = 3) 
 
 def test_ds_1_each_zone_offers_as_many_places_as_servers_are_asked_for(lone: Tree) -> None:
     compute, client = canned(lone["parent"], *[weights(1, 2, 3, 4)] * 3)
-    chosen = selection.select(compute, Wanted(request(4), "demo"))
+    chosen = selection.select(compute, PlanRequest(request(4), "demo"))
     assert len(chosen.plan) == 16
     assert sum(isinstance(item, LocalItem) for item in chosen.plan) == 4
     assert [item.weight for item in chosen.plan] == sorted(item.weight for item in chosen.plan)
@@ -71,7 +71,7 @@ def test_ds_1_each_zone_offers_as_many_places_as_servers_are_asked_for(lone: Tre
 
 def test_ds_7_no_hosts_and_no_children_make_an_empty_plan(lone: Tree) -> None:
     huge = replace(TINY, ram_mb=10**6)
-    chosen = selection.select(lone["parent"].compute, Wanted(request(flavor=huge)))
+    chosen = selection.select(lone["parent"].compute, PlanRequest(request(flavor=huge)))
     assert chosen.plan == ()
     assert chosen.reasons == ["this zone: no host is left for it"]
 
@@ -93,7 +93,7 @@ def test_a_child_that_offers_nothing_costs_its_reason_and_not_the_plan(
     lone: Tree, answer: ChildAnswer | ChildError, reason: str
 ) -> None:
     compute, _ = canned(lone["parent"], answer, weights(0.001), registered=2)
-    chosen = selection.select(compute, Wanted(request()))
+    chosen = selection.select(compute, PlanRequest(request()))
     assert [type(item) for item in chosen.plan] == [ChildItem, LocalItem]
     assert chosen.reasons == [reason]
 
@@ -102,7 +102,7 @@ def test_an_inactive_child_is_not_asked_and_that_is_told(lone: Tree) -> None:
     compute, client = canned(lone["parent"], weights(0.001), registered=2)
     with compute.engine.begin() as conn:
         child_zones.change(conn, 1, {"is_active": False})
-    chosen = selection.select(compute, Wanted(request()))
+    chosen = selection.select(compute, PlanRequest(request()))
     assert [zone.id for zone, _ in client.asked] == [2]
     assert chosen.reasons == ["zone 1: was skipped: it has not answered lately"]
 
@@ -126,7 +126,7 @@ def test_a_request_that_names_something_of_this_zone_is_not_sent_to_children(
     compute, client = canned(lone["parent"], weights(1), registered=1)
     if "same_host" in str(changes) or "different_host" in str(changes):
         changes = {"hints": dict.fromkeys(changes["hints"], "6f70656e-0000-4000-8000-000000000000")}
-    selection.select(compute, Wanted(request(**changes)))
+    selection.select(compute, PlanRequest(request(**changes)))
     assert client.asked == []
 
 
@@ -169,7 +169,7 @@ def test_the_scheduler_is_a_choice_and_the_simplest_weighs_everything_1(pair: Tr
     left = pair["left"]
     rules = replace(left.compute.rules, costs=(NOOP,))
     simple = replace(left.compute, schedule=host_filter, rules=rules)
-    chosen = selection.select(simple, Wanted(request(3)))
+    chosen = selection.select(simple, PlanRequest(request(3)))
     assert [item.weight for item in chosen.plan] == [1, 1, 1]
 
 
@@ -178,7 +178,7 @@ def test_weights_of_a_child_are_brought_to_the_scale_of_its_parent(pair: Tree) -
     with parent.compute.engine.begin() as conn:
         child_zones.change(conn, 1, {"weight_offset": 1000.0, "weight_scale": 10.0})
     raw = [one["weight"] for one in offered(pair["left"], num_instances=2)]
-    chosen = selection.select(parent.compute, Wanted(request(2), "demo"))
+    chosen = selection.select(parent.compute, PlanRequest(request(2), "demo"))
     items = [item for item in chosen.plan if isinstance(item, ChildItem)]
     assert [item.raw_weight for item in items] == raw
     assert [item.weight for item in items] == [1000 + 10 * weight for weight in raw]
@@ -190,7 +190,7 @@ def test_without_a_key_a_zone_makes_no_estimates_and_says_so(pair: Tree) -> None
     left = pair["left"]
     with changed(left, zones=replace(left.compute.zones, blobs=BlobKeys())):
         text = refusal(left.ask("POST", "/zones/select", spec()), 409)
-        chosen = selection.select(pair["parent"].compute, Wanted(request(), "demo"))
+        chosen = selection.select(pair["parent"].compute, PlanRequest(request(), "demo"))
     assert "CLIMATE_BUILD_PLAN_ENCRYPTION_KEY is not set" in text
     assert "CLIMATE_BUILD_PLAN_ENCRYPTION_KEY" in chosen.reasons[0]
 

@@ -1,0 +1,300 @@
+"""Bodies of servers: creation, update, metadata, and what they attach."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from api.compute import body_keys as keys
+from api.compute import validation
+from api.compute.networks import ip_validation
+from api.schema import shapes
+from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given, part
+from climate.compute.projects.quota_check import MOST_AT_ONCE
+from climate.domain.errors import InvalidInput
+
+LONGEST_USER_DATA = 65535
+LONGEST_PASSWORD = 255
+MOST_INTERFACES = 16
+
+TOGETHER = shapes.number(1, 100)
+USER_DATA = {"type": "string", "contentEncoding": "base64", "maxLength": LONGEST_USER_DATA}
+DISK_CONFIG = shapes.one_of("AUTO", "MANUAL")
+BUILD_ID = {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}
+_BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+NO_PORTS = 'networks: each must be like {"uuid": "…"}, optionally with "fixed_ip"; ports are not supported'
+NO_VOLUMES = (
+    "block_device_mapping_v2: boot from volume is not supported; each must be like "
+    '{"uuid": "…", "source_type": "image", "destination_type": "local"}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interfaces:
+    """Networks of a new server."""
+
+    networks: tuple[str, ...] | None = None
+    """Ids of networks; None: the cloud chooses."""
+    addresses: tuple[tuple[str, str], ...] = ()
+    """Network and requested address."""
+
+
+def _no_port(value: Any, field: str) -> None:
+    if value:
+        raise InvalidInput(NO_PORTS)
+
+
+def _fixed_ip(value: Any, field: str) -> str:
+    return str(ip_validation.address(value, field))
+
+
+class Interface(Body):
+    """A network of a new server."""
+
+    UNKNOWN = "networks: {first!r} cannot be set; known are uuid and fixed_ip"
+    PREFIX = "networks."
+
+    port = Key(_no_port, {"type": "null"}, default=ABSENT)
+    uuid = keys.uuid(required=True)
+    fixed_ip = Key(_fixed_ip, keys.ADDRESS).or_null()
+    tag = Ignored(shapes.text(60))
+
+
+INTERFACE = Interface()
+NETWORKS = {"anyOf": [shapes.one_of("auto", "none"), shapes.listing(INTERFACE.shape(), MOST_INTERFACES)]}
+
+
+def _interfaces(value: Any, field: str) -> Interfaces | None:
+    if value is None:
+        return None
+    if value in ("auto", []):
+        return Interfaces()
+    if value == "none":
+        return Interfaces(())
+    if not isinstance(value, list) or len(value) > MOST_INTERFACES:
+        raise InvalidInput(f'{field} must be "auto", "none" or a list of at most {MOST_INTERFACES} objects')
+    if not all(isinstance(entry, dict) for entry in value):
+        raise InvalidInput(NO_PORTS)
+    found = [INTERFACE.read(entry) for entry in value]
+    named = tuple(entry["uuid"] for entry in found)
+    twice = next((network for network in named if named.count(network) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"{field}: network {twice} is given twice; a server has one interface per network")
+    return Interfaces(named, tuple((entry["uuid"], entry["fixed_ip"]) for entry in found if entry["fixed_ip"]))
+
+
+def _image_source(value: Any, field: str) -> str:
+    if value != "image":
+        raise InvalidInput(NO_VOLUMES)
+    return "image"
+
+
+def _local(value: Any, field: str) -> str:
+    if value != "local":
+        raise InvalidInput(NO_VOLUMES)
+    return "local"
+
+
+class Device(Body):
+    """A block device of a new server: its image."""
+
+    IS_OPEN = True
+
+    source_type = Key(_image_source, shapes.one_of("image"), required=True)
+    destination_type = Key(_local, shapes.one_of("local"), default="local")
+    uuid = Key(as_given, shapes.uuid())
+
+
+DEVICE = Device()
+DEVICES = shapes.listing(DEVICE.shape(), 1)
+
+
+def _image_of_devices(value: Any, field: str) -> Any:
+    """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
+    if not isinstance(value, list) or not all(isinstance(device, dict) for device in value):
+        raise InvalidInput(f"{field} must be a list of objects")
+    found = [DEVICE.read(device)["uuid"] for device in value]
+    if len([image for image in found if image is not None]) > 1:
+        raise InvalidInput(f"{field}: a server has exactly one image")
+    return next((image for image in found if image is not None), None)
+
+
+class Hints(Body):
+    """Scheduler hints, also those of reservations; filters read further ones."""
+
+    IS_OPEN = True
+
+    reservation = Key(as_given, {"anyOf": [shapes.text(), shapes.listing(shapes.text())]}, default=ABSENT)
+    reserved = Key(validation.flag, {"anyOf": [shapes.flag(), shapes.one_of("True", "False")]}, default=False)
+    lease_params = Key(as_given, shapes.text(), default=ABSENT)
+    group = keys.name(default=ABSENT)
+    same_host = Key(as_given, {"anyOf": [shapes.uuid(), shapes.listing(shapes.uuid())]}, default=ABSENT)
+    different_host = Key(as_given, {"anyOf": [shapes.uuid(), shapes.listing(shapes.uuid())]}, default=ABSENT)
+    build_near_host_ip = Key(as_given, shapes.text(64), default=ABSENT)
+    cidr = Key(as_given, shapes.text(4), default=ABSENT)
+    query = Key(as_given, shapes.text(), default=ABSENT)
+
+
+HINTS = Hints()
+
+
+def _hints(value: Any, field: str) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise InvalidInput("scheduler_hints must be an object")
+    return value or {}
+
+
+def hints_key(key: str | None = None) -> Key:
+    """Return a key whose value is an object of scheduler hints, or null."""
+    return Key(_hints, HINTS.shape(), key=key)
+
+
+def _flavor_ref(value: Any, field: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise InvalidInput(f"{field} must be the id of a flavor")
+    return str(value)
+
+
+def flavor_ref(**options: Any) -> Key:
+    """Return the key flavorRef, whose value is the id of a flavor or its link."""
+    return Key(_flavor_ref, shapes.name(), key="flavorRef", required=True, **options)
+
+
+def access(version: int, shape: shapes.Schema, **options: Any) -> Key:
+    """Return a key whose value is an access address of that IP version, in canonical form, or nothing."""
+    return Key(lambda value, _: validation.address(value, version), shape, key=f"accessIPv{version}", **options)
+
+
+def _at_least_one(value: Any, field: str) -> int:
+    return validation.count(value, field, 1)
+
+
+def _host(value: Any, field: str) -> str:
+    if ":" in validation.name(value, field):
+        raise InvalidInput(f"{field} must be the name of a host")
+    return str(value)
+
+
+def _config_drive(value: Any, field: str) -> bool:
+    """Return whether a config drive is requested; clients send an empty text if not."""
+    return False if value in (None, "") else validation.flag(value, field)
+
+
+def _user_data(value: Any, field: str) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_USER_DATA:
+        raise InvalidInput(f"{field} must be Base64 of at most {LONGEST_USER_DATA} characters")
+    try:
+        base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput(f"{field} must be Base64") from None
+    return value
+
+
+def _password(value: Any, field: str) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_PASSWORD:
+        raise InvalidInput(f"{field} must be a text of at most {LONGEST_PASSWORD} characters")
+    return value
+
+
+def _empty(value: Any, field: str) -> None:
+    if value:
+        raise InvalidInput(f"server: {field} must be empty, because this cloud does not store it")
+
+
+def _build_id(value: Any, field: str) -> str:
+    if not isinstance(value, str) or not _BUILD_ID.fullmatch(value):
+        raise InvalidInput(f"{field} must be a text of 1 to 64 letters, digits, '.', '_' and '-'")
+    return value
+
+
+class ZoneBuild(Body):
+    """The build of a parent zone to which a server on an offer belongs."""
+
+    UNKNOWN = "zone_build: only {sorted} can be given, not {first!r}"
+    PREFIX = "zone_build."
+
+    id = Key(_build_id, BUILD_ID).or_null()
+    launch_index = keys.count(0, MOST_AT_ONCE - 1, default=0)
+    project_id = keys.name(default=ABSENT)
+    user_id = keys.name(default=ABSENT)
+
+
+class NewServer(Body):
+    """New servers; some keys have no effect, but clients send them."""
+
+    UNKNOWN = "server: {unknown} cannot be set"
+
+    name = keys.name(required=True)
+    flavor_ref = flavor_ref()
+    image_ref = Key(as_given, shapes.uuid(), key="imageRef")
+    device_image = Key(_image_of_devices, DEVICES, key="block_device_mapping_v2").or_null()
+    min_count = Key(_at_least_one, TOGETHER, default=1)
+    max_count = Key(_at_least_one, TOGETHER, default=ABSENT)
+    networks = Key(_interfaces, NETWORKS, default=ABSENT)
+    metadata = keys.metadata_or_empty()
+    zone = keys.name(key="availability_zone").or_null()
+    host = Key(_host, shapes.name()).or_null()
+    hypervisor_hostname = Key(_host, shapes.name()).or_null()
+    key_name = keys.name().or_null()
+    user_data = Key(_user_data, USER_DATA).or_null()
+    config_drive = Key(_config_drive, shapes.flag())
+    access_ipv4 = access(4, keys.ADDRESS)
+    access_ipv6 = access(6, keys.ADDRESS_V6)
+    description = keys.description()
+    build_id_only = keys.flag(key="return_reservation_id", default=False)
+    password = Key(_password, shapes.text(), key="adminPass", default="")
+    scheduler_hints = hints_key()
+    os_hints = hints_key("os:scheduler_hints")
+    extension_hints = hints_key("OS-SCH-HNT:scheduler_hints")
+    blob = Key(as_given, shapes.text(65536))
+    zone_blob = Key(as_given, shapes.text(65536))
+    reservation_id = Key(_build_id, BUILD_ID, default=ABSENT).or_null()
+    zone_build = part(ZoneBuild(), default=ABSENT).or_null()
+    num_instances = keys.count(1, MOST_AT_ONCE, default=ABSENT)
+    personality = Key(_empty, shapes.listing({"type": "object"}, 0))
+    tags = Key(_empty, shapes.listing(shapes.name(60), 0))
+    certificates = Key(_empty, shapes.listing(shapes.name(), 0), key="trusted_image_certificates")
+    security_groups = Ignored(shapes.listing(shapes.below("name", shapes.name()), 4))
+    disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+    hostname = Ignored(shapes.name())
+
+
+class NewBuild(NewServer):
+    """Servers of a build over zones, which may be more than one request boots in a zone."""
+
+    min_count = keys.count(1, MOST_AT_ONCE, default=ABSENT)
+    max_count = keys.count(1, MOST_AT_ONCE, default=ABSENT)
+
+
+class ServerRequest(Body):
+    """Body of a request for servers: hints may be beside `server` or in it."""
+
+    UNKNOWN = "The body may have {known}, not {first!r}"
+
+    server = part(NewServer(), required=True)
+    os_hints = hints_key("os:scheduler_hints")
+    extension_hints = hints_key("OS-SCH-HNT:scheduler_hints")
+
+
+class BuildRequest(ServerRequest):
+    """Body of a request for a build over zones."""
+
+    server = part(NewBuild(), required=True)
+
+
+class ChangedServer(Body):
+    """The name, the description and the access addresses of a server; the other keys have no effect."""
+
+    UNKNOWN = "server: only {sorted} can be changed, not {unknown!r}"
+    EMPTY = "server: only accessIPv4, accessIPv6, description, name can be changed, and one of them must be given"
+
+    name = keys.name(default=ABSENT)
+    description = keys.description(default=ABSENT)
+    access_ipv4 = access(4, keys.ADDRESS, default=ABSENT)
+    access_ipv6 = access(6, keys.ADDRESS_V6, default=ABSENT)
+    hostname = Ignored(shapes.name())
+    disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+
+
+NEW, NEW_BUILD, CHANGED = ServerRequest(), BuildRequest(), Below("server", ChangedServer())

@@ -1,0 +1,140 @@
+"""Bodies of users, projects and application credentials."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from api.identity.keys import below, flag, text, text_key
+from api.schema import shapes
+from api.schema.body import ABSENT, Body, Key
+from climate.domain.errors import InvalidInput
+from climate.identity import admin
+from climate.identity.models import ROLES
+from climate.service.leases import dates
+
+
+def _name(value: Any, name: str) -> str:
+    return admin.check_name(value)
+
+
+def _name_key(**options: Any) -> Key:
+    return Key(_name, shapes.name(admin.LONGEST_NAME), required=True, **options)
+
+
+def _description(value: Any, name: str) -> str:
+    return admin.check_text(name, value or "")
+
+
+def _short_text(value: Any, name: str) -> str:
+    return admin.check_text(name, value)
+
+
+def _description_key(**options: Any) -> Key:
+    return Key(_description, shapes.or_null(shapes.text()), **options)
+
+
+def _flag_or(default: bool) -> Key:
+    """Return a key whose value is a boolean; null is the default."""
+    return Key(lambda value, name: default if value is None else flag(value, name), shapes.or_null(shapes.flag()))
+
+
+class NewUser(Body):
+    """User; without a password it cannot sign in."""
+
+    IS_OPEN = True
+
+    name = _name_key()
+    password = text_key().or_null()
+    description = _description_key()
+    email = Key(_short_text, shapes.text()).or_null()
+    enabled = _flag_or(True)
+    default_project_id = text_key().or_null()
+
+
+class ChangedUser(Body):
+    """New values of a user."""
+
+    IS_OPEN = True
+
+    name = Key(_name, shapes.name(admin.LONGEST_NAME), default=ABSENT)
+    password = text_key(default=ABSENT).or_null()
+    description = _description_key(default=ABSENT)
+    email = Key(_short_text, shapes.text(), default=ABSENT).or_null()
+    enabled = Key(flag, shapes.flag(), default=ABSENT)
+    default_project_id = Key(_short_text, shapes.text(), default=ABSENT).or_null()
+
+
+class ChangedPassword(Body):
+    """New password of a user, and the current one."""
+
+    IS_OPEN = True
+
+    original_password = text_key(required=True)
+    password = text_key(required=True)
+
+
+class NewProject(Body):
+    """Project."""
+
+    IS_OPEN = True
+
+    name = _name_key()
+    description = _description_key()
+    enabled = _flag_or(True)
+
+
+class ChangedProject(Body):
+    """New values of a project."""
+
+    IS_OPEN = True
+
+    name = Key(_name, shapes.name(admin.LONGEST_NAME), default=ABSENT)
+    description = _description_key(default=ABSENT)
+    enabled = Key(flag, shapes.flag(), default=ABSENT)
+
+
+def _roles(value: Any, name: str) -> tuple[str, ...]:
+    """Return roles given by id or by name, which are the same."""
+    if not value:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(role, dict) for role in value):
+        raise InvalidInput(f"{name} must be a list of objects with id or name")
+    names = tuple(str(role.get("id") or role.get("name")) for role in value)
+    if set(names) - set(ROLES):
+        raise InvalidInput(f"{name} must be of {', '.join(ROLES)}")
+    return names
+
+
+def _moment(value: Any, name: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text(value, name))
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a date and time like 2030-01-31T12:00:00") from None
+    if not dates.EARLIEST <= moment <= dates.LATEST:
+        raise InvalidInput(f"{name} is out of range: years 2000 to 2199")
+    return moment
+
+
+def _no_rules(value: Any, name: str) -> None:
+    if value:
+        raise InvalidInput(f"{name} are not supported; omit them")
+
+
+class NewCredential(Body):
+    """Application credential; without roles it has all of its user."""
+
+    IS_OPEN = True
+
+    name = text_key(required=True)
+    secret = text_key().or_null()
+    roles = Key(_roles, shapes.or_null(shapes.listing({"type": "object"})))
+    description = text_key().or_null()
+    unrestricted = _flag_or(False)
+    expires_at = Key(_moment, shapes.text()).or_null()
+    access_rules = Key(_no_rules, shapes.or_null(shapes.listing({"type": "object"}, 0)))
+
+
+CREDENTIAL = below("application_credential", NewCredential())
+USER, CHANGED_USER = below("user", NewUser()), below("user", ChangedUser())
+CHANGED_PASSWORD = below("user", ChangedPassword())
+PROJECT, CHANGED_PROJECT = below("project", NewProject()), below("project", ChangedProject())

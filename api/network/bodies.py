@@ -1,0 +1,212 @@
+"""Bodies of the Network API: networks, subnets, floating IPs and quotas."""
+
+from typing import Any
+
+from api.compute import body_keys as keys
+from api.compute import validation
+from api.compute.networks import ip_validation
+from api.network import views
+from api.request_context import caller
+from api.schema import shapes
+from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given
+from climate.domain.errors import Forbidden, InvalidInput
+
+TYPE, SEGMENT, PHYSICAL = "provider:network_type", "provider:segmentation_id", "provider:physical_network"
+OUTSIDE = "router:external"
+TYPES = (views.FLAT_TYPE, views.VLAN_TYPE)
+
+MOST_ENTRIES = 100
+ANYTHING: shapes.Schema = {}
+DESCRIPTION = shapes.or_null(shapes.text(pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$"))
+STRETCH = 'allocation_pools must be like [{"start": "203.0.113.10", "end": "203.0.113.20"}]'
+
+Stretches = tuple[tuple[Any, Any], ...]
+
+
+def _entries(value: Any, field: str) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MOST_ENTRIES:
+        raise InvalidInput(f"{field} must be a list of at most {MOST_ENTRIES} entries")
+    return value
+
+
+def _project(value: Any, field: str) -> str | None:
+    return None if value in (None, "") else validation.name(value, field)
+
+
+def _project_key() -> Key:
+    return Key(_project, shapes.or_null(shapes.name()))
+
+
+def _description(value: Any, field: str) -> str:
+    return validation.description(value, field) or ""
+
+
+def _type(value: Any, field: str) -> str:
+    if not isinstance(value, str) or value not in TYPES:
+        raise InvalidInput(f"{field} must be {' or '.join(TYPES)}, not {str(value)[:40]!r}")
+    return value
+
+
+def _text_address(value: Any, field: str) -> str:
+    return str(ip_validation.address(value, field))
+
+
+def _addresses(value: Any, field: str) -> tuple[Any, ...]:
+    return tuple(ip_validation.address(entry, field) for entry in _entries(value, field))
+
+
+def _version(value: Any, field: str) -> int:
+    if value not in (4, "4"):
+        raise InvalidInput(f"{field} must be 4; CLIMATE_USE_IPV6 adds IPv6 prefixes")
+    return 4
+
+
+def _cidr(value: Any, field: str) -> Any:
+    found = ip_validation.cidr(value, field)
+    if found.prefixlen > 30:
+        raise InvalidInput(f"{field} {found} has no room for a gateway and a server")
+    return found
+
+
+class Stretch(Body):
+    """First and last address of an allocation range."""
+
+    UNKNOWN = MISSING = STRETCH.replace("{", "{{").replace("}", "}}")
+    PREFIX = "allocation_pools."
+
+    start = keys.address(required=True)
+    end = keys.address(required=True)
+
+
+RANGE = Stretch()
+
+
+def _stretches(value: Any, field: str) -> Stretches:
+    return tuple(_stretch(entry) for entry in _entries(value or [], field))
+
+
+def _stretch(entry: Any) -> tuple[Any, Any]:
+    if not isinstance(entry, dict):
+        raise InvalidInput(STRETCH)
+    found = RANGE.read(entry)
+    if found["start"] > found["end"]:
+        raise InvalidInput(f"allocation_pools: {found['start']} comes after {found['end']}")
+    return found["start"], found["end"]
+
+
+STRETCHES = shapes.listing(RANGE.shape(), MOST_ENTRIES)
+
+
+class NewNetwork(Body):
+    """Network of servers, or an external network; some keys have no effect."""
+
+    UNKNOWN = "network: {first!r} cannot be set; there are {sorted}"
+
+    name = keys.name(required=True)
+    is_external = keys.flag(key=OUTSIDE, default=False)
+    type = Key(_type, shapes.one_of(*TYPES), key=TYPE).or_null()
+    shared = keys.flag().or_null()
+    segment = keys.count(1, 4094, key=SEGMENT).or_null()
+    physical = keys.interface(key=PHYSICAL).or_null()
+    project_id = _project_key()
+    tenant_id = _project_key()
+    admin_state_up = Ignored(ANYTHING)
+    port_security_enabled = Ignored(ANYTHING)
+    is_default = Ignored(ANYTHING)
+    description = Ignored(ANYTHING)
+    availability_zone_hints = Ignored(ANYTHING)
+
+
+class ChangedSubnet(Body):
+    """Allocation ranges of a subnet; it has the name and the project of its network."""
+
+    UNKNOWN = "subnet: {first!r} cannot be set; there are {sorted}"
+
+    allocation_pools = Key(_stretches, STRETCHES, default=ABSENT)
+    name = Ignored(ANYTHING)
+    description = Ignored(ANYTHING)
+    project_id = Ignored(ANYTHING)
+    tenant_id = Ignored(ANYTHING)
+
+
+class NewSubnet(ChangedSubnet):
+    """Subnet of a network; it has the name and the project of its network."""
+
+    allocation_pools = Key(_stretches, shapes.or_null(STRETCHES))
+    network_id = keys.uuid(required=True)
+    enable_dhcp = keys.flag().or_null()
+    ip_version = Key(_version, {"type": "integer", "enum": [4]}, default=4)
+    cidr = Key(_cidr, keys.RANGE, required=True)
+    gateway_ip = keys.address(default=ABSENT).or_null()
+    dns_nameservers = Key(_addresses, shapes.listing(keys.ADDRESS, MOST_ENTRIES)).or_null()
+
+
+class ChangedFloatingIp(Body):
+    """Port and fixed IP to which a floating IP leads, and its description; some keys have no effect."""
+
+    UNKNOWN = "floatingip: {first!r} cannot be set; there are {sorted}"
+
+    port_id = keys.uuid(default=ABSENT).or_null()
+    fixed_ip_address = Key(_text_address, keys.ADDRESS).or_null()
+    description = Key(_description, DESCRIPTION, default=ABSENT)
+    project_id: Key = Ignored(ANYTHING)
+    tenant_id: Key = Ignored(ANYTHING)
+    dns_name = Ignored(ANYTHING)
+    dns_domain = Ignored(ANYTHING)
+    qos_policy_id = Ignored(ANYTHING)
+
+
+class NewFloatingIp(ChangedFloatingIp):
+    """Floating IP of a pool, and the port to which it leads."""
+
+    project_id = _project_key()
+    tenant_id = _project_key()
+    floating_ip_address = Key(_text_address, keys.ADDRESS).or_null()
+    floating_network_id = keys.uuid(required=True)
+    subnet_id = Key(as_given, shapes.or_null(shapes.uuid()))
+
+
+def _tags(value: Any, field: str) -> list[str]:
+    return sorted({validation.name(entry, field) for entry in _entries(value, field)})
+
+
+class Tags(Body):
+    """Tags of a floating IP."""
+
+    UNKNOWN = MISSING = 'The body must be {{"tags": […]}}'
+
+    tags = Key(_tags, shapes.listing(shapes.name(), MOST_ENTRIES), required=True)
+
+
+class Quota(Body):
+    """Limit of floating IPs of a project; -1: no limit."""
+
+    UNKNOWN = "quota: {first!r} cannot be set; there are {sorted}"
+    PREFIX = "quota: "
+
+    force = keys.flag(named="force", default=False)
+    check_limit = keys.flag(named="check_limit", default=False)
+    floating_ips = keys.limit(key="floatingip", default=ABSENT)
+    project_id = Ignored(ANYTHING)
+    tenant_id = Ignored(ANYTHING)
+
+
+def _below(key: str, content: Body) -> Below:
+    """Return a body in which, as in Neutron, other keys beside the resource are ignored."""
+    return Below(key, content, is_open=True)
+
+
+NETWORK, SUBNET = _below("network", NewNetwork()), _below("subnet", NewSubnet())
+CHANGED_SUBNET, QUOTA = _below("subnet", ChangedSubnet()), _below("quota", Quota())
+FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floatingip", ChangedFloatingIp())
+TAGS = Tags()
+
+
+def project(given: dict[str, Any]) -> str | None:
+    """Return the project in a body; other users than administrators may name only their own."""
+    named = {given[key] for key in ("project_id", "tenant_id") if given[key] is not None}
+    if len(named) > 1:
+        raise InvalidInput("project_id and tenant_id mean the same; give one of them")
+    if named - {caller().project_id} and not caller().is_admin:
+        raise Forbidden("Only administrators may act for other projects.")
+    return next(iter(named), None)

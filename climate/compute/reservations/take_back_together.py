@@ -1,0 +1,70 @@
+"""Pools of nodes taken back from several reservations in one transaction, which waits for no lock."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from climate.compute.context import Compute
+from climate.compute.errors import ComputeError, Conflict, StaleToken, Waits
+from climate.compute.models.node import FREEPOOL, KEPT
+from climate.compute.store.reservations import lend_together
+from climate.compute.store.reservations import take_back_together as rows
+from climate.compute.store.reservations.lend_together import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A pool of a reservation: the names of its nodes, the token of the caller, and the pool to which they go."""
+
+    pool: str
+    names: tuple[str, ...]
+    token: int
+    to: str | None = FREEPOOL
+
+
+def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError | None]:
+    """Move the nodes and delete the pools, as `pools.take_back` does for one; return the error of each, or None.
+
+    The error is Waits if a pool does not exist or has servers, if another transaction holds it or one of its nodes, or
+    if two returns want the same node: request that return alone.
+    """
+    with compute.engine.begin() as conn:
+        kept = rows.keep(conn, {one.to for one in returns if one.to is not None})
+        names = [name for one in returns for name in one.names]
+        fences, found = rows.lock(conn, [one.pool for one in returns], names)
+        wanted = {one.pool: _nodes_of(one, found) for one in returns}
+        occupied = lend_together.occupied(conn, [n.id for pool, own in wanted.items() for n in own if n.pool == pool])
+        troubles: dict[str, ComputeError] = {}
+        for one in returns:
+            trouble = _trouble(one, wanted, fences, kept) or _occupied(wanted[one.pool], occupied)
+            if trouble is not None:
+                troubles[one.pool] = trouble
+        good = [one for one in returns if one.pool not in troubles]
+        rows.take_back(conn, [rows.Taken(r.pool, r.to, r.token, [n.id for n in wanted[r.pool]]) for r in good])
+    return [troubles.get(one.pool) for one in returns]
+
+
+def _nodes_of(one: Return, found: Sequence[Found]) -> list[Found]:
+    """Return the nodes of a pool, and those of the reservation pool with the names of a return."""
+    return [n for n in found if n.pool == one.pool or (n.pool == FREEPOOL and n.name in one.names)]
+
+
+def _trouble(
+    one: Return, wanted: Mapping[str, Sequence[Found]], fences: Mapping[str, int], kept: frozenset[str]
+) -> ComputeError | None:
+    own = wanted[one.pool]
+    others = {node.id for pool, nodes in wanted.items() if pool != one.pool for node in nodes}
+    if one.pool in KEPT:
+        return Conflict(f"The pool {one.pool} is not lent.")
+    if one.pool not in fences:
+        return Waits("Another transaction holds the pool, or there is none.")
+    if one.to is not None and one.to not in kept:
+        return Waits(f"The pool {one.to} does not exist yet, or another transaction holds it.")
+    if any(not node.is_locked or node.id in others for node in own):
+        return Waits("Another transaction holds a host of the pool.")
+    if max([fences[one.pool], *(node.fence for node in own)]) > one.token:
+        return StaleToken()
+    return None
+
+
+def _occupied(own: Sequence[Found], occupied: frozenset[int]) -> ComputeError | None:
+    return Waits("Servers are on the hosts of the pool.") if any(node.id in occupied for node in own) else None

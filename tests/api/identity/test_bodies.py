@@ -1,0 +1,48 @@
+"""Bodies of users, projects and application credentials."""
+
+from typing import Any
+
+import pytest
+
+from api.identity import bodies
+from api.schema.body import Below
+from climate.domain.errors import InvalidInput
+
+
+def test_defaults_of_a_new_user_and_project() -> None:
+    user = bodies.USER.read({"user": {"name": "u", "enabled": None, "other": 1}, "beside": 1})
+    assert (user["enabled"], user["description"], user["password"], "other" in user) == (True, "", None, False)
+    assert bodies.PROJECT.read({"project": {"name": "p"}}) == {"name": "p", "description": "", "enabled": True}
+
+
+def test_change_has_only_the_keys_that_are_given() -> None:
+    given = {"description": None, "default_project_id": None}
+    assert bodies.CHANGED_USER.read({"user": given}) == {"description": "", "default_project_id": None}
+    assert bodies.CHANGED_PROJECT.read({"project": {}}) == {}
+
+
+def test_roles_and_time_of_a_credential() -> None:
+    given = {"name": "c", "roles": [{"name": "member"}], "expires_at": "2030-01-31T12:00:00"}
+    found = bodies.CREDENTIAL.read({"application_credential": given})
+    assert (found["roles"], found["expires_at"].year, found["unrestricted"]) == (("member",), 2030, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "says"),
+    [
+        (bodies.USER, {}, "name must be a text"),
+        (bodies.USER, {"name": "u", "password": ""}, "password must be a text"),
+        (bodies.USER, {"name": "u", "enabled": "yes"}, "enabled must be true or false"),
+        (bodies.CHANGED_USER, {"enabled": None}, "enabled must be true or false"),
+        (bodies.CHANGED_PASSWORD, {"password": "p"}, "original_password must be a text"),
+        (bodies.CREDENTIAL, {"name": "c", "roles": ["x"]}, "roles must be a list of objects with id or name"),
+        (bodies.CREDENTIAL, {"name": "c", "roles": [{"id": "x"}]}, "roles must be of "),
+        (bodies.CREDENTIAL, {"name": "c", "expires_at": "x"}, "expires_at must be a date and time like"),
+        (bodies.CREDENTIAL, {"name": "c", "expires_at": "1999-01-01"}, "expires_at is out of range"),
+        (bodies.CREDENTIAL, {"name": "c", "access_rules": [{}]}, "access_rules are not supported; omit them"),
+    ],
+)
+def test_refused_keys(body: Below, given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        body.read({body.key: given})
+    assert str(refused.value).startswith(says)
