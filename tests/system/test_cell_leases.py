@@ -41,7 +41,7 @@ class Cells:
             "resource_properties": "",
             "across": True,
         }
-        body = {"name": "wide", "start_date": "now", "end_date": moment(time.time() + 3600), "reservations": [wanted]}
+        body = {"name": "wide", "start_date": "now", "end_date": moment(time.time() + 7200), "reservations": [wanted]}
         answers: list[httpx.Response] = []
 
         def created() -> bool:

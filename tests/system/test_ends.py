@@ -109,7 +109,7 @@ class Stage:
         """A lease of the case's host that is ACTIVE, with a server that runs."""
         made = self.admin.ask("POST", "/v1/os-hosts", {"name": case.host})
         assert made.status_code == 201, made.text
-        body = host_lease(case.host, "now", time.time() + 3600)
+        body = host_lease(case.host, "now", time.time() + 7200)
         body["reservations"][0] |= _only(case.host) | {"on_end": case.policy, "grace_period": case.grace}
         case.lease = self.make(body)
         path = f"/v1/leases/{case.lease['id']}"

@@ -26,7 +26,7 @@ from tests.system.api_client import Api, host_lease
 from tests.system.stack import Stack, await_so, free_port
 
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore::PendingDeprecationWarning"),  # of the SDK's own code
 ]
 
@@ -161,7 +161,7 @@ def settled(who: Api, answer: Any) -> dict[str, Any]:
     """A server that was asked for, when it is no longer being built."""
     assert answer.status_code == 202, answer.text
     path = f"{COMPUTE}/servers/{answer.json()['server']['id']}"
-    await_so(lambda: who.read(path)["server"]["status"] != "BUILD", 30, "the server")
+    await_so(lambda: who.read(path)["server"]["status"] != "BUILD", 300, "the server")
     found: dict[str, Any] = who.read(path)["server"]
     return found
 
@@ -177,9 +177,9 @@ def test_a_host_is_lent_and_comes_back(lends: Api, leases: Api, boots: Api, look
     assert (made.json()["host"]["vcpus"], made.json()["host"]["gpu"]) == (8, "a100")
     assert pools(looks)["freepool"] == ["n1"]
 
-    lease = leases.ask("POST", "/v1/leases", host_lease("elsewhere", "now", time.time() + 3600)).json()["lease"]
+    lease = leases.ask("POST", "/v1/leases", host_lease("elsewhere", "now", time.time() + 7200)).json()["lease"]
     path, pool = f"/v1/leases/{lease['id']}", lease["reservations"][0]["id"]
-    await_so(lambda: leases.read(path)["lease"]["status"] == "ACTIVE", 60, "the start of the lease")
+    await_so(lambda: leases.read(path)["lease"]["status"] == "ACTIVE", 300, "the start of the lease")
     assert (pools(looks)["freepool"], pools(looks)[pool]) == ([], ["n1"])
 
     mine = settled(boots, boot(boots, "mine", reservation=pool))
@@ -191,7 +191,7 @@ def test_a_host_is_lent_and_comes_back(lends: Api, leases: Api, boots: Api, look
     assert looks.read(f"{COMPUTE}/servers/{elsewhere['id']}")["server"]["OS-EXT-SRV-ATTR:hypervisor_hostname"] == "n2"
 
     assert leases.ask("DELETE", path).status_code == 204
-    await_so(lambda: leases.ask("GET", path).status_code == 404, 60, "the end of the lease")
+    await_so(lambda: leases.ask("GET", path).status_code == 404, 300, "the end of the lease")
     assert (pools(looks)["freepool"], pool in pools(looks)) == (["n1"], False)
     assert boots.ask("GET", f"{COMPUTE}/servers/{mine['id']}").status_code == 404
     assert stranger.read(f"{COMPUTE}/servers/{elsewhere['id']}")["server"]["status"] == "ACTIVE"
@@ -202,15 +202,17 @@ def test_a_shelved_server_is_woken_by_its_lease(leases: Api, boots: Api) -> None
     server = settled(boots, boot(boots, "sleeper"))
     path = f"{COMPUTE}/servers/{server['id']}"
     assert boots.ask("POST", f"{path}/action", {"shelve": None}).status_code == 202
-    await_so(lambda: boots.read(path)["server"]["status"] == "SHELVED_OFFLOADED", 30, "its sleep")
+    await_so(lambda: boots.read(path)["server"]["status"] == "SHELVED_OFFLOADED", 300, "its sleep")
     wanted = {
         "name": "sleeper",
         "start_date": "now",
-        "end_date": host_lease("", "now", time.time() + 3600)["end_date"],
+        "end_date": host_lease("", "now", time.time() + 7200)["end_date"],
         "reservations": [{"resource_type": "virtual:instance", "resource_id": server["id"], "on_end": "delete"}],
     }
     made = leases.ask("POST", "/v1/leases", wanted)
     assert made.status_code == 201, made.text
-    await_so(lambda: boots.read(path)["server"]["status"] == "ACTIVE", 60, "its awakening")
-    assert leases.ask("DELETE", f"/v1/leases/{made.json()['lease']['id']}").status_code == 204
-    await_so(lambda: boots.ask("GET", path).status_code == 404, 60, "its end")
+    await_so(lambda: boots.read(path)["server"]["status"] == "ACTIVE", 300, "its awakening")
+    lease = f"/v1/leases/{made.json()['lease']['id']}"
+    await_so(lambda: leases.read(lease)["lease"]["status"] == "ACTIVE", 300, "the start of its lease")
+    assert leases.ask("DELETE", lease).status_code == 204
+    await_so(lambda: boots.ask("GET", path).status_code == 404, 300, "its end")

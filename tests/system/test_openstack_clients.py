@@ -71,7 +71,7 @@ def blazar(shells: Callable[[str], Shells], stack: Stack) -> Command:
 @pytest.fixture(scope="module")
 def held(member: Api) -> Iterator[str]:
     """The id of a reservation of one host, whose lease is ACTIVE."""
-    made = member.ask("POST", "/v1/leases", host_lease("clients", "now", time.time() + 3600)).json()["lease"]
+    made = member.ask("POST", "/v1/leases", host_lease("clients", "now", time.time() + 7200)).json()["lease"]
     path = f"/v1/leases/{made['id']}"
     await_so(lambda: member.read(path)["lease"]["status"] == "ACTIVE", 60, "the start of a lease")
     yield made["reservations"][0]["id"]
