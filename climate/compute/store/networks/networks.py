@@ -5,7 +5,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Text, cast, exists, func, insert, select, text, update
-from sqlalchemy import delete as _delete
+from sqlalchemy import delete as delete_from
 
 from climate.advisory_locks import Subject
 from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
@@ -206,7 +206,7 @@ def in_use(conn: Connection, network_id: str) -> int:
 
 def delete(conn: Connection, network_id: str) -> None:
     """Delete a network and its addresses."""
-    conn.execute(_delete(networks).where(networks.c.id == network_id))
+    conn.execute(delete_from(networks).where(networks.c.id == network_id))
 
 
 def network_of(row: RowMapping) -> Network:
