@@ -33,7 +33,7 @@ from climate.compute.store.servers import migrations
 from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled
 from climate.compute.virt import State, Wiring
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.connections import reading
 
 GONE = "The host of this server is gone."
@@ -114,7 +114,7 @@ def reconcile(compute: Compute) -> None:
 def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     """Record whether servers that a cluster has restarted still have their disks; others are left for later."""
     driver = compute.driver
-    if not isinstance(driver, ClusterDriver) or not (restarts := driver.restarts()):
+    if not isinstance(driver, MultiNodeDriver) or not (restarts := driver.restarts()):
         return
     result = {
         server.id: Finding(server.id, server.seen, server.status, None, *_RESTARTED[restarts[server.id]])
