@@ -19,7 +19,7 @@ from climate.compute.servers import sync_states, task_worker
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
-from climate.service.leases import event_claims, events
+from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from tests.compute.cloud_factory import SERVICE as HEAD
 from tests.compute.cloud_factory import Place, node, place
@@ -154,9 +154,9 @@ class Moving:
 
     def run_events(self) -> int:
         """Pollers and workers of leases run what is due, once; how many runs that were."""
-        event_claims.rescue(self.climate, "poller")
-        event_claims.claim_due(self.climate, "poller")
-        messages = event_claims.to_send(self.climate)
+        event_dispatch.rescue(self.climate, "poller")
+        event_dispatch.claim_due(self.climate, "poller")
+        messages = event_dispatch.to_send(self.climate)
         for message in messages:
             events.run(self.climate, message.event_id, message.token, "worker")
         return len(messages)

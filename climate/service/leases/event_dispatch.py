@@ -1,4 +1,4 @@
-"""Claims of due events for workers, and rescue of events whose worker was lost: UNDONE to IN_PROGRESS, and back."""
+"""Dispatch of due events to workers, and rescue of events whose worker was lost: UNDONE to IN_PROGRESS, and back."""
 
 from bisect import bisect_right
 from collections import Counter
