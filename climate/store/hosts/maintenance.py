@@ -24,8 +24,8 @@ from climate.domain.policy import Caller
 from climate.store import locks
 from climate.store.journal import journal
 from climate.store.leases import tampering
-from climate.store.tables.hosts import windows
-from climate.store.tables.leases import allocations, has, hosts, in_force
+from climate.store.tables.hosts import hosts, windows
+from climate.store.tables.leases import allocations, has, in_force
 
 NO_END = datetime(2199, 12, 31, tzinfo=UTC)
 """End of the calendar, for a window without a known end."""

@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.store.tables.hosts import journal_checks as table
-from climate.store.tables.hosts import journal_differences as differing
+from climate.store.tables.journal_checks import journal_checks as table
+from climate.store.tables.journal_checks import journal_differences as differing
 
 LONGEST = 500
 """Maximum length of a stored difference in characters."""

@@ -129,5 +129,5 @@ def run_due(climate: Climate) -> None:
 def written(engine: Engine) -> dict[str, int]:
     """Rows of all tables: what must not change when something is refused."""
     with engine.connect() as conn:
-        known = (leases.journal, leases.hosts, hosts.properties, leases.idempotency_keys, leases.allocations)
+        known = (leases.journal, hosts.hosts, hosts.properties, leases.idempotency_keys, leases.allocations)
         return {table.name: conn.scalar(select(func.count()).select_from(table)) or 0 for table in known}
