@@ -139,8 +139,8 @@ def being_ended(conn: Connection, numbers: Collection[int], now: datetime) -> fr
 
 def owners(conn: Connection, reservation_ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Return the lease of each reservation, deleted or not."""
-    found = select(reservations.c.id, reservations.c.lease_id).where(reservations.c.id.in_(list(reservation_ids)))
-    return {row.id: row.lease_id for row in conn.execute(found)}
+    query = select(reservations.c.id, reservations.c.lease_id).where(reservations.c.id.in_(list(reservation_ids)))
+    return {row.id: row.lease_id for row in conn.execute(query)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,8 +177,8 @@ def ends(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
 
 def _locked(conn: Connection, due: Select[Any]) -> list[Window]:
     """Lock those of the windows that nobody has locked, in the order of the numbers of their hosts."""
-    found = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
-    return sorted((_window(row) for row in found), key=lambda window: window.host)
+    rows = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
+    return sorted((_window(row) for row in rows), key=lambda window: window.host)
 
 
 def lock_open(conn: Connection, host: int) -> list[UUID]:

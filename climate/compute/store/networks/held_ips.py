@@ -109,8 +109,8 @@ def recorded(conn: Connection, network_id: str) -> dict[str, str]:
     return _pairs(conn.execute(query))
 
 
-def _pairs(found: Iterable[Any]) -> dict[str, str]:
-    return {str(row[0]): str(row[1]) for row in found}
+def _pairs(rows: Iterable[Any]) -> dict[str, str]:
+    return {str(row[0]): str(row[1]) for row in rows}
 
 
 def _is_held(grant_id: str, network_id: str) -> ColumnElement[bool]:

@@ -95,7 +95,7 @@ def listed(conn: Connection, project_id: str | None = None) -> list[Network]:
     return _many(conn, _LIST, {"ids": None, "project_id": project_id})
 
 
-def found(conn: Connection, ids: Sequence[str], project_id: str | None = None) -> dict[str, Network]:
+def by_ids(conn: Connection, ids: Sequence[str], project_id: str | None = None) -> dict[str, Network]:
     """Return the existing networks of these ids that the project may use."""
     return {network.id: network for network in _many(conn, _LIST, {"ids": list(ids), "project_id": project_id})}
 

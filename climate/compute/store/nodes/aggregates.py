@@ -111,8 +111,8 @@ def lock_members(conn: Connection, aggregate: Aggregate) -> list[Member]:
 
 def zoned_otherwise(conn: Connection, aggregate_id: int, ids: Sequence[int], zone: str) -> tuple[str, str, str] | None:
     """Return one of these nodes that another aggregate puts into another zone: (node, that aggregate, that zone)."""
-    found = conn.execute(_ZONED, {"id": aggregate_id, "ids": list(ids), "zone": zone}).one_or_none()
-    return tuple(found) if found else None
+    row = conn.execute(_ZONED, {"id": aggregate_id, "ids": list(ids), "zone": zone}).one_or_none()
+    return tuple(row) if row else None
 
 
 def lent_from_outside(conn: Connection, pools: Sequence[str]) -> frozenset[str]:

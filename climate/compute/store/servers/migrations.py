@@ -199,8 +199,8 @@ def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migr
 
 def get(conn: Connection, migration_id: int, *, lock: bool = False) -> Migration | None:
     """Return the migration, with its row locked if requested; None if it does not exist."""
-    found = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
-    row = found.mappings().one_or_none()
+    rows = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
+    row = rows.mappings().one_or_none()
     return _migration(row) if row else None
 
 
@@ -251,10 +251,10 @@ def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | 
 
     `tasks`: the tasks of servers that are on their way and have not arrived.
     """
-    found = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
+    rows = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
     return [
         Held(row["over"], row["away"], _migration({k: row[k] for k in row if k not in ("over", "away")}))
-        for row in found
+        for row in rows
     ]
 
 
