@@ -94,11 +94,11 @@ def _work(climate: Climate) -> RoundWork:
     settings = climate.settings
     try:
         with reading(climate.engine) as conn:
-            found = round_work.look(conn, climate.other_time(conn))
+            work = round_work.look(conn, climate.other_time(conn))
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
         return RoundWork(hosts=True, filling=True, volumes=True)
-    return replace(found, filling=found.filling or bool(settings.pool_target or settings.pool_horizon))
+    return replace(work, filling=work.filling or bool(settings.pool_target or settings.pool_horizon))
 
 
 def outside_is_due(climate: Climate) -> bool:

@@ -204,8 +204,8 @@ class Poller:
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _wake_for_servers(self) -> None:
-        while found := task_worker.unfinished(self.deployment.compute, wait=0):
-            for service_host, server_id in found:
+        while unfinished := task_worker.unfinished(self.deployment.compute, wait=0):
+            for service_host, server_id in unfinished:
                 celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._report_progress()
 
@@ -220,8 +220,8 @@ class Poller:
         with self.news.look(notifications.BUILDS) as look:
             if not look.is_due:
                 return
-            while found := builds.to_ring(self.deployment.compute):
-                for build_id in found:
+            while waiting := builds.to_ring(self.deployment.compute):
+                for build_id in waiting:
                     celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
                     self._report_progress()
             look.again = builds.are_open(self.deployment.compute)

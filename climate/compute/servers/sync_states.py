@@ -124,9 +124,9 @@ def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     driver.reported(_write(compute, list(result.values())))
 
 
-def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
+def _judge(server: Settled, told: Mapping[str, bool], states: Mapping[str, State]) -> Finding | None:
     """Return the change for a server; None if it needs none. `told`: node -> whether its guests are known."""
-    state = found.get(server.id, State.DEAD)
+    state = states.get(server.id, State.DEAD)
     if state is State.PREPARED and server.status != RESERVED:
         state = State.DEAD  # the driver has no process for it
     if server.node not in told:
@@ -156,14 +156,14 @@ def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) ->
     _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in servers])
 
 
-def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:
+def _write(compute: Compute, findings: Sequence[Finding]) -> set[str]:
     """Write findings, and wake the service for the requested tasks; return the servers whose findings were written."""
-    if not found:
+    if not findings:
         return set()
     by = {"request_id": f"req-{uuid4()}", "user_id": "climate"}
     with compute.engine.begin() as conn:
-        changed = rows.settle(conn, found, by, compute.now(conn))
-    for finding in found:
+        changed = rows.settle(conn, findings, by, compute.now(conn))
+    for finding in findings:
         if finding.id not in changed:
             continue
         log.warning("server state corrected", server=finding.id, why=finding.message, status=finding.status)
