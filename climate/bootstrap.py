@@ -110,8 +110,8 @@ def check_nodes(settings: Settings) -> None:
         there = driver.nodes()
     except VirtError:
         return
-    if not there and driver.told:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in driver.told.items())
+    if not there and driver.failures:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in driver.failures.items())
         raise SettingError(f"None of the nodes in {settings.nodes_file} can work here: {reasons}")
 
 

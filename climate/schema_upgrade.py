@@ -67,12 +67,12 @@ def _alone(conn: Connection) -> Iterator[None]:
 
     No statement waits for the lock: building an index waits for all statements under way, and the two would deadlock.
     """
-    told = False
+    is_logged = False
     while not conn.exec_driver_sql(f"SELECT pg_try_advisory_lock({MIGRATION})").scalar_one():
         conn.commit()
-        if not told:
+        if not is_logged:
             log.info("another process migrates the database; waiting")
-        told = True
+        is_logged = True
         time.sleep(LOOK)
     conn.commit()
     try:

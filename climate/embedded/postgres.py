@@ -16,7 +16,7 @@ from climate.embedded.folder import give_to, socket_folder
 from climate.embedded.os_account import Place, place
 from climate.embedded.reaper import started_at
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
-from climate.file_errors import told
+from climate.file_errors import reason_of
 
 USER = DATABASE = "climate"
 PORT = 5432
@@ -135,7 +135,7 @@ def _url(folder: Path, sockets: Path) -> str:
     try:
         password = (folder / "password").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = told(error)
+        why = reason_of(error)
         raise StoreError(
             f"{folder / 'password'} cannot be read: {why}; the password of the database is there"
         ) from None

@@ -65,7 +65,7 @@ class Pair:
 
     def ring(self) -> None:
         with self.rack.engine.connect() as conn:
-            self.told += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
+            self.failures += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
             for row in conn.execute(text("SELECT verb, said FROM compute_member_orders")):
                 if (self.rack.home / "servers" / str(row.said.get("server_id"))).is_dir():
                     self.asked.append(row.verb)
@@ -155,7 +155,7 @@ def test_a_cluster_of_a_driver_that_there_is_not_is_left_out(tmp_path: Path) -> 
     driver = drivers(tmp_path)
     assert list(driver.nodes()) == []
     reason = "there is no driver 'vcenter' for its members, only container, memory, process, qemu"
-    assert driver.told == {"sum": reason}
+    assert driver.failures == {"sum": reason}
 
 
 def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_the_service_of_a_member_makes_config_drives_which_no_order_carries(pair
     drive = pair.rack.home / "servers" / server_id / "config" / "openstack" / "latest"
     assert (drive / "user_data").read_bytes() == b"#!/bin/sh\n"
     assert json.loads((drive / "meta_data.json").read_text())["uuid"] == server_id
-    assert [one["guest"]["config"] for one in pair.told] == [{}]
+    assert [one["guest"]["config"] for one in pair.failures] == [{}]
 
 
 def test_administrators_are_told_the_member(pair: Pair) -> None:

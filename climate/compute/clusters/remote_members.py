@@ -207,7 +207,7 @@ class RemoteDriver:
         return self.spec.service or ""
 
     def _ask(self, verb: str, guest: Guest, **more: Any) -> Any:
-        said = {"guest": member_orders.told(guest, self.elsewhere.home), "cluster": self.cluster}
+        said = {"guest": member_orders.guest_view(guest, self.elsewhere.home), "cluster": self.cluster}
         return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
 
 

@@ -23,7 +23,7 @@ class MultiNodeDriver:
 
     read_nodes: Callable[[], Sequence[NodeSpec]]
     members: Mapping[str, VirtDriver]
-    told: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
     """Node -> last logged reason why it was skipped."""
     indexed: list[tuple[Sequence[NodeSpec], Mapping[str, NodeSpec]]] = field(default_factory=list, compare=False)
     """Nodes of the last reading, by name, which saves repeated readings."""
@@ -51,10 +51,10 @@ class MultiNodeDriver:
         refused = {spec.name: reasons[spec.driver] or self._refusal(spec) for spec in specs}
         left_out = {name: reason for name, reason in refused.items() if reason is not None}
         for name, reason in left_out.items():
-            if self.told.get(name) != reason:
+            if self.failures.get(name) != reason:
                 log.warning("node skipped", node=name, reason=reason)
-        self.told.clear()
-        self.told.update(left_out)
+        self.failures.clear()
+        self.failures.update(left_out)
         summed = {spec.name: spec for spec in self.members[CLUSTER].nodes()} if reasons.get(CLUSTER, 1) is None else {}
         there = [spec for spec in specs if spec.name not in left_out]
         return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]

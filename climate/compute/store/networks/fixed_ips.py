@@ -251,11 +251,11 @@ def entries(conn: Connection, host: str) -> dict[str, list[tuple[str, str, Entry
     Each interface has one entry: of several addresses the leased one, else the first.
     """
     result: dict[str, list[tuple[str, str, Entry]]] = {}
-    told: set[str] = set()
+    seen: set[str] = set()
     for row in conn.execute(_ENTRIES, {"host": host}):
-        if row.vif_id in told:
+        if row.vif_id in seen:
             continue
-        told.add(row.vif_id)
+        seen.add(row.vif_id)
         entry = Entry(row.mac, IPv4Address(row.address), "", row.vif_id, row.first, row.since)
         result.setdefault(row.network_id, []).append((row.server_id, row.name, entry))
     return result

@@ -34,20 +34,20 @@ def state_on(member: Member, entry: Entry) -> State:
 
 def states(cluster: Cluster) -> Mapping[str, State]:
     """Return the states of all servers of a cluster; if a member does not answer, the last known ones."""
-    states = _found(cluster)
-    told: dict[str, State] = {}
+    states = _member_states(cluster)
+    result: dict[str, State] = {}
     for server_id, entry in cluster.ledger.entries().items():
         there = states.get(entry.place.machine)
         if there is None or entry.starts or entry.moving is not None:
-            told[server_id] = entry.state
+            result[server_id] = entry.state
         elif server_id in there:
-            told[server_id] = there[server_id]
-    return told
+            result[server_id] = there[server_id]
+    return result
 
 
 def run_round(cluster: Cluster, failures: dict[str, str]) -> None:
     """Run one round for the servers of a cluster; log each problem of a server once."""
-    states = _found(cluster)
+    states = _member_states(cluster)
     for server_id in cluster.ledger.entries():
         try:
             _process(cluster, server_id, states)
@@ -69,7 +69,7 @@ def _process(cluster: Cluster, server_id: str, states: Mapping[str, Mapping[str,
             _settle(cluster, entry, states)
 
 
-def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
+def _member_states(cluster: Cluster) -> dict[str, Mapping[str, State]]:
     """Return machine -> states found there, for machines that answer."""
     states: dict[str, Mapping[str, State]] = {}
     for member in cluster.members.values():

@@ -55,9 +55,9 @@ class Cluster:
 
     def rooms(self, entries: Mapping[str, Entry] | None = None) -> list[Room]:
         """Return the capacity of the members that accept servers, in the order of their entries."""
-        found = self.ledger.entries() if entries is None else entries
+        known = self.ledger.entries() if entries is None else entries
         taken: dict[str, Size] = {}
-        for entry in found.values():
+        for entry in known.values():
             arriving = [entry.moving.other] if entry.moving is not None and entry.moving.sent is None else []
             for place in (entry.place, *arriving):
                 taken[place.member] = taken.get(place.member, Size()) + entry.size
@@ -71,7 +71,7 @@ class Cluster:
         has = sum((room.has for room in rooms), start=Size())
         limits, members = self.limits, len(rooms)
         reserved = limits.reserved_ram_mb * members
-        told = {
+        stats = {
             "members": members,
             "taken_ram_mb": sum(entry.size.ram_mb for entry in entries.values()) + reserved,
             "slots": [[room.free.vcpus, room.free.ram_mb, room.free.disk_gb] for room in rooms],
@@ -86,7 +86,7 @@ class Cluster:
             disk_ratio=limits.disk_ratio,
             reserved_ram_mb=reserved,
             reserved_disk_mb=limits.reserved_disk_mb * members,
-            stats={**self.spec.stats, STATS: told},
+            stats={**self.spec.stats, STATS: stats},
         )
 
     def host(self, entry: Entry) -> Member:

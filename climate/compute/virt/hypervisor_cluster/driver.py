@@ -43,7 +43,7 @@ class HypervisorClusterDriver:
     """Finds members of other compute services."""
     live_limits: LiveLimits = field(default_factory=LiveLimits)
     """Limits of live migrations between machines."""
-    told: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
     """Last logged message per member or server, so that each is logged once."""
 
     def nodes(self) -> Sequence[NodeSpec]:
@@ -139,7 +139,7 @@ class HypervisorClusterDriver:
     def tidy(self) -> None:
         """Run one round for all clusters: restart servers of failed members, and move others for balance."""
         for cluster in self._clusters():
-            care.run_round(cluster, self.told)
+            care.run_round(cluster, self.failures)
 
     @as_virt_error
     def console(self, guest: Guest, lines: int | None) -> str:

@@ -91,7 +91,7 @@ class Ledger:
     """Servers of one cluster, in `folder`."""
 
     folder: Path
-    told: set[str] = field(default_factory=set, compare=False)
+    logged: set[str] = field(default_factory=set, compare=False)
     """Unreadable files that were logged."""
 
     @staticmethod
@@ -114,8 +114,8 @@ class Ledger:
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError) as error:
-            if path.name not in self.told:
-                self.told.add(path.name)
+            if path.name not in self.logged:
+                self.logged.add(path.name)
                 log.error("ledger entry of a cluster cannot be read", file=str(path), reason=str(error)[:200])
             return None
 
