@@ -280,7 +280,7 @@ def test_bodies_come_through_whole_however_they_are_sent(port: int) -> None:
             assert answer(one) == b"/body %d" % size
 
 
-def test_a_client_that_asks_first_is_told_to_go_on(port: int) -> None:
+def test_a_client_that_asks_first_is_asked_to_go_on(port: int) -> None:
     head = (POST % 5).replace(b"Host", b"Expect: 100-continue\r\nHost")
     with client(port, head) as one:
         assert one.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -52,7 +52,7 @@ class Pair:
     rack: Compute
     answers: bool = True
     """Whether the member's service carries out what it is asked."""
-    told: list[dict[str, Any]] = field(default_factory=list)
+    orders: list[dict[str, Any]] = field(default_factory=list)
     """Orders to run a guest, as they were written down."""
     asked: list[str] = field(default_factory=list)
     """Verbs of all orders that found the folder of their guest there, where they name one."""
@@ -65,7 +65,7 @@ class Pair:
 
     def ring(self) -> None:
         with self.rack.engine.connect() as conn:
-            self.failures += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
+            self.orders += conn.execute(text("SELECT said FROM compute_member_orders WHERE verb = 'run'")).scalars()
             for row in conn.execute(text("SELECT verb, said FROM compute_member_orders")):
                 if (self.rack.home / "servers" / str(row.said.get("server_id"))).is_dir():
                     self.asked.append(row.verb)
@@ -198,10 +198,10 @@ def test_the_service_of_a_member_makes_config_drives_which_no_order_carries(pair
     drive = pair.rack.home / "servers" / server_id / "config" / "openstack" / "latest"
     assert (drive / "user_data").read_bytes() == b"#!/bin/sh\n"
     assert json.loads((drive / "meta_data.json").read_text())["uuid"] == server_id
-    assert [one["guest"]["config"] for one in pair.failures] == [{}]
+    assert [one["guest"]["config"] for one in pair.orders] == [{}]
 
 
-def test_administrators_are_told_the_member(pair: Pair) -> None:
+def test_administrators_see_the_member(pair: Pair) -> None:
     for member in ("near", "far"):
         server = pair.here.look(booted(pair, member))
         assert diagnostics.member_of(pair.here.compute, server) == member
@@ -423,7 +423,7 @@ def test_a_member_that_cannot_be_fenced_is_not_named_to_owners(pair: Pair) -> No
     assert processes(server_id) == 1
 
 
-def test_a_service_that_does_not_answer_is_told_nothing_later(pair: Pair) -> None:
+def test_a_service_that_does_not_answer_gets_no_later_order(pair: Pair) -> None:
     pair.answers = False
     placed = [pair.here.boot_one(SMALL) for _ in range(2)]
     lost = [server for server in placed if server.status == ERROR]

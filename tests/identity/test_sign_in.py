@@ -89,7 +89,7 @@ def test_wrong_password_unknown_user_and_unknown_project_get_the_same_answer(her
         ({"identity": {"methods": ["application_credential"], "application_credential": {}}}, "secret"),
     ],
 )
-def test_a_body_that_is_no_sign_in_is_told_what_is_wrong(here: Place, auth: Any, names: str) -> None:
+def test_a_body_that_is_no_sign_in_is_refused_with_the_mistake(here: Place, auth: Any, names: str) -> None:
     answer = Asker(app_of(here)).ask("POST", TOKENS, json={"auth": auth})
     assert answer.status_code == 400
     assert names in answer.json["error"]["message"]
@@ -219,7 +219,7 @@ def test_a_user_has_one_count_of_failures_by_id_and_by_name(here: Place, demo: A
     assert demo.client.post(TOKENS, json=body).status_code == 429
 
 
-def test_a_hash_with_old_parameters_is_made_anew(here: Place) -> None:
+def test_a_hash_with_old_parameters_is_recreated(here: Place) -> None:
     def kept() -> str:
         with here.identity.engine.connect() as conn:
             return conn.execute(text("SELECT password_hash FROM identity_users WHERE name = 'demo'")).scalar_one()

@@ -50,7 +50,7 @@ def test_the_trouble_of_one_does_not_keep_the_others_from_theirs(climate: Climat
     assert made == ["fails", "goes on", "fails", "goes on"]
 
 
-def test_all_rounds_can_be_made_of_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_rounds_run_in_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
     periodic.make(climate)
     said = capsys.readouterr().out
     assert "failed" not in said

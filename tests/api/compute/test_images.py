@@ -37,7 +37,7 @@ def names(who: Person, query: str = "") -> list[str]:
     return [one["name"] for one in who.get(f"{IMAGES}?{query}")["images"]]
 
 
-def test_an_image_says_what_it_was_told(member: Person) -> None:
+def test_an_image_says_what_it_was_given(member: Person) -> None:
     said = {
         "min_disk": 5,
         "min_ram": 512,

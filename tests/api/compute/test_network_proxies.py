@@ -163,7 +163,7 @@ def test_the_pool_has_an_end(member: Person, admin: Person, pool: None) -> None:
     assert done(member("POST", FLOATING))["floating_ip"]["ip"] == "203.0.113.14"
 
 
-def test_pools_are_made_and_emptied(admin: Person, member: Person) -> None:
+def test_pools_are_created_and_emptied(admin: Person, member: Person) -> None:
     wanted = {"floating_ips_bulk_create": {"ip_range": "198.51.100.16/28", "pool": "p", "interface": "eth1"}}
     assert done(admin("POST", BULK, wanted))["floating_ips_bulk_create"]["interface"] == "eth1"
     assert len(admin.get(BULK)["floating_ip_info"]) == 14

@@ -195,7 +195,7 @@ def test_leases_that_nobody_boots_on(
     assert written(standing) == before
 
 
-def test_a_reservation_of_others_is_told_as_one_that_there_is_not(lent: dict[str, str], member: Person) -> None:
+def test_a_reservation_of_others_is_reported_as_one_that_there_is_not(lent: dict[str, str], member: Person) -> None:
     told = {
         message(member.boot({"reservation": name}), 404, "itemNotFound").replace(name, "ID")
         for name in (lent["theirs"], NOBODY)

@@ -161,7 +161,7 @@ def test_none_of_it_is_for_members(member: Person) -> None:
         message(member(method, f"{C}{path}", body if method == "PUT" else None), 403, "forbidden")
 
 
-def test_prometheus_is_told_of_services_nodes_and_servers(there: World, admin: Person) -> None:
+def test_prometheus_gets_services_nodes_and_servers(there: World, admin: Person) -> None:
     admin.booted()
     there.settle()
     done(put(admin, "/os-hosts/gpu-1", {"maintenance_mode": "enable"}, OLD))
