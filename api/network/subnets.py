@@ -48,7 +48,7 @@ def change(subnet_id: str) -> Body:
     stretches = bodies.CHANGED_SUBNET.read(read_object()).get("allocation_pools")
     changed = subnets.reshape(compute(), subnet_id, stretches)
     view = one(_views(changed), subnet_id, "Subnet")
-    is_pool = any(pool["subnet_id"] == subnet_id for pool in changed.pools)
+    is_pool = any(pool.subnet_id == subnet_id for pool in changed.pools)
     if stretches is not None and not is_pool and _shown(stretches) != view["allocation_pools"]:
         raise Conflict(f"Subnet {subnet_id} belongs to a network of servers, whose addresses cannot be changed")
     return {"subnet": view}

@@ -28,7 +28,7 @@ blueprint.before_request(proxied)
 def pools() -> Body:
     """List the floating IP pools."""
     validation.may_read()
-    return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.listed(compute())]}
+    return {"floating_ip_pools": [{"name": pool.name} for pool in floating_pools.listed(compute())]}
 
 
 @blueprint.get("/os-floating-ips")
