@@ -14,6 +14,7 @@ from sqlalchemy import (
     Text,
     TextClause,
     and_,
+    bindparam,
     cast,
     exists,
     func,
@@ -63,6 +64,8 @@ _NEEDED = text("""
     SELECT 'migration-' || m.uuid FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
     WHERE 'migration-' || m.uuid = ANY(CAST(:ids AS text[]))
 """)
+
+_PIN = select(images.c.id).where(images.c.id == bindparam("image")).with_for_update(read=True, key_share=True)
 
 SORTS = {
     "created_at": "created_at",
@@ -194,8 +197,7 @@ def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
 
 def pin(conn: Connection, image_id: str) -> bool:
     """Prevent the deletion of an image until the transaction ends; False if it does not exist."""
-    query = select(images.c.id).where(images.c.id == image_id).with_for_update(read=True, key_share=True)
-    return conn.execute(query).first() is not None
+    return conn.execute(_PIN, {"image": image_id}).first() is not None
 
 
 def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:
