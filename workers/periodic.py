@@ -95,11 +95,11 @@ def _work(climate: Climate) -> RoundWork:
     """Return the work that exists; all kinds while the database cannot tell, so that each round says so itself."""
     try:
         with reading(climate.engine) as conn:
-            found = round_work.look(conn, climate.other_time(conn))
+            work = round_work.look(conn, climate.other_time(conn))
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
         return RoundWork(hosts=True, filling=True, volumes=True)
-    return replace(found, filling=found.filling or _has_target(climate.settings))
+    return replace(work, filling=work.filling or _has_target(climate.settings))
 
 
 def due_rounds(climate: Climate) -> DueRounds:
@@ -112,14 +112,14 @@ def due_rounds(climate: Climate) -> DueRounds:
         with reading(climate.engine) as conn:
             cloud = climate.cloud.host_query(conn)
             if cloud is None:
-                found = DueRounds(hosts=True, outside=round_work.is_outside(conn, climate.other_time(conn)))
+                rounds = DueRounds(hosts=True, outside=round_work.is_outside(conn, climate.other_time(conn)))
             else:
-                found = round_work.due(conn, climate.other_time(conn), cloud, CLOUD_POOLS)
+                rounds = round_work.due(conn, climate.other_time(conn), cloud, CLOUD_POOLS)
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
         return DueRounds(hosts=True, outside=True)
     return DueRounds(
-        hosts=found.hosts or _has_target(settings), outside=found.outside or settings.evacuate_failed_hosts
+        hosts=rounds.hosts or _has_target(settings), outside=rounds.outside or settings.evacuate_failed_hosts
     )
 
 

@@ -36,7 +36,7 @@ from climate.compute.zones.builds import builds
 from climate.domain.errors import Unavailable
 from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
-from climate.service.leases import event_claims, lease_pools, server_boot
+from climate.service.leases import event_dispatch, lease_pools, server_boot
 from climate.service.leases.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store import db_errors
@@ -148,7 +148,7 @@ class Poller:
 
     def _look(self) -> None:
         climate, begun = self.deployment.climate, time.monotonic()
-        rest = event_claims.rest(climate)
+        rest = event_dispatch.rest(climate)
         is_quiet = rest.is_quiet and not self.event_messages.is_cut_off
         if is_quiet:  # counts as an empty claim, for one statement instead of a dozen
             self.cursor.full = frozenset()
@@ -160,18 +160,18 @@ class Poller:
             self._wake_for_servers()
         self._wake_for_networks(there)
         self._wake_for_builds()
-        wait = rest.wait if is_quiet else event_claims.next_due(climate)
+        wait = rest.wait if is_quiet else event_dispatch.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
 
     def _claim_all(self) -> None:
         climate = self.deployment.climate
-        while event_claims.rescue(climate, self.name):
+        while event_dispatch.rescue(climate, self.name):
             self._report_progress()
         in_vain = 0
         while in_vain < (FULL_PORTIONS if self.cursor.full else PORTIONS):
             ahead = climate.settings.claims_ahead
-            claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._report_progress, ahead=ahead)
+            claimed = event_dispatch.claim(climate, self.name, self.cursor, alive=self._report_progress, ahead=ahead)
             self._report_progress()
             # A full queue waits for workers. Record this before sending: an unreachable broker is another problem.
             self._record_heartbeat(caught_up=not claimed.more or bool(claimed.full))
@@ -191,7 +191,9 @@ class Poller:
         if not self.cursor.full:
             return
         try:
-            is_due = event_claims.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
+            is_due = event_dispatch.has_room(
+                self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead
+            )
         except DATABASE_IS_AWAY as error:
             self._log_postponed("queues are not filled: the database is away", error)
             self._refill_in(2 * self.refill_seconds)
@@ -209,8 +211,8 @@ class Poller:
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _wake_for_servers(self) -> None:
-        while found := task_worker.unfinished(self.deployment.compute, wait=0):
-            for service_host, server_id in found:
+        while unfinished := task_worker.unfinished(self.deployment.compute, wait=0):
+            for service_host, server_id in unfinished:
                 celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._report_progress()
 
@@ -225,8 +227,8 @@ class Poller:
         with self.news.look(notifications.BUILDS) as look:
             if not look.is_due:
                 return
-            while found := builds.to_ring(self.deployment.compute):
-                for build_id in found:
+            while waiting := builds.to_ring(self.deployment.compute):
+                for build_id in waiting:
                     celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
                     self._report_progress()
             look.again = builds.are_open(self.deployment.compute)

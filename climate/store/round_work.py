@@ -27,8 +27,8 @@ from climate.domain.hosts.pools import Pool
 from climate.store.allocation import inventories
 from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.schema import Time
-from climate.store.tables.hosts import host_power, notices, pool_terms, windows
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
+from climate.store.tables.operations import notices
 
 AT_REST = (Pool.RESERVATION, Pool.LENT, Pool.MULTI_TENANT)
 """Pools whose hosts no round moves by itself."""

@@ -17,7 +17,7 @@ from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.store.hosts import pool_membership
 from climate.store.round_work import AT_REST
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import hosts
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, make, run_due

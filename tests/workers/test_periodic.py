@@ -21,7 +21,7 @@ from climate.settings import Settings
 from climate.store import round_locks as locks
 from climate.store.engine import connect
 from climate.store.leases import event_claims
-from climate.store.tables.hosts import round_locks
+from climate.store.tables.operations import round_locks
 from tests.system.stack import await_so
 from tests.workers.test_poller import _listens
 from workers import celery_app, periodic

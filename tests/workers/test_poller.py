@@ -23,7 +23,7 @@ from climate.connections import reading
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
 from climate.service import process_health
-from climate.service.leases import event_claims, leases
+from climate.service.leases import event_dispatch, leases
 from climate.service.leases.leases import Order
 from climate.settings import Settings
 from climate.store import heartbeats
@@ -347,7 +347,7 @@ def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
     with suppress(*BROKER_IS_AWAY):
         idle._look()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
-    assert not event_claims.rest(climate).is_quiet, "an event that is claimed is not left alone"
+    assert not event_dispatch.rest(climate).is_quiet, "an event that is claimed is not left alone"
 
 
 def test_poller_logs_a_full_disk_and_claims_when_there_is_space(idle: Poller) -> None:
@@ -385,9 +385,9 @@ def test_a_poller_at_rest_wakes_for_what_is_due_before_it_would_look(idle: Polle
     climate = idle.deployment.climate
     start = datetime.now(UTC) + timedelta(hours=1)
     leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()]))
-    rest = event_claims.rest(climate)
+    rest = event_dispatch.rest(climate)
     assert rest.is_quiet
     assert rest.wait is not None
     assert timedelta(minutes=30) < rest.wait <= timedelta(hours=1)
-    later = event_claims.rest(replace(climate, now=lambda conn: start))
+    later = event_dispatch.rest(replace(climate, now=lambda conn: start))
     assert (later.is_quiet, later.wait) == (False, timedelta(hours=1))

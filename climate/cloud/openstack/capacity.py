@@ -101,13 +101,13 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
     fencing.check(seen.book, map(fencing.of_host, hosts), token)
 
 
-def _shut(remote: Remote, found: Pool) -> None:
-    project = found.metadata.get(GRANTED, NOBODY)
-    _mark(remote, found, {TENANT: NOBODY, CLOSED: "true"})
-    flavors.expel(remote, found.name, project)
+def _shut(remote: Remote, pool: Pool) -> None:
+    project = pool.metadata.get(GRANTED, NOBODY)
+    _mark(remote, pool, {TENANT: NOBODY, CLOSED: "true"})
+    flavors.expel(remote, pool.name, project)
 
 
-def _mark(remote: Remote, found: Pool, wanted: Changes) -> None:
-    changes = {key: value for key, value in wanted.items() if found.metadata.get(key) != value}
+def _mark(remote: Remote, pool: Pool, wanted: Changes) -> None:
+    changes = {key: value for key, value in wanted.items() if pool.metadata.get(key) != value}
     if changes:
-        aggregates.set_metadata(remote, found, changes)
+        aggregates.set_metadata(remote, pool, changes)

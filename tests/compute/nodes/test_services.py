@@ -21,7 +21,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.reservations import pools
 from climate.compute.servers import actions, local_delete, task_worker
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.connections import reading
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, SERVICE, Place, node, place
 
@@ -127,8 +127,8 @@ def test_a_node_with_servers_or_a_lent_one_stays_as_absent_until_it_is_free(here
 def test_a_file_that_cannot_be_read_takes_no_node_away(scratch: str, tmp_path: Path) -> None:
     nodes_file.write(tmp_path, [node("n1"), node("n2")], "mine.yaml")
 
-    def fresh() -> ClusterDriver:
-        return ClusterDriver(NodesFile(tmp_path, "mine.yaml").nodes, {"memory": MemoryDriver()})
+    def fresh() -> MultiNodeDriver:
+        return MultiNodeDriver(NodesFile(tmp_path, "mine.yaml").nodes, {"memory": MemoryDriver()})
 
     with place(scratch, tmp_path, [], fresh()) as here:
         (tmp_path / "mine.yaml").write_text("- {name: n1")

@@ -38,10 +38,10 @@ def claim(compute: Compute) -> Network | None:
     The row is locked, so of two competing hosts one gets it and the other tries the next.
     """
     with compute.engine.begin() as conn:
-        found = claim_one(conn, compute)
-    if found is not None:
-        log.info("network claimed", network=found.label, host=compute.network_host)
-    return found
+        network = claim_one(conn, compute)
+    if network is not None:
+        log.info("network claimed", network=network.label, host=compute.network_host)
+    return network
 
 
 def claim_one(conn: Connection, compute: Compute) -> Network | None:
@@ -49,11 +49,11 @@ def claim_one(conn: Connection, compute: Compute) -> Network | None:
     options = compute.network
     if options.placement == FEWEST and not _has_fewest(conn, compute):
         return None
-    found = rows.claim(conn, compute.network_host, compute.now(conn), options.down_seconds)
-    changes = {} if found is None else managers.of(found).claimed(found, options)
-    if found is not None and changes:
-        rows.change(conn, found.id, json.dumps(dict(changes)))
-    return found
+    network = rows.claim(conn, compute.network_host, compute.now(conn), options.down_seconds)
+    changes = {} if network is None else managers.of(network).claimed(network, options)
+    if network is not None and changes:
+        rows.change(conn, network.id, json.dumps(dict(changes)))
+    return network
 
 
 def _has_fewest(conn: Connection, compute: Compute) -> bool:

@@ -158,11 +158,11 @@ def _wanted(compute: Compute) -> DesiredState:
     return DesiredState(own, {network_id: _named(entries) for network_id, entries in found.items()}, floating)
 
 
-def _named(found: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
+def _named(entries: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
     """Return the entries with the DNS names of their servers, each unique in the network."""
     taken: dict[str, str] = {}
     named = []
-    for server_id, name, entry in found:
+    for server_id, name, entry in entries:
         plain = hostname(name, server_id)
         if taken.setdefault(plain, server_id) != server_id:
             plain = hostname(name, server_id, taken=True)
@@ -177,8 +177,8 @@ def _served(compute: Compute, network: Network, wanted: DesiredState) -> Served 
 def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) -> dict[str, Network]:
     """Return the networks that are served correctly."""
     asked = [made for network in wanted.networks if (made := _served(compute, network, wanted)) is not None]
-    found = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
-    return {network.id: network for network in wanted.networks if network.id in (found or ())}
+    unchanged = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
+    return {network.id: network for network in wanted.networks if network.id in (unchanged or ())}
 
 
 def _serve_one(compute: Compute, driver: NetworkDriver, network: Network, wanted: DesiredState) -> None:

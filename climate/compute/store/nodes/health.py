@@ -1,19 +1,12 @@
 """Health of nodes and their services, as rows."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection, DateTime, Interval, and_, bindparam, case, func, select, text
 
 from climate.compute.models.node import PROMISED
 from climate.compute.store.tables.nodes import aggregates, nodes, services
-
-_LIST = text("""
-    SELECT n.name, n.service_host, n.pool, n.present, n.maintenance, v.enabled, v.disabled_reason, v.forced_down,
-           v.beat_at, v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS heard
-    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
-    ORDER BY n.id
-""")
 
 _WELL = text("""
     SELECT array_agg(n.name) AS names,
@@ -68,7 +61,17 @@ class Condition:
 
 def listed(conn: Connection, now: datetime, down: float) -> list[Condition]:
     """Return all nodes; a service has no recent heartbeat after `down` seconds without one. Times in UTC."""
-    rows = conn.execute(_LIST, {"now": now, "down": down}).mappings()
+    node, service = nodes.c, services.c
+    query = (
+        select(
+            *(node.name, node.service_host, node.pool, node.present, node.maintenance),
+            *(service.enabled, service.disabled_reason, service.forced_down, service.beat_at),
+            (service.beat_at > now - timedelta(seconds=down)).label("heard"),
+        )
+        .join(services, service.host == node.service_host)
+        .order_by(node.id)
+    )
+    rows = conn.execute(query).mappings()
     return [Condition(**{**row, "beat_at": row["beat_at"].astimezone(UTC)}) for row in rows]
 
 
