@@ -69,6 +69,9 @@ REFILL_SECONDS = 0.05
 BROKER_AGAIN = timedelta(seconds=0.5)
 """Seconds after which an unreachable broker is tried again."""
 
+ALL_ROUNDS_SECONDS = 60.0
+"""Longest time in seconds between two messages for the rounds over hosts, also while there is no work for them."""
+
 UNHEARD = 20
 """Maximum messages of a service that is down; no more are sent until it reads some."""
 
@@ -105,6 +108,10 @@ class Poller:
     stopping: threading.Event = field(default_factory=threading.Event)
     wall: Callable[[], float] = time.time
     """This machine's clock, in seconds."""
+    rounds_at: float = -math.inf
+    """Time of the last message for the rounds over hosts."""
+    rounds_asked: threading.Event = field(default_factory=threading.Event)
+    """Set if a transaction has asked for the rounds over hosts, or may have."""
     news: News = field(default_factory=News)
     """Flags for builds over zones and children, so that nothing is read while there are none."""
 
@@ -276,16 +283,22 @@ class Poller:
         return up or self.waiting(queue) < UNHEARD
 
     def wake_rounds(self) -> None:
-        """Wake a worker for the rounds over hosts, and for those over external systems while they may have work.
+        """Wake a worker for the rounds over hosts, and for those over external systems, while they may have work.
 
-        A message expires when it is late.
+        The rounds over hosts also run on request, and periodically. A message expires when it is late.
         """
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
-            celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)
-            if periodic.outside_is_due(self.deployment.climate):
+            due = periodic.due_rounds(self.deployment.climate)
+            is_late = time.monotonic() - self.rounds_at >= ALL_ROUNDS_SECONDS
+            if due.hosts or is_late or self.rounds_asked.is_set():
+                self.rounds_asked.clear()
+                celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)
+                self.rounds_at = time.monotonic()
+            if due.outside:
                 celery_app.send(self.bell, celery_app.TEND_OUTSIDE, [], QUEUE, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
+            self.rounds_asked.set()
             self._log_postponed("rounds are not rung for", error)
 
     def poll_zones(self) -> None:
@@ -310,6 +323,7 @@ class Poller:
                     conn.execute(f"LISTEN {CHANNEL}")
                     conn.execute(f"LISTEN {notifications.CHANNEL}")
                     self.news.miss()
+                    self.rounds_asked.set()
                     self._hear(conn)
             except psycopg.Error as error:
                 log.warning("not listening: database unreachable", error=type(error).__name__)
@@ -322,8 +336,11 @@ class Poller:
             for heard in conn.notifies(timeout=0):
                 if heard.channel == notifications.CHANNEL:
                     self.news.hear(heard.payload)
+                elif heard.payload == ROUNDS:
+                    self.rounds_asked.set()
+                    self._wake_in(timedelta(0), "rounds")
                 else:
-                    self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
+                    self._wake_in(timedelta(0), "beat")
             # psycopg would wake ten times a second while it waits.
             news.poll(1000)
 

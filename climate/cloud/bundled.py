@@ -43,7 +43,7 @@ from climate.compute.reservations import take_back_together as taking_back
 from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS
-from climate.connections import Insert
+from climate.connections import Insert, Query
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Trouble]], ...] = (
     (errors.Waits, InUse),
@@ -86,6 +86,11 @@ class BundledCloud:
         with _translated_errors():
             zone = self.compute.rules.options.default_zone
             return [_host(node, zone) for node in lending.ordinary_nodes(self.compute)]
+
+    def host_query(self, conn: Connection) -> Query | None:
+        if conn.engine.url != self.compute.engine.url:
+            return None
+        return health.query(self.compute, conn)
 
     def enrol(self, host: str, token: int) -> None:
         with _translated_errors():

@@ -308,3 +308,33 @@ def test_two_reports_of_a_service_lock_no_nodes_out_of_order(here: Place) -> Non
         for one in done:
             one.result()
     assert rows(here, "name, memory_mb") == [("A", 2 * a.memory_mb), ("B", b.memory_mb)]
+
+
+def test_a_report_of_unchanged_nodes_is_one_statement(here: Place) -> None:
+    here.driver.specs = (node("A"), node("B"))
+    last = services.Report()
+    said: list[str] = []
+    services.refresh(here.compute, last)
+
+    @event.listens_for(here.compute.engine, "before_cursor_execute")
+    def _count(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        said.append(statement)
+
+    silent(here, SERVICE)
+    said.clear()
+    services.refresh(here.compute, last)
+    assert len(said) == 1, said
+    assert find(here).up
+
+
+@pytest.mark.parametrize(
+    "loss", ["DELETE FROM compute_nodes WHERE name = 'B'", "UPDATE compute_nodes SET present = false WHERE name = 'B'"]
+)
+def test_nodes_that_another_process_has_lost_are_reported_again(here: Place, loss: str) -> None:
+    here.driver.specs = (node("A"), node("B"))
+    last = services.Report()
+    services.refresh(here.compute, last)
+    with here.compute.engine.begin() as conn:
+        conn.execute(text(loss))
+    services.refresh(here.compute, last)
+    assert rows(here) == [("A", True), ("B", True)]

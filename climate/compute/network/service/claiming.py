@@ -7,10 +7,12 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.network import managers
+from climate.compute.network.allocation.allocator import GRANT_SECONDS
 from climate.compute.network.models import Network
 from climate.compute.network.network_options import FEWEST
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks.network_hosts import HostWork, Waits
 from climate.connections import alone
 
 log = structlog.get_logger(__name__)
@@ -19,7 +21,15 @@ log = structlog.get_logger(__name__)
 def beat(compute: Compute) -> None:
     """Record a heartbeat of this process's network service."""
     with alone(compute.engine) as conn:
-        network_hosts.beat(conn, compute.network_host, compute.now(conn))
+        network_hosts.beat(conn, compute.network_host, compute.other_time(conn))
+
+
+def beat_and_look(compute: Compute) -> HostWork:
+    """Record a heartbeat of this process's network service, and return the work of its host."""
+    options = compute.network
+    waits = Waits(options.down_seconds, options.timeout_seconds, GRANT_SECONDS)
+    with alone(compute.engine) as conn:
+        return network_hosts.beat_and_look(conn, compute.network_host, compute.other_time(conn), waits)
 
 
 def claim(compute: Compute) -> Network | None:

@@ -50,12 +50,14 @@ def run_round(compute: Compute, *, thorough: bool = False) -> None:
     """Run one beat: send a heartbeat, claim a network, record DHCP events, and serve changed networks.
 
     The caller must ensure that only one process of a host does this at a time. `thorough`: check the whole host even
-    without known changes. A correctly served network then costs one cheap check.
+    without known changes. A correctly served network then costs one cheap check. A beat without work is one statement.
     """
     driver = compute.wires.on(compute.network_netns)
-    claiming.beat(compute)
-    claiming.claim(compute)
+    work = claiming.beat_and_look(compute)
+    claimed = claiming.claim(compute) if work.unserved else None
     _note(compute, driver)
+    if not (thorough or claimed or work.called or work.overdue):
+        return
     with alone(compute.engine) as conn:
         calls = network_hosts.calls(conn, compute.network_host)
         timed_out = _time_out(compute, conn)

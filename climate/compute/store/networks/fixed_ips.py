@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select, text, update
 
 from climate.compute.network.driver import Entry
 from climate.compute.network.models import Vif
+from climate.compute.store.clock import NOW
 from climate.compute.store.columns import in_array
 from climate.compute.store.networks.networks import columns, network_of
 from climate.compute.store.tables import networks as tables
@@ -82,13 +83,18 @@ _RELEASED = text("""
     RETURNING b.leased
 """)
 
-_TIMED_OUT = text("""
+OVERDUE = f"""
+    n.id = a.network_id AND n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL
+    AND CASE WHEN a.grant_id IS NOT NULL
+             THEN a.changed_at < {NOW} - make_interval(secs => :held)
+             ELSE a.changed_at < {NOW} - make_interval(secs => :seconds) OR n.manager = 'flat' END
+"""
+"""Condition of an address `a` in a network `n` of :host that has waited too long for its client or its server."""
+
+_TIMED_OUT = text(f"""
     UPDATE compute_addresses a SET server_id = NULL, grant_id = NULL, leased = false, changed_at = :now
     FROM compute_networks n
-    WHERE n.id = a.network_id AND n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL
-      AND CASE WHEN a.grant_id IS NOT NULL
-               THEN a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :held)
-               ELSE a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds) OR n.manager = 'flat' END
+    WHERE {OVERDUE}
     RETURNING host(a.address)
 """)
 

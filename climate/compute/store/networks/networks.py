@@ -9,6 +9,7 @@ from sqlalchemy import delete as delete_from
 
 from climate.advisory_locks import Subject
 from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
+from climate.compute.store.clock import NOW
 from climate.compute.store.columns import in_parameter
 from climate.compute.store.tables.networks import addresses, networks
 
@@ -80,13 +81,17 @@ _CHANGE = text("""
 
 # Both hosts are called: the new one to serve the network, the old one to stop when it returns. The live hosts are
 # read again for a row that another host has claimed while this one waited for it: a join before would be outdated.
+UNSERVED = f"""
+    (w.host IS NULL
+     OR w.host <> :host
+        AND NOT EXISTS (SELECT FROM compute_network_hosts h
+                        WHERE h.host = w.host AND h.beat_at >= {NOW} - make_interval(secs => :down)))
+"""
+"""Condition of a network `w` that :host may claim, because no live host serves it."""
+
 _CLAIM = text(f"""
     WITH free AS (SELECT w.id, w.host FROM compute_networks w
-                  WHERE w.host IS NULL
-                     OR w.host <> :host
-                        AND NOT EXISTS (SELECT FROM compute_network_hosts h
-                                        WHERE h.host = w.host AND h.beat_at >=
-                                              CAST(:now AS timestamptz) - make_interval(secs => :down))
+                  WHERE {UNSERVED}
                   ORDER BY w.created_at, w.vlan, w.cidr LIMIT 1 FOR NO KEY UPDATE OF w SKIP LOCKED),
     called AS (INSERT INTO compute_network_calls (host)
                SELECT c.host FROM free, unnest(ARRAY[free.host, :host]) AS c(host) WHERE c.host IS NOT NULL)

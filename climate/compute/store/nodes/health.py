@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, DateTime, Interval, and_, bindparam, case, func, select, text
 
-from climate.compute.store.tables.nodes import nodes, services
+from climate.compute.models.node import PROMISED
+from climate.compute.store.tables.nodes import aggregates, nodes, services
 
 _WELL = text("""
     SELECT array_agg(n.name) AS names,
@@ -13,6 +14,30 @@ _WELL = text("""
             AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS all_well
     FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
 """)
+
+_SINCE = func.coalesce(bindparam("cloud_now", type_=DateTime(timezone=True)), func.statement_timestamp()) - bindparam(
+    "cloud_down", type_=Interval
+)
+_POOLS = and_(aggregates.c.name == nodes.c.pool, aggregates.c.kind == "pool", ~aggregates.c.metadata.has_key(PROMISED))
+
+NODES = (
+    select(
+        nodes.c.name.label("name"),
+        case((~nodes.c.outside, aggregates.c.name)).label("pool"),
+        and_(
+            nodes.c.present,
+            nodes.c.maintenance.is_(None),
+            services.c.enabled,
+            ~services.c.forced_down,
+            services.c.beat_at > _SINCE,
+        ).label("is_well"),
+    )
+    .select_from(nodes)
+    .join(services, services.c.host == nodes.c.service_host)
+    .outerjoin(aggregates, _POOLS)
+    .subquery("cloud_hosts")
+)
+"""All nodes as rows (name, pool, is_well); the pool is null for one that is not in a pool of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
