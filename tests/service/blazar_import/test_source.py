@@ -14,7 +14,7 @@ import pytest
 
 from climate.domain.errors import InvalidInput, Unavailable
 from climate.service.blazar_import import source
-from climate.service.blazar_import.records import BlazarData, BlazarEvent, WantedAddresses, WantedHosts, WantedServers
+from climate.service.blazar_import.records import BlazarData, WantedAddresses, WantedHosts, WantedServers
 from tests.databases import Databases
 from tests.service.blazar_import.recordings import (
     HAS_MARIADB,
@@ -91,21 +91,6 @@ def test_reservations_of_addresses_have_their_addresses(read: tuple[str, BlazarD
 def test_a_reservation_of_an_unknown_type_has_no_request(read: tuple[str, BlazarData]) -> None:
     (reservation,) = next(lease for lease in read[1].leases if lease.name == "of-another-plugin").reservations
     assert (reservation.resource_type, reservation.wanted) == ("network:port", None)
-
-
-def test_what_a_lease_is_at_follows_from_its_events() -> None:
-    lease = source.BlazarLease("1", "", "", "", at(1), at(2), "PENDING", None)
-
-    def events(start: str, end: str) -> tuple[BlazarEvent, ...]:
-        return BlazarEvent("1", "start_lease", at(1), start), BlazarEvent("2", "end_lease", at(2), end)
-
-    assert [
-        (begun.is_over, begun.has_begun)
-        for begun in (
-            replace(lease, events=events(*states))
-            for states in (("UNDONE", "UNDONE"), ("DONE", "UNDONE"), ("DONE", "DONE"), ("IN_PROGRESS", "UNDONE"))
-        )
-    ] == [(False, False), (False, True), (True, False), (False, True)]
 
 
 def test_a_database_of_something_else_is_refused(make_database: Databases) -> None:
