@@ -21,7 +21,9 @@ from climate.service.blazar_import.records import (
 )
 
 COUNT_RANGE = re.compile(r"\s*([0-9]{1,5})\s*(?:-\s*([0-9]{1,5})\s*)?")
-SNAPSHOT, DEFAULT = "snapshot", "default"
+DEFAULT = "default"
+BEFORE_END = ("", "snapshot", "email", DEFAULT)
+"""Actions before the end that both services have."""
 
 Spec = Mapping[str, object]
 
@@ -76,7 +78,7 @@ def _hosts(number: UUID, reservation: BlazarReservation, wanted: WantedHosts) ->
         "max": int(matched[2] or least),
         "hypervisor_properties": wanted.hypervisor_properties,
         "resource_properties": wanted.resource_properties,
-        "before_end": wanted.before_end if wanted.before_end in ("", SNAPSHOT) else DEFAULT,
+        "before_end": wanted.before_end if wanted.before_end in BEFORE_END else DEFAULT,
         "on_end": TERMINATE,
         "grace_period": 0,
     }

@@ -35,7 +35,8 @@ def test_a_count_range_becomes_a_minimum_and_a_maximum(counts: str, least: int, 
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("", ""), ("snapshot", "snapshot"), ("default", "default"), ("odd", "default")]
+    ("before", "after"),
+    [("", ""), ("snapshot", "snapshot"), ("default", "default"), ("email", "email"), ("odd", "default")],
 )
 def test_the_action_before_the_end_is_kept(before: str, after: str) -> None:
     assert convert(reservation("a", "1", replace(ONE_HOST, before_end=before))).spec["before_end"] == after
