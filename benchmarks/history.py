@@ -22,7 +22,7 @@ from climate.context import Climate
 from climate.domain.policy import Caller
 from climate.service import housekeeping
 from climate.service.hosts import inventory
-from climate.service.leases import event_claims, events, lease_pools, leases, server_boot, update
+from climate.service.leases import event_dispatch, events, lease_pools, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from workers import periodic
@@ -156,8 +156,8 @@ def make(climate: Climate, name: str, days: float | None = None, host: int | Non
 
 def run_due(climate: Climate) -> None:
     """Claim and run all that is due."""
-    while event_claims.claim_due(climate, "poller"):
-        for message in event_claims.to_send(climate):
+    while event_dispatch.claim_due(climate, "poller"):
+        for message in event_dispatch.to_send(climate):
             events.run(climate, message.event_id, message.token, "worker")
 
 
@@ -174,9 +174,9 @@ _ROUNDS: Sequence[Callable[[Climate], object]] = (
     server_boot.sweep,
     lease_pools.reconcile,
     housekeeping.tidy,
-    event_claims.to_send,
-    event_claims.next_due,
-    event_claims.rung_unbegun,
+    event_dispatch.to_send,
+    event_dispatch.next_due,
+    event_dispatch.rung_unbegun,
 )
 
 
@@ -195,8 +195,8 @@ def _lease_life(climate: Climate) -> dict[str, Act]:
         run_due(climate)
 
     return {"a lease that is made and deleted": whole, "a lease that is made, started and ended": begun} | {
-        "claim of nothing": lambda: event_claims.claim_due(climate, "poller"),
-        "rescue of nothing": lambda: event_claims.rescue(climate, "poller"),
+        "claim of nothing": lambda: event_dispatch.claim_due(climate, "poller"),
+        "rescue of nothing": lambda: event_dispatch.rescue(climate, "poller"),
     }
 
 

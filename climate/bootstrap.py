@@ -21,7 +21,7 @@ from climate.compute.scheduler.decisions.notifications import Tell, silent
 from climate.compute.store.cells import changes
 from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
 from climate.compute.virt.live_migrator import Limits
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import MachineOptions
 from climate.compute.virt.qemu.migration_ports import Listening
 from climate.configuration import cells, networks, policy_file, scheduler, zones
@@ -175,7 +175,7 @@ def _elsewhere(engine: Engine, settings: Settings, vault: Vault) -> Find:
     ).find
 
 
-def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver:
+def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> MultiNodeDriver:
     wired = settings.network_driver == "linux"
     return compute.drivers(
         settings.home,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Subquery
 
 
 def reading(engine: Engine) -> Connection:
@@ -27,3 +27,12 @@ class Insert:
     sql: str
     """SQL with RETURNING for the values that the other statement needs."""
     parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that runs as a part of another component's statement."""
+
+    rows: Subquery
+    """Always the same object, so that the statement around it is built once."""
+    parameters: Mapping[str, object]

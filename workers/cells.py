@@ -133,25 +133,25 @@ class CellsProcess:
                 connection.release()
 
     def _consume(self, connection: safe_transport.BrokerConnection, queues: list[Queue]) -> None:
-        found: list[object] = []
+        messages: list[object] = []
         # The sender keeps each message until it is confirmed, so that the broker need not.
         with connection.Consumer(
-            queues, callbacks=[lambda body, message: found.append(body)], no_ack=True, accept=["json"]
+            queues, callbacks=[lambda body, message: messages.append(body)], no_ack=True, accept=["json"]
         ):
             while not self.stopping.is_set():
-                self._drain(connection, found)
-                if found:
-                    batch, compute = list(found), self.deployment.compute
+                self._drain(connection, messages)
+                if messages:
+                    batch, compute = list(messages), self.deployment.compute
                     receive = partial(inbox.receive, compute, self.transport, batch, self.pipeline)
                     self._guarded("a batch of messages", receive)
-                    found.clear()
+                    messages.clear()
 
-    def _drain(self, connection: safe_transport.BrokerConnection, found: list[object]) -> None:
+    def _drain(self, connection: safe_transport.BrokerConnection, messages: list[object]) -> None:
         """Wait for a message. If one was there already, take the others that are there."""
         begun = time.monotonic()
         try:
             connection.drain_events(timeout=1.0)
-            while len(found) < BATCH and time.monotonic() < begun + CROWDED:
+            while len(messages) < BATCH and time.monotonic() < begun + CROWDED:
                 connection.drain_events(timeout=CROWDED)
                 begun = time.monotonic()
         except TimeoutError:

@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from climate.context import Climate
-from climate.service.leases import event_claims, event_portions
+from climate.service.leases import event_dispatch, event_portions
 from climate.service.leases.event_shares import QUEUE
 from climate.store.leases.event_claims import Message
 from workers import celery_app
@@ -38,9 +38,9 @@ class EventMessages:
         """
         if self.is_cut_off:
             self.waiting(QUEUE)
-            event_claims.ring_again(self.climate)
+            event_dispatch.ring_again(self.climate)
             self.is_cut_off = False
-        messages: Sequence[Message] = event_claims.to_send(self.climate, event_portions.batched(self.climate))
+        messages: Sequence[Message] = event_dispatch.to_send(self.climate, event_portions.batched(self.climate))
         try:
             messages = self._missing(messages)
             while messages:
@@ -50,7 +50,7 @@ class EventMessages:
                 alive()
         except BROKER_IS_AWAY:
             self.is_cut_off = True
-            event_claims.take_back(self.climate, messages)
+            event_dispatch.take_back(self.climate, messages)
             raise
 
     def _send_one(self, portion: Sequence[Message]) -> None:
@@ -65,9 +65,9 @@ class EventMessages:
         again = {message.queue for message in messages if message.sent > 1}
         if not again:
             return messages
-        unbegun = event_claims.rung_unbegun(self.climate)
+        unbegun = event_dispatch.rung_unbegun(self.climate)
         full = {queue for queue in again if self.waiting(queue) >= unbegun[queue]}
         lost = [message for message in messages if message.sent > 1 and message.queue not in full]
         if lost:
-            event_claims.mark_apart(self.climate, lost)
+            event_dispatch.mark_apart(self.climate, lost)
         return [message for message in messages if message.sent <= 1 or message.queue not in full]

@@ -17,6 +17,7 @@ from climate.connections import alone as alone_statement
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Unavailable
+from climate.plugin import CLOUD_POOLS
 from climate.service import kept_volumes
 from climate.service.host_operations import (
     cleaning,
@@ -32,8 +33,9 @@ from climate.service.hosts import reconcile
 from climate.service.leases import healing
 from climate.service.notifications import delivery
 from climate.service.power import controller
+from climate.settings import Settings
 from climate.store import db_errors, round_locks, round_work
-from climate.store.round_work import RoundWork
+from climate.store.round_work import DueRounds, RoundWork
 
 log = structlog.get_logger(__name__)
 
@@ -91,22 +93,39 @@ def due(climate: Climate) -> Iterator[Round]:
 
 def _work(climate: Climate) -> RoundWork:
     """Return the work that exists; all kinds while the database cannot tell, so that each round says so itself."""
-    settings = climate.settings
     try:
         with reading(climate.engine) as conn:
-            found = round_work.look(conn, climate.other_time(conn))
+            work = round_work.look(conn, climate.other_time(conn))
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
         return RoundWork(hosts=True, filling=True, volumes=True)
-    return replace(found, filling=found.filling or bool(settings.pool_target or settings.pool_horizon))
+    return replace(work, filling=work.filling or _has_target(climate.settings))
 
 
-def outside_is_due(climate: Climate) -> bool:
-    """Return whether the rounds over external systems may have work."""
-    if climate.settings.evacuate_failed_hosts:
-        return True
-    with reading(climate.engine) as conn:
-        return round_work.is_outside(conn, climate.other_time(conn))
+def due_rounds(climate: Climate) -> DueRounds:
+    """Return the rounds that may have work, in one statement; all of them while the database cannot tell.
+
+    The rounds over hosts always may if the hosts of the cloud are not in this database.
+    """
+    settings = climate.settings
+    try:
+        with reading(climate.engine) as conn:
+            cloud = climate.cloud.host_query(conn)
+            if cloud is None:
+                rounds = DueRounds(hosts=True, outside=round_work.is_outside(conn, climate.other_time(conn)))
+            else:
+                rounds = round_work.due(conn, climate.other_time(conn), cloud, CLOUD_POOLS)
+    except db_errors.ERRORS as error:
+        log.warning("rounds not narrowed", error=db_errors.reason(error))
+        return DueRounds(hosts=True, outside=True)
+    return DueRounds(
+        hosts=rounds.hosts or _has_target(settings), outside=rounds.outside or settings.evacuate_failed_hosts
+    )
+
+
+def _has_target(settings: Settings) -> bool:
+    """Return whether the settings give the pool a target."""
+    return bool(settings.pool_target or settings.pool_horizon)
 
 
 def make(climate: Climate, rounds: Iterable[Round] = ROUNDS, may_go_on: Callable[[], bool] = lambda: True) -> None:

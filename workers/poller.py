@@ -36,7 +36,7 @@ from climate.compute.zones.builds import builds
 from climate.domain.errors import Unavailable
 from climate.service import housekeeping, process_health
 from climate.service.disk_space import DiskWatch
-from climate.service.leases import event_claims, lease_pools, server_boot
+from climate.service.leases import event_dispatch, lease_pools, server_boot
 from climate.service.leases.event_shares import QUEUE
 from climate.settings import Settings
 from climate.store import db_errors
@@ -68,6 +68,9 @@ REFILL_SECONDS = 0.05
 
 BROKER_AGAIN = timedelta(seconds=0.5)
 """Seconds after which an unreachable broker is tried again."""
+
+ALL_ROUNDS_SECONDS = 60.0
+"""Longest time in seconds between two messages for the rounds over hosts, also while there is no work for them."""
 
 UNHEARD = 20
 """Maximum messages of a service that is down; no more are sent until it reads some."""
@@ -105,6 +108,10 @@ class Poller:
     stopping: threading.Event = field(default_factory=threading.Event)
     wall: Callable[[], float] = time.time
     """This machine's clock, in seconds."""
+    rounds_at: float = -math.inf
+    """Time of the last message for the rounds over hosts."""
+    rounds_asked: threading.Event = field(default_factory=threading.Event)
+    """Set if a transaction has asked for the rounds over hosts, or may have."""
     news: News = field(default_factory=News)
     """Flags for builds over zones and children, so that nothing is read while there are none."""
 
@@ -141,7 +148,7 @@ class Poller:
 
     def _look(self) -> None:
         climate, begun = self.deployment.climate, time.monotonic()
-        rest = event_claims.rest(climate)
+        rest = event_dispatch.rest(climate)
         is_quiet = rest.is_quiet and not self.event_messages.is_cut_off
         if is_quiet:  # counts as an empty claim, for one statement instead of a dozen
             self.cursor.full = frozenset()
@@ -153,18 +160,18 @@ class Poller:
             self._wake_for_servers()
         self._wake_for_networks(there)
         self._wake_for_builds()
-        wait = rest.wait if is_quiet else event_claims.next_due(climate)
+        wait = rest.wait if is_quiet else event_dispatch.next_due(climate)
         if wait is not None and wait < timedelta(seconds=climate.settings.poll_seconds):
             self._wake_in(wait - timedelta(seconds=time.monotonic() - begun) if is_quiet else wait)
 
     def _claim_all(self) -> None:
         climate = self.deployment.climate
-        while event_claims.rescue(climate, self.name):
+        while event_dispatch.rescue(climate, self.name):
             self._report_progress()
         in_vain = 0
         while in_vain < (FULL_PORTIONS if self.cursor.full else PORTIONS):
             ahead = climate.settings.claims_ahead
-            claimed = event_claims.claim(climate, self.name, self.cursor, alive=self._report_progress, ahead=ahead)
+            claimed = event_dispatch.claim(climate, self.name, self.cursor, alive=self._report_progress, ahead=ahead)
             self._report_progress()
             # A full queue waits for workers. Record this before sending: an unreachable broker is another problem.
             self._record_heartbeat(caught_up=not claimed.more or bool(claimed.full))
@@ -184,7 +191,9 @@ class Poller:
         if not self.cursor.full:
             return
         try:
-            is_due = event_claims.has_room(self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead)
+            is_due = event_dispatch.has_room(
+                self.deployment.climate, self.cursor, self.deployment.settings.claims_ahead
+            )
         except DATABASE_IS_AWAY as error:
             self._log_postponed("queues are not filled: the database is away", error)
             self._refill_in(2 * self.refill_seconds)
@@ -202,8 +211,8 @@ class Poller:
             self.shown_life |= dict.fromkeys((False, caught_up), time.monotonic())
 
     def _wake_for_servers(self) -> None:
-        while found := task_worker.unfinished(self.deployment.compute, wait=0):
-            for service_host, server_id in found:
+        while unfinished := task_worker.unfinished(self.deployment.compute, wait=0):
+            for service_host, server_id in unfinished:
                 celery_app.send(self.bell, celery_app.SERVE, [server_id], celery_app.compute_queue(service_host))
                 self._report_progress()
 
@@ -218,8 +227,8 @@ class Poller:
         with self.news.look(notifications.BUILDS) as look:
             if not look.is_due:
                 return
-            while found := builds.to_ring(self.deployment.compute):
-                for build_id in found:
+            while waiting := builds.to_ring(self.deployment.compute):
+                for build_id in waiting:
                     celery_app.send(self.bell, celery_app.BUILD, [build_id], QUEUE)
                     self._report_progress()
             look.again = builds.are_open(self.deployment.compute)
@@ -274,16 +283,22 @@ class Poller:
         return up or self.waiting(queue) < UNHEARD
 
     def wake_rounds(self) -> None:
-        """Wake a worker for the rounds over hosts, and for those over external systems while they may have work.
+        """Wake a worker for the rounds over hosts, and for those over external systems, while they may have work.
 
-        A message expires when it is late.
+        The rounds over hosts also run on request, and periodically. A message expires when it is late.
         """
         seconds = max(1.0, self.deployment.settings.pools_seconds)
         try:
-            celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)
-            if periodic.outside_is_due(self.deployment.climate):
+            due = periodic.due_rounds(self.deployment.climate)
+            is_late = time.monotonic() - self.rounds_at >= ALL_ROUNDS_SECONDS
+            if due.hosts or is_late or self.rounds_asked.is_set():
+                self.rounds_asked.clear()
+                celery_app.send(self.bell, celery_app.TEND_POOLS, [], QUEUE, expires=seconds)
+                self.rounds_at = time.monotonic()
+            if due.outside:
                 celery_app.send(self.bell, celery_app.TEND_OUTSIDE, [], QUEUE, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
+            self.rounds_asked.set()
             self._log_postponed("rounds are not rung for", error)
 
     def poll_zones(self) -> None:
@@ -308,6 +323,7 @@ class Poller:
                     conn.execute(f"LISTEN {CHANNEL}")
                     conn.execute(f"LISTEN {notifications.CHANNEL}")
                     self.news.miss()
+                    self.rounds_asked.set()
                     self._hear(conn)
             except psycopg.Error as error:
                 log.warning("not listening: database unreachable", error=type(error).__name__)
@@ -320,8 +336,11 @@ class Poller:
             for heard in conn.notifies(timeout=0):
                 if heard.channel == notifications.CHANNEL:
                     self.news.hear(heard.payload)
+                elif heard.payload == ROUNDS:
+                    self.rounds_asked.set()
+                    self._wake_in(timedelta(0), "rounds")
                 else:
-                    self._wake_in(timedelta(0), "rounds" if heard.payload == ROUNDS else "beat")
+                    self._wake_in(timedelta(0), "beat")
             # psycopg would wake ten times a second while it waits.
             news.poll(1000)
 

@@ -50,12 +50,12 @@ def address(value: Any, version: int) -> str | None:
     if value in (None, ""):
         return None
     try:
-        found = ipaddress.ip_address(value) if isinstance(value, str) else None
+        address = ipaddress.ip_address(value) if isinstance(value, str) else None
     except ValueError:
-        found = None
-    if found is None or found.version != version:
+        address = None
+    if address is None or address.version != version:
         raise InvalidInput(f"accessIPv{version} must be an IPv{version} address, or empty")
-    return str(found)
+    return str(address)
 
 
 def count(value: Any, field: str, lowest: int = 0, highest: int = 2**31 - 1) -> int:

@@ -192,8 +192,8 @@ def _set(image: Image, values: Mapping[str, Any]) -> Image:
     return replace(image, **own, properties=properties)
 
 
-def _properties(found: Values) -> dict[str, str]:
-    for key, value in found.items():
+def _properties(values: Values) -> dict[str, str]:
+    for key, value in values.items():
         if not isinstance(value, str) or len(value) > LONGEST or not 0 < len(key) <= validation.NAME_LENGTH:
             raise InvalidInput(f"{key[:80]!r} must be a text of at most {LONGEST} characters")
-    return found
+    return values

@@ -62,10 +62,10 @@ def _version(value: Any, field: str) -> int:
 
 
 def _cidr(value: Any, field: str) -> Any:
-    found = ip_validation.cidr(value, field)
-    if found.prefixlen > 30:
-        raise InvalidInput(f"{field} {found} has no room for a gateway and a server")
-    return found
+    network = ip_validation.cidr(value, field)
+    if network.prefixlen > 30:
+        raise InvalidInput(f"{field} {network} has no room for a gateway and a server")
+    return network
 
 
 class Stretch(Body):
@@ -88,10 +88,10 @@ def _stretches(value: Any, field: str) -> Stretches:
 def _stretch(entry: Any) -> tuple[Any, Any]:
     if not isinstance(entry, dict):
         raise InvalidInput(STRETCH)
-    found = RANGE.read(entry)
-    if found["start"] > found["end"]:
-        raise InvalidInput(f"allocation_pools: {found['start']} comes after {found['end']}")
-    return found["start"], found["end"]
+    addresses = RANGE.read(entry)
+    if addresses["start"] > addresses["end"]:
+        raise InvalidInput(f"allocation_pools: {addresses['start']} comes after {addresses['end']}")
+    return addresses["start"], addresses["end"]
 
 
 STRETCHES = shapes.listing(RANGE.shape(), MOST_ENTRIES)

@@ -49,9 +49,9 @@ def delete(network_id: str) -> tuple[str, int]:
 def _all() -> list[Body]:
     """Return all networks that the caller may see; networks without a subnet only for administrators."""
     asked.may_read()
-    found = networks.listed(compute(), asked.own_project())
-    outside = [*map(views.pool, found.pools), *map(views.outline, found.outlines)]
-    return [*map(views.network, found.inside), *outside]
+    listed = networks.listed(compute(), asked.own_project())
+    outside = [*map(views.pool, listed.pools), *map(views.outline, listed.outlines)]
+    return [*map(views.network, listed.inside), *outside]
 
 
 def _drawn(given: Values) -> Drawn:

@@ -37,8 +37,8 @@ def create() -> tuple[Body, int]:
     asked.may_administer()
     given = bodies.SUBNET.read(read_object())
     network_id = given["network_id"]
-    found = _views(subnets.create(compute(), network_id, _range(given), dhcp=given["enable_dhcp"]))
-    return {"subnet": next(row for row in found if row["network_id"] == network_id)}, 201
+    views = _views(subnets.create(compute(), network_id, _range(given), dhcp=given["enable_dhcp"]))
+    return {"subnet": next(row for row in views if row["network_id"] == network_id)}, 201
 
 
 @blueprint.put("/subnets/<subnet_id>")
@@ -47,19 +47,19 @@ def change(subnet_id: str) -> Body:
     asked.may_administer()
     stretches = bodies.CHANGED_SUBNET.read(read_object()).get("allocation_pools")
     changed = subnets.reshape(compute(), subnet_id, stretches)
-    found = one(_views(changed), subnet_id, "Subnet")
+    view = one(_views(changed), subnet_id, "Subnet")
     is_pool = any(pool["subnet_id"] == subnet_id for pool in changed.pools)
-    if stretches is not None and not is_pool and _shown(stretches) != found["allocation_pools"]:
+    if stretches is not None and not is_pool and _shown(stretches) != view["allocation_pools"]:
         raise Conflict(f"Subnet {subnet_id} belongs to a network of servers, whose addresses cannot be changed")
-    return {"subnet": found}
+    return {"subnet": view}
 
 
 @blueprint.delete("/subnets/<subnet_id>")
 def delete(subnet_id: str) -> tuple[str, int]:
     """Refuse to delete a subnet, which is deleted with its network."""
     asked.may_administer()
-    found = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
-    raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {found['network_id']}")
+    view = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
+    raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {view['network_id']}")
 
 
 def _all() -> list[Body]:
@@ -67,9 +67,9 @@ def _all() -> list[Body]:
     return _views(subnets.listed(compute(), asked.own_project()))
 
 
-def _views(found: Subnets) -> list[Body]:
-    outside = [views.pool_subnet(pool, found.ranges) for pool in found.pools]
-    return [*map(views.subnet, found.inside), *outside]
+def _views(networks: Subnets) -> list[Body]:
+    outside = [views.pool_subnet(pool, networks.ranges) for pool in networks.pools]
+    return [*map(views.subnet, networks.inside), *outside]
 
 
 def _range(given: Body) -> Range:

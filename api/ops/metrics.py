@@ -47,56 +47,56 @@ def text(climate: Climate, tally: Tally, cloud: Source) -> bytes:
     return generate_latest(registry)
 
 
-def _of_events(found: Figures) -> Iterator[Metric]:
-    yield _gauge("climate_events_due", "Events that are due and not yet claimed, 100,000 at most.", found.due)
+def _of_events(figures: Figures) -> Iterator[Metric]:
+    yield _gauge("climate_events_due", "Events that are due and not yet claimed, 100,000 at most.", figures.due)
     yield _gauge(
-        "climate_events_oldest_due_seconds", "Seconds since the oldest unclaimed event was due.", found.oldest_due
+        "climate_events_oldest_due_seconds", "Seconds since the oldest unclaimed event was due.", figures.oldest_due
     )
-    if found.claimed_ago is not None:
+    if figures.claimed_ago is not None:
         text = "Seconds since the last round of a poller."
-        yield _gauge("climate_poller_claimed_ago_seconds", text, found.claimed_ago)
-    yield from _of_workers(found)
-    yield _gauge("climate_events_in_progress", "Events that workers are running.", found.in_progress)
-    yield _gauge("climate_events_retrying", "Open events with failed attempts.", found.retrying)
-    yield _gauge("climate_events_failed", "Events in ERROR.", found.failed)
-    yield _gauge("climate_leases_set_aside", "Leases with broken rows, whose events do not run.", found.set_aside)
+        yield _gauge("climate_poller_claimed_ago_seconds", text, figures.claimed_ago)
+    yield from _of_workers(figures)
+    yield _gauge("climate_events_in_progress", "Events that workers are running.", figures.in_progress)
+    yield _gauge("climate_events_retrying", "Open events with failed attempts.", figures.retrying)
+    yield _gauge("climate_events_failed", "Events in ERROR.", figures.failed)
+    yield _gauge("climate_leases_set_aside", "Leases with broken rows, whose events do not run.", figures.set_aside)
     late = GaugeMetricFamily(
         "climate_events_lateness_seconds",
         "Seconds from due to claimed, of events claimed in the last five minutes.",
         labels=["quantile"],
     )
-    for quantile, seconds in found.lateness.items():
+    for quantile, seconds in figures.lateness.items():
         late.add_metric([f"{quantile:g}"], seconds)
     yield late
 
 
-def _of_workers(found: Figures) -> Iterator[Metric]:
+def _of_workers(figures: Figures) -> Iterator[Metric]:
     """Yield the length of each queue that was ever read, also of one that no worker reads any more."""
     alive = GaugeMetricFamily("climate_queue_workers", "Workers that read a queue.", labels=["queue"])
     ago = GaugeMetricFamily(
         "climate_queue_read_ago_seconds", "Seconds since the last heartbeat of a worker.", labels=["queue"]
     )
-    for name, (count, seconds) in found.queues.items():
+    for name, (count, seconds) in figures.queues.items():
         alive.add_metric([name], count)
         ago.add_metric([name], seconds)
     yield from (alive, ago)
 
 
-def _of_pools(found: Mapping[Pool, Count]) -> Iterator[Metric]:
+def _of_pools(counts: Mapping[Pool, Count]) -> Iterator[Metric]:
     hosts = GaugeMetricFamily("climate_hosts", "Registered hosts in each pool.", labels=["pool"])
     for pool in Pool:
-        hosts.add_metric([pool], found.get(pool, Count()).hosts)
+        hosts.add_metric([pool], counts.get(pool, Count()).hosts)
     yield hosts
-    drifted = sum(count.drifted for count in found.values())
+    drifted = sum(count.drifted for count in counts.values())
     yield _gauge(
         "climate_hosts_drifted", "Hosts that the cloud has in another pool, and that cannot be reconciled.", drifted
     )
 
 
-def _of_power(found: Counted) -> Iterator[Metric]:
-    yield _gauge("climate_hosts_switchable", "Hosts with power settings.", found.managed)
-    yield _gauge("climate_hosts_off", "Hosts with power settings that are off.", found.off)
-    yield _gauge("climate_hosts_power_failing", "Hosts whose power driver fails.", found.failing)
+def _of_power(counted: Counted) -> Iterator[Metric]:
+    yield _gauge("climate_hosts_switchable", "Hosts with power settings.", counted.managed)
+    yield _gauge("climate_hosts_off", "Hosts with power settings that are off.", counted.off)
+    yield _gauge("climate_hosts_power_failing", "Hosts whose power driver fails.", counted.failing)
 
 
 def _of_cloud(cloud: Source) -> Iterable[Metric]:

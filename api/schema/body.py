@@ -130,13 +130,13 @@ class Body(Schema):
     def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a body by the attributes of its keys; InvalidInput for the first that is wrong."""
         self._check_keys(body)
-        found = {}
+        values = {}
         # Schema.load collects the errors of all keys, which takes twice as long, and only the first is shown.
         for name, key in self._keys.items():
             value = key.deserialize(body.get(name, missing), self.PREFIX + name)
             if value is not missing:
-                found[self._attributes[name]] = value
-        return found
+                values[self._attributes[name]] = value
+        return values
 
     def read_value(self, value: Any, field: str) -> dict[str, Any]:
         """Return the values of the object below a key; InvalidInput if it is no object, or a value is wrong."""
@@ -195,8 +195,8 @@ class Choice:
         key = next(iter(body), "")
         if len(body) != 1 or key not in self.contents:
             raise InvalidInput(self.refusal)
-        found = self.contents[key]
-        return key, {} if found is None else found.read_value(body[key], key)
+        content = self.contents[key]
+        return key, {} if content is None else content.read_value(body[key], key)
 
     def shape(self) -> Shape:
         """Return the JSON schema of the whole body."""

@@ -25,8 +25,8 @@ class Operation:
 
 
 def text(longest: int = 255, *, pattern: str | None = None) -> Schema:
-    found: Schema = {"type": "string", "maxLength": longest}
-    return found | ({"pattern": pattern} if pattern else {})
+    schema: Schema = {"type": "string", "maxLength": longest}
+    return schema | ({"pattern": pattern} if pattern else {})
 
 
 def name(longest: int = 255) -> Schema:

@@ -43,7 +43,7 @@ from climate.compute.reservations import take_back_together as taking_back
 from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.store.db_errors import DATABASE_ERRORS
-from climate.connections import Insert
+from climate.connections import Insert, Query
 
 _OUTCOMES: tuple[tuple[type[errors.ComputeError], type[Trouble]], ...] = (
     (errors.Waits, InUse),
@@ -87,6 +87,11 @@ class BundledCloud:
             zone = self.compute.rules.options.default_zone
             return [_host(node, zone) for node in lending.ordinary_nodes(self.compute)]
 
+    def host_query(self, conn: Connection) -> Query | None:
+        if conn.engine.url != self.compute.engine.url:
+            return None
+        return health.query(self.compute, conn)
+
     def enrol(self, host: str, token: int) -> None:
         with _translated_errors():
             lending.enrol(self.compute, host, token)
@@ -110,7 +115,7 @@ class BundledCloud:
 
     def lease_pools(self) -> Mapping[str, LeasePool]:
         with _translated_errors():
-            return {name: LeasePool(*found) for name, found in lending.of_leases(self.compute).items()}
+            return {name: LeasePool(*pool) for name, pool in lending.of_leases(self.compute).items()}
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
         with _translated_errors():
@@ -153,8 +158,8 @@ class BundledCloud:
 
     def find_flavor(self, flavor_id: str, project_id: str) -> CloudFlavor | None:
         with _translated_errors():
-            found = flavors.find(self.compute, flavor_id, project_id)
-            return _flavor(found) if found else None
+            flavor = flavors.find(self.compute, flavor_id, project_id)
+            return _flavor(flavor) if flavor else None
 
     def grant(self, capacity: Capacity, token: int) -> None:
         with _translated_errors():
@@ -166,10 +171,10 @@ class BundledCloud:
 
     def find_external(self, network: str) -> ExternalNetwork | None:
         with _translated_errors():
-            found = reserved_floating_ips.find(self.compute, network)
-            if found is None:
+            pool = reserved_floating_ips.find(self.compute, network)
+            if pool is None:
                 return None
-            there, ranges = found
+            there, ranges = pool
             subnet = ExternalSubnet(there.subnet_id, there.cidr, there.gateway, tuple(ranges))
             return ExternalNetwork(there.id, there.name, (subnet,))
 
@@ -196,8 +201,8 @@ class BundledCloud:
 
     def volumes(self, pools: Sequence[str]) -> Sequence[CloudVolume]:
         with _translated_errors():
-            found = volumes.of_pools(self.compute, pools)
-        return [CloudVolume(v.id, v.pool, v.number, v.project_id, v.backend, v.size_gb, v.kept) for v in found]
+            rows = volumes.of_pools(self.compute, pools)
+        return [CloudVolume(v.id, v.pool, v.number, v.project_id, v.backend, v.size_gb, v.kept) for v in rows]
 
     def pools(self) -> Mapping[str, frozenset[str]]:
         with _translated_errors():
@@ -209,8 +214,8 @@ class BundledCloud:
 
     def server(self, server_id: str) -> CloudServer | None:
         with _translated_errors():
-            found = self._find(server_id)
-            return _server(found) if found else None
+            server = self._find(server_id)
+            return _server(server) if server else None
 
     def sleeping(self) -> Sequence[CloudServer]:
         with _translated_errors():

@@ -26,7 +26,7 @@ from climate.cloud import (
 )
 from climate.cloud.fake_state import FakeAddress, Pretence
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.connections import Insert
+from climate.connections import Insert, Query
 
 
 def host(name: str, *, vcpus: int = 8, memory_mb: int = 32768, local_gb: int = 200) -> CloudHost:
@@ -48,6 +48,9 @@ class FakeCloud(Pretence):
         with self._verb("ordinary_hosts", ""):
             names = sorted(set(self.hosts) - set(self._pool_of))
             return [replace(self.hosts[name], servers=len(self._on({name}))) for name in names]
+
+    def host_query(self, conn: Connection) -> Query | None:
+        return None
 
     def enrol(self, host: str, token: int) -> None:
         with self._verb("enrol", host):

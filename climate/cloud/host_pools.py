@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from sqlalchemy import Connection
 
 from climate.cloud.errors import Trouble
-from climate.connections import Insert
+from climate.connections import Insert, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,14 @@ class HostPools(Protocol):
         """Return names of hosts by pool: the reservation pool, lease pools, and other KEPT pools that have hosts.
 
         Planned pools without hosts are left out.
+        """
+
+    def host_query(self, conn: Connection) -> Query | None:
+        """Return a query of all hosts for a statement of the engine, as `health` and `pools` return them.
+
+        Its columns are the `name` of a host, its `pool`, and `is_well`. A name that two hosts share occurs twice.
+        Return None for a cloud whose tables are not in the engine's database; the engine then calls `health` and
+        `pools`.
         """
 
     def enrol(self, host: str, token: int) -> None:

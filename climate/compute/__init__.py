@@ -15,7 +15,7 @@ from climate.compute.virt import VirtDriver
 from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import MachineOptions, QemuDriver
 
@@ -44,7 +44,7 @@ def drivers(
     wired: bool = False,
     defaults: NodeDefaults = DEFAULTS,
     find_elsewhere: Find = nowhere,
-) -> ClusterDriver:
+) -> MultiNodeDriver:
     """Return the driver of a service: the nodes of its file (relative to `home` or absolute), each with its own driver.
 
     `wired`: networks are real, and guests are connected to them. `defaults`: the limits of members of clusters.
@@ -62,4 +62,4 @@ def drivers(
     members[CLUSTER] = HypervisorClusterDriver(
         read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere, machines.limits
     )
-    return ClusterDriver(read_nodes, members)
+    return MultiNodeDriver(read_nodes, members)

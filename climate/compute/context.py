@@ -110,6 +110,10 @@ class Compute:
         asked = SPEC in flavor.extra_specs and any(rule.name == TRUSTED for rule in self.rules.filters)
         return self.trust.levels(self.engine) if asked else {}
 
+    def other_time(self, conn: Connection) -> datetime | None:
+        """Return the time of a clock that was passed in; None for the database's, which any statement can read."""
+        return None if self.now is database_time else self.now(conn)
+
     @property
     def network_host(self) -> str:
         """Return the name of this process's network service."""

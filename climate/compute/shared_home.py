@@ -8,7 +8,7 @@ from pathlib import Path
 
 from climate.compute.context import Compute
 from climate.compute.virt import VirtDriver, shared_disks
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 
 FOLDER = "services"
 
@@ -30,7 +30,7 @@ def has(compute: Compute, service_host: str) -> bool:
 
 def _drivers(compute: Compute) -> list[VirtDriver]:
     own = compute.driver
-    return list(own.members.values()) if isinstance(own, ClusterDriver) else [own]
+    return list(own.members.values()) if isinstance(own, MultiNodeDriver) else [own]
 
 
 def _file(compute: Compute, service_host: str) -> Path:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.batch_delete import drop
-from climate.store.tables.hosts import beats
+from climate.store.tables.operations import beats
 
 FORGOTTEN = timedelta(hours=1)
 

@@ -21,8 +21,8 @@ from climate.store.journal import journal
 from climate.store.leases import healing_waits
 from climate.store.tables import archives
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
-from climate.store.tables.hosts import properties
-from climate.store.tables.leases import allocations, hosts, in_force, leases, reservations
+from climate.store.tables.hosts import hosts, properties
+from climate.store.tables.leases import allocations, in_force, leases, reservations
 from climate.store.tables.leases import journal as journal_table
 
 Held = tuple[int, UUID | None, Period, Size | None]

@@ -21,7 +21,7 @@ from climate.store import locks
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import tampering
-from climate.store.tables.hosts import limits
+from climate.store.tables.operations import limits
 
 LONGEST_GRACE = timedelta(days=30)
 

@@ -29,8 +29,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from climate import advisory_locks
 from climate.advisory_locks import Subject
 from climate.domain.errors import Busy
-from climate.store.tables.hosts import windows
-from climate.store.tables.leases import hosts, leases
+from climate.store.tables.hosts import hosts, windows
+from climate.store.tables.leases import leases
 
 _ALONE = select(func.pg_advisory_xact_lock(advisory_locks.HOSTS))
 _STATE = "climate.store.locks"

@@ -13,7 +13,7 @@ from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Audience, Notice
 from climate.store import locks
 from climate.store.batch_delete import drop
-from climate.store.tables.hosts import notices
+from climate.store.tables.operations import notices
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from sqlalchemy import BigInteger, Connection, Interval, bindparam, delete, func
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.leases import event_claims
-from climate.store.tables.hosts import round_locks
+from climate.store.tables.operations import round_locks
 
 
 def take(conn: Connection, name: str, holder: str, life: timedelta) -> int | None:
     """Take a lock that is free or has expired; return its token, or None if another process holds it."""
-    found: int | None = conn.scalar(_TAKE, {"lock": name, "who": holder, "life": life})
-    return found
+    token: int | None = conn.scalar(_TAKE, {"lock": name, "who": holder, "life": life})
+    return token
 
 
 def renew(conn: Connection, name: str, token: int, life: timedelta) -> bool:

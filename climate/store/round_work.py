@@ -1,16 +1,34 @@
 """Work for the rounds, by one statement: their own queries run only while there is some."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
-from sqlalchemy import Connection, bindparam, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Exists,
+    Select,
+    Subquery,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+)
 
+from climate.connections import Query
 from climate.domain.hosts.pools import Pool
 from climate.store.allocation import inventories
-from climate.store.hosts import health, maintenance, quarantine
+from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.schema import Time
-from climate.store.tables.hosts import host_power, notices, pool_terms, windows
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
+from climate.store.tables.operations import notices
 
 AT_REST = (Pool.RESERVATION, Pool.LENT, Pool.MULTI_TENANT)
 """Pools whose hosts no round moves by itself."""
@@ -28,18 +46,29 @@ class RoundWork:
     """A lease that is over keeps volumes."""
 
 
+@dataclass(frozen=True, slots=True)
+class DueRounds:
+    """Kinds of rounds that may have work."""
+
+    hosts: bool
+    """Those over hosts."""
+    outside: bool
+    """Those over external systems."""
+
+
 _NOW = func.coalesce(bindparam("now", type_=Time), func.statement_timestamp())
-_LOOK = select(
-    or_(
-        exists().where(hosts.c.removed_at.is_(None), hosts.c.pool.not_in(AT_REST)),
-        exists().where(or_(maintenance.begins(_NOW), maintenance.ends(_NOW))).select_from(windows),
-        exists(select(health.concerned_leases(_NOW).subquery("concerned").c.lease_id)),
-        exists(quarantine.still_held(_NOW)),
-    ),
-    exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0)),
-    exists(inventories.KEPT),
+_HOSTS = or_(
+    exists().where(hosts.c.removed_at.is_(None), hosts.c.pool.not_in(AT_REST)),
+    exists().where(or_(maintenance.begins(_NOW), maintenance.ends(_NOW))).select_from(windows),
+    exists(select(health.concerned_leases(_NOW).subquery("concerned").c.lease_id)),
+    exists(quarantine.still_held(_NOW)),
 )
-_OUTSIDE = select(or_(exists().select_from(host_power), exists().where(notices.c.next_at <= _NOW)))
+_FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0))
+_VOLUMES = exists(inventories.KEPT)
+_LOOK = select(_HOSTS, _FILLING, _VOLUMES)
+_POWERED = exists().select_from(host_power)
+_OUTSIDE = or_(_POWERED, exists().where(notices.c.next_at <= _NOW))
+_LOOK_OUTSIDE = select(_OUTSIDE)
 
 
 def look(conn: Connection, now: datetime | None) -> RoundWork:
@@ -49,4 +78,44 @@ def look(conn: Connection, now: datetime | None) -> RoundWork:
 
 def is_outside(conn: Connection, now: datetime | None) -> bool:
     """Return whether a host has a power supply, or a notification is due."""
-    return bool(conn.scalar(_OUTSIDE, {"now": now}))
+    return bool(conn.scalar(_LOOK_OUTSIDE, {"now": now}))
+
+
+def due(conn: Connection, now: datetime | None, cloud: Query, cloud_pools: Mapping[Pool, str | None]) -> DueRounds:
+    """Return the rounds that may have work, in one statement for any number of hosts.
+
+    `cloud` has the hosts as the cloud knows them: name, pool, is_well. `cloud_pools` has the name of each pool in the
+    cloud; None means no pool. A lent host is in the pool named by its reservation.
+    """
+    query = _due(cloud.rows, tuple(cloud_pools.items()))
+    return DueRounds(*conn.execute(query, {"now": now, **cloud.parameters}).one())
+
+
+@lru_cache(maxsize=4)
+def _due(cloud: Subquery, cloud_pools: tuple[tuple[Pool, str | None], ...]) -> Select[bool, bool]:
+    unsettled, lost = _unsettled(cloud, dict(cloud_pools)), exists(cleaning.lost(_NOW))
+    return select(or_(_POWERED, lost, _HOSTS, _FILLING, _VOLUMES, unsettled), _OUTSIDE)
+
+
+def _unsettled(cloud: Subquery, cloud_pools: Mapping[Pool, str | None]) -> Exists:
+    """Return whether a host is unwell, doubted or switched off, or is in a pool of the cloud that is not its own.
+
+    An unregistered host in a pool of the engine counts too.
+    """
+    is_calm = and_(hosts.c.switched_on, hosts.c.doubted_since.is_(None), hosts.c.drift == "")
+    known = (
+        select(hosts.c.hypervisor_hostname.label("name"), _wanted(cloud_pools).label("pool"), is_calm.label("is_calm"))
+        .where(hosts.c.removed_at.is_(None))
+        .subquery("known")
+    )
+    is_settled = and_(known.c.is_calm, cloud.c.is_well, cloud.c.pool.is_not_distinct_from(known.c.pool))
+    own = [name for name in cloud_pools.values() if name is not None]
+    differs = case((known.c.name.is_(None), cloud.c.pool.in_(own)), else_=is_settled.is_not(True))
+    both = known.join(cloud, cloud.c.name == known.c.name, full=True)
+    return exists(select(known.c.name).select_from(both).where(differs))
+
+
+def _wanted(cloud_pools: Mapping[Pool, str | None]) -> ColumnElement[str | None]:
+    """Return the pool of the cloud in which a host should be."""
+    names: dict[str, str | None] = {str(pool): name for pool, name in cloud_pools.items()}
+    return case(names, value=hosts.c.pool, else_=cast(hosts.c.pool_reservation, Text))

@@ -27,7 +27,7 @@ from climate.compute.servers import diagnostics, sync_states, task_worker, unshe
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 
 RACK = "rack-7"
@@ -58,9 +58,9 @@ class Pair:
     """Verbs of all orders that found the folder of their guest there, where they name one."""
 
     @property
-    def driver(self) -> ClusterDriver:
+    def driver(self) -> MultiNodeDriver:
         driver = self.here.driver
-        assert isinstance(driver, ClusterDriver)
+        assert isinstance(driver, MultiNodeDriver)
         return driver
 
     def ring(self) -> None:

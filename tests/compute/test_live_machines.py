@@ -16,7 +16,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states, task_worker
 from climate.compute.store.servers import migrations
 from climate.compute.virt import State
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 from tests.compute.virt import boot_sector
@@ -75,8 +75,8 @@ class Site:
         return {host: state for host, state in found.items() if state is not None}
 
 
-def driver(home: Path) -> ClusterDriver:
-    return ClusterDriver(NodesFile(home, "nodes.yaml").nodes, {"qemu": QemuDriver(home / "machines", "tcg")})
+def driver(home: Path) -> MultiNodeDriver:
+    return MultiNodeDriver(NodesFile(home, "nodes.yaml").nodes, {"qemu": QemuDriver(home / "machines", "tcg")})
 
 
 @pytest.fixture

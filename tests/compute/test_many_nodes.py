@@ -16,14 +16,14 @@ from climate.compute.nodes import services
 from climate.compute.reservations import pools
 from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import HALF, SERVICE, Place, node, place
 
 FAKE = {"vcpus": 1, "memory_mb": 8192, "local_gb": 1028}
 
 
-def cluster(*specs: NodeSpec) -> ClusterDriver:
-    return ClusterDriver(lambda: specs, {"memory": MemoryDriver()})
+def cluster(*specs: NodeSpec) -> MultiNodeDriver:
+    return MultiNodeDriver(lambda: specs, {"memory": MemoryDriver()})
 
 
 @pytest.mark.parametrize("names", [["xyz"], ["aaa", "bbb"]])

@@ -13,7 +13,7 @@ from climate.compute.models.server import ACTIVE, DELETE, ERROR, RESERVED, SHUTO
 from climate.compute.nodes import nodes_file
 from climate.compute.servers import actions, create, sync_states
 from climate.compute.virt import Guest, State
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.embedded import reaper
@@ -64,7 +64,7 @@ def test_a_damaged_file_of_nodes_is_told(tmp_path: Path, content: str) -> None:
 def real(scratch: str, tmp_path: Path, driver: ProcessDriver) -> Iterator[Place]:
     """A cloud of one node whose servers are processes."""
     nodes_file.write(tmp_path, [node("n1", driver="process")])
-    cluster = ClusterDriver(lambda: nodes_file.read(tmp_path), {"process": driver})
+    cluster = MultiNodeDriver(lambda: nodes_file.read(tmp_path), {"process": driver})
     with place(scratch, tmp_path, [], cluster) as found:
         yield found
 

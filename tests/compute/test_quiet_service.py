@@ -12,7 +12,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.nodes.services import Report
 from climate.compute.reservations import pools
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import Place, node, place
 from tests.scenarios.test_statement_counts import counted
 
@@ -56,7 +56,7 @@ def test_what_was_reported_is_not_compared_again_until_something_changes(scratch
 def test_nodes_of_a_file_are_made_once_until_it_changes(tmp_path: Path) -> None:
     file = NodesFile(tmp_path)
     nodes_file.write(tmp_path, [node("n1")])
-    driver = ClusterDriver(file.nodes, {"memory": MemoryDriver()})
+    driver = MultiNodeDriver(file.nodes, {"memory": MemoryDriver()})
     found = driver.nodes()
     assert driver.nodes() is found
     nodes_file.write(tmp_path, [node("n1"), node("n2")])

@@ -16,7 +16,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import actions, create, sync_states
 from climate.compute.store.projects import images as store
 from climate.compute.virt import State, archive
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from tests.compute.cloud_factory import HALF, TINY, Place, node, place, request
 from tests.compute.recorded_networks import Died, Wired, wired_place
@@ -26,7 +26,7 @@ from tests.compute.recorded_networks import Died, Wired, wired_place
 def real(scratch: str, tmp_path: Path) -> Iterator[Place]:
     """Two nodes whose servers are processes; n1 is the better one."""
     nodes_file.write(tmp_path, both())
-    driver = ClusterDriver(NodesFile(tmp_path).nodes, {"process": ProcessDriver(tmp_path / "servers")})
+    driver = MultiNodeDriver(NodesFile(tmp_path).nodes, {"process": ProcessDriver(tmp_path / "servers")})
     with place(scratch, tmp_path, [], driver) as found:
         yield found
         for server_id in found.driver.states():

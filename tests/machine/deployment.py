@@ -19,7 +19,7 @@ from climate.domain.status import EventKind
 from climate.power import OFF, ON, Target
 from climate.power.memory import Machine, MemoryDriver, Trouble
 from climate.service.host_operations import failures, maintenance
-from climate.service.leases import event_claims, events
+from climate.service.leases import event_dispatch, events
 from climate.service.power import power as power_service
 from climate.service.power.power import Wiring
 from climate.store.hosts import maintenance as windows
@@ -236,7 +236,7 @@ class Site(World):
     def settle(self, steps: int = 4) -> None:
         """A little time passes with rounds and workers as they should be."""
         for _ in range(steps):
-            event_claims.rescue(self.climate, "poller")
+            event_dispatch.rescue(self.climate, "poller")
             self.rounds()
             self.run_all()
             self.clock.forward(seconds=61)
@@ -245,12 +245,12 @@ class Site(World):
         """Let time pass until every lease is over and the rounds find nothing more to do."""
         quiet = 0
         for _ in range(500):
-            event_claims.rescue(self.climate, "poller")
+            event_dispatch.rescue(self.climate, "poller")
             self.rounds()
             ran = self.run_all()
             for lease in self.failed_ends():
                 events.requeue(self.climate, ADMIN, lease.event(EventKind.END).id)
-            wait = event_claims.next_due(self.climate)
+            wait = event_dispatch.next_due(self.climate)
             quiet = 0 if ran or wait is not None or self._claimed() else quiet + 1
             if quiet == 4:
                 return

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 
 from climate.cloud import CloudError
 from climate.power.memory import Trouble
-from climate.service.leases import event_claims
+from climate.service.leases import event_dispatch
 from tests.machine import host_invariants
 from tests.machine.deployment import ALL_ROUNDS, Site
 from tests.machine.user_rules import ONE_HOST
@@ -50,11 +50,11 @@ class Surroundings:
 
     @rule()
     def to_the_next_event(self) -> None:
-        self.site.clock.time += event_claims.next_due(self.site.climate) or timedelta(0)
+        self.site.clock.time += event_dispatch.next_due(self.site.climate) or timedelta(0)
         self._catch_up()
 
     def _catch_up(self) -> None:
-        event_claims.rescue(self.site.climate, "poller")
+        event_dispatch.rescue(self.site.climate, "poller")
         self.site.run_all()
         self.site.rounds()
         self.site.run_all()
@@ -85,7 +85,7 @@ class Surroundings:
 
     @rule(data=st.data())
     def an_old_message_comes_again(self, data: st.DataObject) -> None:
-        event_claims.rescue(self.site.climate, "other poller")
+        event_dispatch.rescue(self.site.climate, "other poller")
         if self.site.old:
             self.site.run(data.draw(st.sampled_from(self.site.old)), "late worker")
 

@@ -17,9 +17,9 @@ from climate.compute.models.server import Server
 from climate.compute.nodes import services
 from climate.compute.servers import sync_states, task_worker
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
-from climate.service.leases import event_claims, events
+from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from tests.compute.cloud_factory import SERVICE as HEAD
 from tests.compute.cloud_factory import Place, node, place
@@ -73,7 +73,7 @@ class Moving:
             if not (self.home / SIDE / folder).exists():
                 (self.home / SIDE / folder).symlink_to(self.home / HEAD / folder)
         side = [node("n2", driver="qemu"), node(GPU, driver="qemu")]
-        driver = ClusterDriver(lambda: side, {"qemu": self.hosts[SIDE]})
+        driver = MultiNodeDriver(lambda: side, {"qemu": self.hosts[SIDE]})
         other = replace(compute, home=self.home / SIDE, service_host=SIDE, driver=driver)
         self.here.compute = compute
         self.services: dict[str, Compute] = {HEAD: compute, SIDE: other}
@@ -84,12 +84,12 @@ class Moving:
         for name in RESERVABLE:
             cloud.enrol(name, 1)
 
-    def _head(self) -> ClusterDriver:
+    def _head(self) -> MultiNodeDriver:
         own = {"memory": self.near, "qemu": self.hosts[HEAD]}
         summing = HypervisorClusterDriver(
             self.nodes, {"memory": self.near}, self.home / HEAD, find_elsewhere=lambda _, one: self.members[one.name]
         )
-        return ClusterDriver(self.nodes, {**own, CLUSTER: summing})
+        return MultiNodeDriver(self.nodes, {**own, CLUSTER: summing})
 
     def nodes(self) -> Sequence[NodeSpec]:
         """The nodes of the service HEAD, as its file has them now."""
@@ -154,9 +154,9 @@ class Moving:
 
     def run_events(self) -> int:
         """Pollers and workers of leases run what is due, once; how many runs that were."""
-        event_claims.rescue(self.climate, "poller")
-        event_claims.claim_due(self.climate, "poller")
-        messages = event_claims.to_send(self.climate)
+        event_dispatch.rescue(self.climate, "poller")
+        event_dispatch.claim_due(self.climate, "poller")
+        messages = event_dispatch.to_send(self.climate)
         for message in messages:
             events.run(self.climate, message.event_id, message.token, "worker")
         return len(messages)

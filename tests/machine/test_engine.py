@@ -27,7 +27,7 @@ from climate.domain.lease_events import AdditionalEvent
 from climate.domain.period import Period
 from climate.domain.status import HoldState, LeaseStatus
 from climate.service.hosts import inventory
-from climate.service.leases import event_claims, events, holds, leases, server_boot, update
+from climate.service.leases import event_dispatch, events, holds, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.settings import Settings
@@ -176,7 +176,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(work=st.booleans())
     def time_passes_to_the_next_event(self, work: bool) -> None:
-        self.clock.time += event_claims.next_due(self.climate) or timedelta(0)
+        self.clock.time += event_dispatch.next_due(self.climate) or timedelta(0)
         self.world.queue += self.world.send()
         while work and self.world.queue:
             self.world.run(self.world.queue.pop(0))
@@ -187,7 +187,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def rescue(self) -> None:
-        event_claims.rescue(self.climate, "other poller")
+        event_dispatch.rescue(self.climate, "other poller")
 
     # Workers.
 
@@ -215,7 +215,7 @@ class Machine(RuleBasedStateMachine):
 
         def pause() -> None:
             self.clock.forward(seconds=60)
-            event_claims.rescue(self.climate, "poller")
+            event_dispatch.rescue(self.climate, "poller")
             if forget and message:
                 lease, _ = next(
                     pair for pair in events.listed(self.climate, ADMIN, None, 1000) if pair[1].id == message.event_id

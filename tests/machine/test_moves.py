@@ -40,7 +40,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
 from climate.service.hosts import inventory
 from climate.service.journal import check
-from climate.service.leases import event_claims, events, leases
+from climate.service.leases import event_dispatch, events, leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, update
 from climate.settings import Settings
@@ -332,7 +332,7 @@ class Moves(RuleBasedStateMachine):
                     events.requeue(self.world.climate, ADMIN, event.id)
                 assert lease.id in self.leases
             self.world.finish()
-            if not ran and event_claims.next_due(self.world.climate) is None:
+            if not ran and event_dispatch.next_due(self.world.climate) is None:
                 return
             self.world.clock.forward(minutes=10)
             self.world.beat()

@@ -14,7 +14,7 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import EventKind, HoldState
 from climate.power import PowerDriver
-from climate.service.leases import event_claims, events
+from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from climate.store.leases import leases
 from climate.store.leases.event_claims import Message
@@ -65,8 +65,8 @@ class World:
 
     def send(self) -> list[Message]:
         """One beat of a poller: what it would ring for."""
-        event_claims.claim_due(self.climate, "poller")
-        return event_claims.to_send(self.climate)
+        event_dispatch.claim_due(self.climate, "poller")
+        return event_dispatch.to_send(self.climate)
 
     def run(self, message: Message, worker: str = "worker") -> None:
         """A worker takes the message; should it die, that is all."""
@@ -104,7 +104,7 @@ class World:
     def pause(self, worker: str) -> None:
         """The worker stands still for so long that its event is given to another, which does the work meanwhile."""
         self.clock.forward(seconds=60)
-        event_claims.rescue(self.climate, "poller")
+        event_dispatch.rescue(self.climate, "poller")
         self.clock.forward(seconds=60)
         self.run_all()
 
@@ -179,11 +179,11 @@ class World:
     def come_to_rest(self) -> None:
         """Let time pass, from one due time to the next, until nothing is left to do."""
         for _ in range(500):
-            event_claims.rescue(self.climate, "poller")
+            event_dispatch.rescue(self.climate, "poller")
             ran = self.run_all()
             for lease in self.failed_ends():
                 events.requeue(self.climate, ADMIN, lease.event(EventKind.END).id)
-            wait = event_claims.next_due(self.climate)
+            wait = event_dispatch.next_due(self.climate)
             if self._claimed():
                 self.clock.forward(seconds=20)
             elif wait is not None:

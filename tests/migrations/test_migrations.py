@@ -10,7 +10,7 @@ from climate.compute.store.tables import metadata as compute
 from climate.identity.store.tables import metadata as identity
 from climate.settings import Settings
 from climate.store.engine import connect
-from climate.store.tables.leases import metadata as engine
+from climate.store.tables import metadata as engine
 
 OURS = "n.nspname = 'public' AND c.relname <> 'alembic_version'"
 QUESTIONS = {

@@ -24,7 +24,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states, task_worker
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.live_migrator import Limits
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.migration_ports import Listening
 from climate.identity.keys import KeyRing
@@ -101,13 +101,13 @@ class Rings:
         self.rung += [(service_host, server_id) for server_id in server_ids]
 
 
-def driver(home: Path, address: str | None = None, find: Find = nowhere) -> ClusterDriver:
+def driver(home: Path, address: str | None = None, find: Find = nowhere) -> MultiNodeDriver:
     """The driver of a service; `address`: where it takes guests of other machines; `find`: members of its clusters."""
     listening = None if address is None else Listening.of(address)
     machines = QemuDriver(home / "machines", "tcg", stop_seconds=1, listening=listening)
     read = NodesFile(home, "nodes.yaml").nodes
     summing = HypervisorClusterDriver(read, {"qemu": machines}, home, find_elsewhere=find, live_limits=LIMITS)
-    return ClusterDriver(read, {"qemu": machines, CLUSTER: summing})
+    return MultiNodeDriver(read, {"qemu": machines, CLUSTER: summing})
 
 
 def vault(shared: Path) -> Vault:

@@ -19,7 +19,7 @@ from climate.plugin import Ask
 from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_claims, healing, leases, update
+from climate.service.leases import event_dispatch, healing, leases, update
 from climate.service.leases.update import Changes
 from climate.store.hosts import pool_membership
 from climate.store.leases.leases import Listing
@@ -129,7 +129,7 @@ def test_a_late_start_grants_nothing_after_the_end(climate: Climate, clock: Cloc
     lease = make(climate, clock, servers(2, **ON_5), start=0, hours=1)
     (late,) = claim(climate)
     clock.forward(hours=2)
-    event_claims.rescue(climate, "poller")
+    event_dispatch.rescue(climate, "poller")
     settle(climate, clock, hours=0.1)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
     run(climate, late)

@@ -10,7 +10,7 @@ from climate.cloud import CloudError, Refused
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import DONE, ERROR, UNDONE, LeaseStatus
-from climate.service.leases import event_claims, events, leases, update
+from climate.service.leases import event_dispatch, events, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import CHANNEL
@@ -166,11 +166,11 @@ def test_ends_come_before_starts(climate: Climate, clock: Clock) -> None:
     run_due(climate)
     starting = [make(climate, clock, start=0.5, hours=2) for _ in range(3)]
     clock.forward(hours=1)
-    event_claims.claim_due(climate, "poller", limit=3)
-    claimed = {message.event_id for message in event_claims.to_send(climate)}
+    event_dispatch.claim_due(climate, "poller", limit=3)
+    claimed = {message.event_id for message in event_dispatch.to_send(climate)}
     assert claimed == {lease.event(END).id for lease in ending}
-    event_claims.claim_due(climate, "poller", limit=3)
-    assert {message.event_id for message in event_claims.to_send(climate)} == {
+    event_dispatch.claim_due(climate, "poller", limit=3)
+    assert {message.event_id for message in event_dispatch.to_send(climate)} == {
         lease.event(START).id for lease in starting
     }
 
@@ -180,8 +180,8 @@ def test_projects_take_turns(climate: Climate, clock: Clock) -> None:
     order = Order("l", clock.time + timedelta(hours=1), clock.time + timedelta(hours=2), None, [hosts_wanted()])
     one = leases.create(climate, STRANGER, order)
     clock.forward(hours=1)
-    event_claims.claim_due(climate, "poller", limit=2)
-    claimed = {message.event_id for message in event_claims.to_send(climate)}
+    event_dispatch.claim_due(climate, "poller", limit=2)
+    claimed = {message.event_id for message in event_dispatch.to_send(climate)}
     assert one.event(START).id in claimed
     assert len(claimed & {lease.event(START).id for lease in many}) == 1
 
@@ -205,15 +205,15 @@ def test_nothing_is_claimed_of_a_lease_that_is_gone(climate: Climate, clock: Clo
     leases.delete(climate, MEMBER, lease.id)
     clock.forward(hours=9)
     assert claim(climate) == []
-    assert event_claims.next_due(climate) is None
+    assert event_dispatch.next_due(climate) is None
     assert events.listed(climate, ADMIN, "UNDONE", 10) == []
 
 
 def test_the_poller_is_told_when_to_wake(climate: Climate, clock: Clock) -> None:
-    assert event_claims.next_due(climate) is None
+    assert event_dispatch.next_due(climate) is None
     make(climate, clock, start=2)
     make(climate, clock, start=1)
-    assert event_claims.next_due(climate) == timedelta(hours=1)
+    assert event_dispatch.next_due(climate) == timedelta(hours=1)
 
 
 def test_who_waits_for_a_host_is_told_when_it_comes_back(climate: Climate, clock: Clock, database_url: str) -> None:

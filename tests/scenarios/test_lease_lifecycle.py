@@ -6,7 +6,7 @@ from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.domain.status import LeaseStatus
 from climate.service.journal import check
-from climate.service.leases import event_claims, events, leases
+from climate.service.leases import event_dispatch, events, leases
 from climate.service.leases.leases import Order
 from tests.conftest import MEMBER, Clock
 
@@ -20,8 +20,8 @@ TWO_GPU_HOSTS = {
 
 
 def run_due(climate: Climate) -> None:
-    while event_claims.claim_due(climate, "poller"):
-        for message in event_claims.to_send(climate):
+    while event_dispatch.claim_due(climate, "poller"):
+        for message in event_dispatch.to_send(climate):
             events.run(climate, message.event_id, message.token, "worker")
 
 

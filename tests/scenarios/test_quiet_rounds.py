@@ -17,7 +17,7 @@ from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
 from climate.store.hosts import pool_membership
 from climate.store.round_work import AT_REST
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import hosts
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import counted
 from tests.service.lease_actions import hosts_wanted, make, run_due
@@ -163,15 +163,15 @@ def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, cl
 
 
 def test_external_systems_are_asked_only_if_there_is_a_reason(climate: Climate, clock: Clock, engine: Engine) -> None:
-    assert not periodic.outside_is_due(climate)
-    assert periodic.outside_is_due(replace(climate, settings=replace(climate.settings, evacuate_failed_hosts=True)))
+    assert not periodic.due_rounds(climate).outside
+    assert periodic.due_rounds(replace(climate, settings=replace(climate.settings, evacuate_failed_hosts=True))).outside
     with engine.begin() as conn:
         delivery.notify(conn, clock.time, Notice("lease.ended", "it has ended", "p", "u"))
-    assert periodic.outside_is_due(climate)
+    assert periodic.due_rounds(climate).outside
     delivery.deliver(climate)
-    assert not periodic.outside_is_due(climate), "nobody receives it"
+    assert not periodic.due_rounds(climate).outside, "nobody receives it"
     with engine.begin() as conn:
         row = "SELECT min(id), 'none', '{}', '{}', 'on', now(), now() FROM hosts"
         columns = "host, driver, settings, secrets, wanted, wanted_at, created_at"
         conn.execute(text(f"INSERT INTO host_power ({columns}) {row}"))
-    assert periodic.outside_is_due(climate)
+    assert periodic.due_rounds(climate).outside

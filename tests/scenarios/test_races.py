@@ -18,7 +18,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import HoldState
 from climate.service.hosts import inventory
 from climate.service.journal import check
-from climate.service.leases import event_claims, events, leases, repair, update
+from climate.service.leases import event_dispatch, events, leases, repair, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -125,13 +125,13 @@ def test_pollers_share_the_work(climate: Climate, clock: Clock) -> None:
 
     def poll() -> int:
         count = 0
-        while claimed := event_claims.claim_due(climate, "poller", limit=3):
+        while claimed := event_dispatch.claim_due(climate, "poller", limit=3):
             count += claimed
         return count
 
     results = at_once(*[poll] * 4)
     assert sum(results) == len(made)
-    sent = at_once(*[lambda: event_claims.to_send(climate)] * 4)
+    sent = at_once(*[lambda: event_dispatch.to_send(climate)] * 4)
     assert sorted(m.event_id for part in sent for m in part) == sorted(lease.event(START).id for lease in made)
     assert check.differences(climate) == []
 
@@ -148,17 +148,17 @@ def test_what_a_rival_claims_between_look_and_lock_is_not_set_aside(
         nonlocal is_rival
         if not is_rival and "SKIP LOCKED" in executed[2] and "unnest" in executed[2]:
             is_rival = True
-            rivals.append(event_claims.claim_due(climate, "rival", limit=1))
+            rivals.append(event_dispatch.claim_due(climate, "rival", limit=1))
             is_rival = False
 
     event.listen(engine, "before_cursor_execute", claim_first)
     try:
-        own = event_claims.claim(climate, "poller", Cursor()).count
+        own = event_dispatch.claim(climate, "poller", Cursor()).count
     finally:
         event.remove(engine, "before_cursor_execute", claim_first)
     assert repair.listed(climate) == []
     assert (own, rivals) == (3, [1])
-    assert len({message.event_id for message in event_claims.to_send(climate)}) == len(made)
+    assert len({message.event_id for message in event_dispatch.to_send(climate)}) == len(made)
     assert check.differences(climate) == []
 
 
@@ -177,7 +177,7 @@ def test_an_edit_against_the_claim(climate: Climate, clock: Clock, turn: int) ->
     lease = make(climate, clock, start=0)
     end = lease.period.end + timedelta(hours=1)
     acts = [
-        lambda: event_claims.claim_due(climate, "poller"),
+        lambda: event_dispatch.claim_due(climate, "poller"),
         lambda: update.update(climate, MEMBER, lease.id, Changes(end=end)),
     ]
     claimed, edited = at_once(*(acts if turn % 2 else acts[::-1]))[:: 1 if turn % 2 else -1]
@@ -191,7 +191,7 @@ def test_an_edit_against_the_claim(climate: Climate, clock: Clock, turn: int) ->
 def test_a_deletion_against_the_claim(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock, start=0)
     claimed, deleted = at_once(
-        lambda: event_claims.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
+        lambda: event_dispatch.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
     )
     assert claimed in (0, 1)
     assert isinstance(deleted, Lease)

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts
 from climate.service.hosts import inventory
-from climate.service.leases import event_claims, events, lease_pools, leases
+from climate.service.leases import event_dispatch, events, lease_pools, leases
 from climate.service.leases.leases import Order
 from climate.store.leases.leases import Listing
 from tests.api.compute.api_clients import World, world
@@ -108,24 +108,24 @@ def test_no_pool_is_left_of_a_create_that_comes_to_nothing(there: World) -> None
 
 def test_claiming_and_sending(climate: Climate, clock: Clock, engine: Engine) -> None:
     make(climate, clock, start=0, hours=1)
-    one = cost(engine, lambda: (event_claims.claim_due(climate, "poller"), event_claims.to_send(climate)))
+    one = cost(engine, lambda: (event_dispatch.claim_due(climate, "poller"), event_dispatch.to_send(climate)))
     for place in range(12):
         make(climate, clock, hosts_wanted(2), start=2 + place, hours=0.5)
     clock.forward(hours=40)
-    assert cost(engine, lambda: (event_claims.claim_due(climate, "poller"), event_claims.to_send(climate))) == one
+    assert cost(engine, lambda: (event_dispatch.claim_due(climate, "poller"), event_dispatch.to_send(climate))) == one
 
 
 def test_rescuing(climate: Climate, clock: Clock, engine: Engine) -> None:
     def lose(count: int) -> int:
         for _ in range(count):
             make(climate, clock, start=0, hours=1)
-        event_claims.claim_due(climate, "poller")
+        event_dispatch.claim_due(climate, "poller")
         climate.cloud.failures["lend"] = ZeroDivisionError()  # type: ignore[attr-defined]
-        for message in event_claims.to_send(climate):
+        for message in event_dispatch.to_send(climate):
             with pytest.raises(ZeroDivisionError):
                 events.run(climate, message.event_id, message.token, "worker")
         clock.forward(seconds=30)
-        return cost(engine, lambda: event_claims.rescue(climate, "poller"))
+        return cost(engine, lambda: event_dispatch.rescue(climate, "poller"))
 
     assert lose(5) - lose(1) == 4, "one for each claim that is settled, all else together"
 

@@ -15,7 +15,7 @@ from climate.domain.errors import ClimateError
 from climate.domain.lease import Lease
 from climate.service.journal import check as replay
 from climate.service.lease_tree import leases as tree_leases
-from climate.service.leases import event_claims, events, leases
+from climate.service.leases import event_dispatch, events, leases
 from climate.service.leases.leases import Order
 from climate.store.engine import database_time
 from climate.store.leases.leases import Listing
@@ -216,9 +216,9 @@ def hosts_wanted(least: int, most: int | None = None, **more: Any) -> dict[str, 
 def run_due(climate: Climate) -> int:
     count = 0
     while True:
-        event_claims.rescue(climate, "poller")
-        event_claims.claim_due(climate, "poller")
-        messages = event_claims.to_send(climate)
+        event_dispatch.rescue(climate, "poller")
+        event_dispatch.claim_due(climate, "poller")
+        messages = event_dispatch.to_send(climate)
         if not messages:
             return count
         for message in messages:

@@ -10,7 +10,7 @@ from climate.context import Climate
 from climate.domain.facts import Fact
 from climate.domain.lease import Event, Lease
 from climate.domain.status import EventKind
-from climate.service.leases import event_claims, events, leases
+from climate.service.leases import event_dispatch, events, leases
 from climate.service.leases.leases import Order
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Limits, Message
@@ -62,8 +62,8 @@ def kinds(climate: Climate, lease: Lease) -> list[str]:
 
 def claim(climate: Climate) -> list[Message]:
     """What a poller would send now."""
-    event_claims.claim_due(climate, "poller")
-    return event_claims.to_send(climate)
+    event_dispatch.claim_due(climate, "poller")
+    return event_dispatch.to_send(climate)
 
 
 def begin(climate: Climate) -> list[Message]:
@@ -93,7 +93,7 @@ def run_due(climate: Climate) -> int:
 def lost(climate: Climate, clock: Clock) -> None:
     """The worker is not heard of any more; its event comes back."""
     clock.forward(seconds=climate.settings.claim_seconds + 1)
-    assert event_claims.rescue(climate, "poller") == 1
+    assert event_dispatch.rescue(climate, "poller") == 1
     clock.forward(seconds=5)
 
 
@@ -101,9 +101,9 @@ def settle(climate: Climate, clock: Clock, *, hours: float = 0) -> None:
     """Let time pass in small steps until nothing that was put back is left before that time."""
     until = clock.time + timedelta(hours=hours)
     while True:
-        event_claims.rescue(climate, "poller")
+        event_dispatch.rescue(climate, "poller")
         run_due(climate)
-        wait = event_claims.next_due(climate)
+        wait = event_dispatch.next_due(climate)
         if wait is None or clock.time + wait > until:
             break
         clock.time += wait

@@ -22,7 +22,7 @@ from climate.domain.lease import Lease
 from climate.power import PowerDriver
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
-from climate.service.leases import event_claims, events, healing, host_replacement, leases, update
+from climate.service.leases import event_dispatch, events, healing, host_replacement, leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.power import power
@@ -189,9 +189,9 @@ def _delete(load: Load, chance: Random) -> None:
 
 def _work(load: Load, chance: Random) -> None:
     """One beat of a poller, and the workers that it rings for."""
-    event_claims.rescue(load.climate, "poller")
-    event_claims.claim(load.climate, "poller", Cursor(), limit=10)
-    for message in event_claims.to_send(load.climate):
+    event_dispatch.rescue(load.climate, "poller")
+    event_dispatch.claim(load.climate, "poller", Cursor(), limit=10)
+    for message in event_dispatch.to_send(load.climate):
         events.run(load.climate, message.event_id, message.token, f"worker-{chance.random()}")
 
 

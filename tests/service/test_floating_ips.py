@@ -20,7 +20,7 @@ from climate.service import floating_ips
 from climate.service.admission import limits
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_claims, leases, update
+from climate.service.leases import event_dispatch, leases, update
 from climate.service.leases.update import Changes
 from climate.store.leases.event_claims import CHANNEL
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -342,7 +342,7 @@ def test_a_late_worker_lends_nothing_any_more(climate: Climate, clock: Clock, cl
         if verb == "lend_address" and not stalled:
             stalled.append(verb)
             clock.forward(seconds=climate.settings.claim_seconds + 1)
-            assert event_claims.rescue(climate, "poller") == 1
+            assert event_dispatch.rescue(climate, "poller") == 1
             leases.delete(climate, MEMBER, lease.id)
             settle(climate, clock, hours=0.1)
 

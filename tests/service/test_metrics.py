@@ -10,7 +10,7 @@ from climate import embedded
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from climate.service import broker, readiness
-from climate.service.leases import event_claims
+from climate.service.leases import event_dispatch
 from climate.settings import Settings
 from climate.store import metrics
 from climate.store.metrics import Figures
@@ -55,7 +55,7 @@ def test_retries_and_dead_letters(climate: Climate, clock: Clock, cloud: FakeClo
     (message,) = lease_actions.claim(climate)
     assert (read(climate).in_progress, read(climate).retrying) == (1, 1)
     lease_actions.run(climate, message)
-    while event_claims.next_due(climate) is not None and read(climate).failed == 0:
+    while event_dispatch.next_due(climate) is not None and read(climate).failed == 0:
         clock.forward(minutes=10)
         lease_actions.run_due(climate)
     assert (read(climate).retrying, read(climate).failed) == (0, 1)

@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(
         "what a rival claimed meanwhile is claimed again",
         [
-            ("climate/service/leases/event_claims.py", "in lease_events.due(lease, now) if", "in lease.events if"),
+            ("climate/service/leases/event_dispatch.py", "in lease_events.due(lease, now) if", "in lease.events if"),
             (
                 "climate/store/leases/due_events.py",
                 "key_share=True, skip_locked=True)",

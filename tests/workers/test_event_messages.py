@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from climate.context import Climate
 from climate.domain.status import EventKind
-from climate.service.leases import event_claims
+from climate.service.leases import event_dispatch
 from climate.store.leases import claim_portions
 from tests.conftest import Clock
 from tests.service.lease_actions import make
@@ -54,7 +54,7 @@ def claimed(climate: Climate, clock: Clock) -> int:
     for _ in range(6):
         make(climate, clock, start=1)
     clock.forward(hours=1)
-    return event_claims.claim_due(climate, "poller")
+    return event_dispatch.claim_due(climate, "poller")
 
 
 def test_while_no_worker_comes_each_event_has_one_message(
@@ -119,10 +119,10 @@ def test_only_what_was_not_sent_is_taken_back(
 
 def test_what_was_never_sent_comes_before_what_nobody_answers(climate: Climate, clock: Clock, claimed: int) -> None:
     for _ in range(10):
-        event_claims.to_send(climate)
+        event_dispatch.to_send(climate)
         clock.forward(seconds=40)
     new = make(climate, clock, start=0)
-    assert event_claims.claim_due(climate, "poller") == 1
+    assert event_dispatch.claim_due(climate, "poller") == 1
     with climate.engine.begin() as conn:
         (first,) = claim_portions.to_send(conn, clock.time, limit=1)
         rest = claim_portions.to_send(conn, clock.time)

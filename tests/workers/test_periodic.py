@@ -21,7 +21,7 @@ from climate.settings import Settings
 from climate.store import round_locks as locks
 from climate.store.engine import connect
 from climate.store.leases import event_claims
-from climate.store.tables.hosts import round_locks
+from climate.store.tables.operations import round_locks
 from tests.system.stack import await_so
 from tests.workers.test_poller import _listens
 from workers import celery_app, periodic
@@ -192,9 +192,12 @@ def test_a_transaction_can_ask_for_rounds_at_once(poller: Rings, engine: Engine)
     first, second = poller.rung
     assert first.wait(SLOW / 2), "a poller that begins rings"
     await_so(lambda: _listens(engine), SLOW / 2, "the poller's listening")
+    await_so(poller.rounds_asked.is_set, SLOW / 2, "rounds for what was missed before")
+    poller.rounds_asked.clear()
     with engine.begin() as conn:
         event_claims.wake_rounds(conn)
     assert second.wait(SLOW / 2)
+    assert poller.rounds_asked.is_set(), "whether or not there is work that the poller can see"
 
 
 def test_a_broker_that_is_away_does_not_end_a_poller(database_url: str) -> None:

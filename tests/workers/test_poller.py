@@ -3,24 +3,27 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import Engine, text
 from structlog.testing import capture_logs
 
 from climate import bootstrap
+from climate.cloud.fake import FakeCloud
 from climate.connections import reading
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
 from climate.service import process_health
-from climate.service.leases import event_claims, leases
+from climate.service.leases import event_dispatch, leases
 from climate.service.leases.leases import Order
 from climate.settings import Settings
 from climate.store import heartbeats
@@ -35,7 +38,7 @@ from tests.service.lease_actions import hosts_wanted
 from tests.system.stack import await_so
 from workers import celery_app
 from workers.event_messages import BROKER_IS_AWAY
-from workers.poller import Poller
+from workers.poller import ALL_ROUNDS_SECONDS, Poller
 
 SLOW = 30.0
 """Seconds between ticks: who looks sooner was woken."""
@@ -240,6 +243,77 @@ def test_jobs_go_on_when_the_clock_of_the_machine_is_set_back(database_url: str)
         poller.deployment.climate.engine.dispose()
 
 
+class Bell:
+    """A broker that counts the messages for each task, and may be away."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+        self.is_away = False
+
+    def send_task(self, name: str, **_: Any) -> None:
+        if self.is_away:
+            raise BrokerError("away")
+        self.sent[name] += 1
+
+
+@pytest.fixture
+def bell(idle: Poller) -> Bell:
+    """The broker of a poller over a quiet deployment, which has just sent a message for all rounds."""
+    made = Bell()
+    idle.bell = cast("Any", made)
+    idle.wake_rounds()
+    assert made.sent == {celery_app.TEND_POOLS: 1}
+    made.sent.clear()
+    return made
+
+
+def test_rounds_are_not_woken_without_work_but_for_all_of_them_from_time_to_time(idle: Poller, bell: Bell) -> None:
+    for _ in range(3):
+        idle.wake_rounds()
+    assert bell.sent == {}
+    idle.rounds_at -= ALL_ROUNDS_SECONDS
+    for _ in range(3):
+        idle.wake_rounds()
+    assert bell.sent == {celery_app.TEND_POOLS: 1}
+
+
+def test_rounds_are_woken_as_long_as_there_is_work(idle: Poller, bell: Bell) -> None:
+    with idle.deployment.climate.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET enabled = false"))
+    for _ in range(3):
+        idle.wake_rounds()
+    assert bell.sent == {celery_app.TEND_POOLS: 3}
+    with idle.deployment.climate.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_services SET enabled = true"))
+    idle.wake_rounds()
+    assert bell.sent == {celery_app.TEND_POOLS: 3}
+
+
+def test_rounds_that_were_asked_for_are_woken_when_the_broker_is_back(idle: Poller, bell: Bell) -> None:
+    bell.is_away = True
+    idle.rounds_asked.set()
+    idle.wake_rounds()
+    bell.is_away = False
+    idle.wake_rounds()
+    idle.wake_rounds()
+    assert bell.sent == {celery_app.TEND_POOLS: 1}
+
+
+def test_rounds_are_woken_while_the_database_cannot_tell_whether_they_have_work(idle: Poller, bell: Bell) -> None:
+    with idle.deployment.climate.engine.begin() as conn:
+        conn.execute(text("ALTER TABLE cleanings RENAME TO locked_away"))
+    idle.wake_rounds()
+    assert bell.sent == {celery_app.TEND_POOLS: 1, celery_app.TEND_OUTSIDE: 1}
+
+
+def test_rounds_over_another_cloud_are_always_woken(idle: Poller, bell: Bell) -> None:
+    """Its hosts are not in the database."""
+    idle.deployment = replace(idle.deployment, climate=replace(idle.deployment.climate, cloud=FakeCloud()))
+    for _ in range(3):
+        idle.wake_rounds()
+    assert bell.sent == {celery_app.TEND_POOLS: 3}
+
+
 def await_jobs(poller: Poller) -> set[str]:
     """The jobs of a poller that runs."""
     names = {"beat", "refill", "services", "chores", "beats", "rounds", "zones"}
@@ -273,7 +347,7 @@ def test_what_is_due_is_claimed_by_a_beat_that_finds_it(idle: Poller) -> None:
     with suppress(*BROKER_IS_AWAY):
         idle._look()
     assert leases.get(climate, MEMBER, lease.id).event(EventKind.START).status is EventStatus.IN_PROGRESS
-    assert not event_claims.rest(climate).is_quiet, "an event that is claimed is not left alone"
+    assert not event_dispatch.rest(climate).is_quiet, "an event that is claimed is not left alone"
 
 
 def test_poller_logs_a_full_disk_and_claims_when_there_is_space(idle: Poller) -> None:
@@ -311,9 +385,9 @@ def test_a_poller_at_rest_wakes_for_what_is_due_before_it_would_look(idle: Polle
     climate = idle.deployment.climate
     start = datetime.now(UTC) + timedelta(hours=1)
     leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=1), None, [hosts_wanted()]))
-    rest = event_claims.rest(climate)
+    rest = event_dispatch.rest(climate)
     assert rest.is_quiet
     assert rest.wait is not None
     assert timedelta(minutes=30) < rest.wait <= timedelta(hours=1)
-    later = event_claims.rest(replace(climate, now=lambda conn: start))
+    later = event_dispatch.rest(replace(climate, now=lambda conn: start))
     assert (later.is_quiet, later.wait) == (False, timedelta(hours=1))

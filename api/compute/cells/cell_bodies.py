@@ -36,24 +36,24 @@ def _text(value: Any, field: str) -> str | None:
 
 
 def _host(value: Any, field: str) -> str | None:
-    found = _text(value, field)
-    if found is not None and not _HOST.fullmatch(found):
-        raise InvalidInput(f"cell: {field} must be a host name or an IP address, got {found[:80]!r}")
-    return found
+    text = _text(value, field)
+    if text is not None and not _HOST.fullmatch(text):
+        raise InvalidInput(f"cell: {field} must be a host name or an IP address, got {text[:80]!r}")
+    return text
 
 
 def _database(value: Any, field: str) -> str | None:
-    found = _text(value, field)
-    if found is not None and not _DATABASE.fullmatch(found):
-        raise InvalidInput(f"cell: {field} must be the number of a database in Redis, got {found[:40]!r}")
-    return found
+    text = _text(value, field)
+    if text is not None and not _DATABASE.fullmatch(text):
+        raise InvalidInput(f"cell: {field} must be the number of a database in Redis, got {text[:40]!r}")
+    return text
 
 
 def _url(value: Any, field: str) -> str | None:
-    found = _text(value, field)
-    if found is not None and not _URL.fullmatch(found):
+    text = _text(value, field)
+    if text is not None and not _URL.fullmatch(text):
         raise InvalidInput(f"cell: {field} must begin with redis://, rediss:// or unix://")
-    return found
+    return text
 
 
 def _port(value: Any, field: str) -> int | None:
@@ -74,10 +74,10 @@ def _weight(value: Any, field: str) -> float:
 
 def _time(value: Any, field: str) -> str:
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise InvalidInput(f"{field} must be a time like 2030-01-31T16:00:00Z, got {str(value)[:40]!r}") from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).isoformat()
 
 
 class CellBody(Body):

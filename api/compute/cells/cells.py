@@ -108,9 +108,9 @@ def delete(name: str) -> tuple[str, int]:
 
 def _fields() -> tuple[Body, Body]:
     """Return the fields of the cell and the fields of its broker that the body has."""
-    found = cell_bodies.CELL.read(read_object())
-    broker = {name: value for name, value in found.items() if name in cell_bodies.BROKER}
-    return {name: value for name, value in found.items() if name not in broker}, broker
+    body = cell_bodies.CELL.read(read_object())
+    broker = {name: value for name, value in body.items() if name in cell_bodies.BROKER}
+    return {name: value for name, value in body.items() if name not in broker}, broker
 
 
 def _view(cell: Cell) -> Body:

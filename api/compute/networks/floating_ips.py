@@ -35,8 +35,8 @@ def pools() -> Body:
 def listing() -> Body:
     """List the floating IPs of the caller's project."""
     validation.may_read()
-    found = floating_ips.listed(compute(), caller().project_id)
-    return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in found]}
+    addresses = floating_ips.listed(compute(), caller().project_id)
+    return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in addresses]}
 
 
 @blueprint.get("/os-floating-ips/<floating_id>")

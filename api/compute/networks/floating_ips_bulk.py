@@ -29,10 +29,10 @@ def listing() -> Body:
 @blueprint.get("/os-floating-ips-bulk/<host>")
 def of_host(host: str) -> Body:
     """List the floating IPs that a network service serves."""
-    found = [_view(row) for row in _rows() if row.host == host]
-    if not found:
+    views = [_view(row) for row in _rows() if row.host == host]
+    if not views:
         raise NotFound(f"No floating addresses are served by host {host[:80]}.")
-    return {"floating_ip_info": found}
+    return {"floating_ip_info": views}
 
 
 @blueprint.post("/os-floating-ips-bulk")

@@ -24,7 +24,7 @@ blueprint = compute_blueprint("aggregates")
 def listing() -> Body:
     """List all aggregates."""
     validation.may_administer()
-    return {"aggregates": [_view(found) for found in aggregates.listed(compute())]}
+    return {"aggregates": [_view(aggregate) for aggregate in aggregates.listed(compute())]}
 
 
 @blueprint.post("/os-aggregates")

@@ -32,10 +32,10 @@ def listing() -> Body:
     _may_administer()
     known = inventory.services_of(compute())
     zone, usual = request.args.get("zone"), deployment().settings.default_availability_zone
-    found = [
+    views = [
         {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.found
     ]
-    hosts = [host for host in found if zone in (None, host["zone"])]
+    hosts = [host for host in views if zone in (None, host["zone"])]
     return {"hosts": hosts} | lists.unreachable(known.missing)
 
 
@@ -43,16 +43,16 @@ def listing() -> Body:
 def show(name: str) -> Body:
     """Show the capacity and the usage of a service host or a node."""
     _may_administer()
-    found = [node for node in pools.nodes(compute()) if name in (node.name, node.service_host)]
-    if not found and not services.listed(compute(), name):
+    nodes = [node for node in pools.nodes(compute()) if name in (node.name, node.service_host)]
+    if not nodes and not services.listed(compute(), name):
         raise NotFound(f"Host {name[:80]} could not be found.")
     total = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "local_gb"}
     used = {"cpu": "used_vcpus", "memory_mb": "used_ram_mb", "disk_gb": "used_disk_mb"}
-    taken = _sums(found, used)
+    taken = _sums(nodes, used)
     taken["disk_gb"] = -(-taken["disk_gb"] // 1024)
     return {
         "host": [
-            {"resource": {"host": name, "project": "(total)"} | _sums(found, total)},
+            {"resource": {"host": name, "project": "(total)"} | _sums(nodes, total)},
             {"resource": {"host": name, "project": "(used_now)"} | taken},
         ]
     }
@@ -87,10 +87,10 @@ def _may_administer() -> None:
 
 def _service(name: str) -> Service:
     lists.check_is_here(name)
-    found = services.listed(compute(), name)
-    if not found:
+    known = services.listed(compute(), name)
+    if not known:
         raise NotFound(f"Compute host {name[:80]} could not be found.")
-    return found[0]
+    return known[0]
 
 
 def _sums(nodes: Sequence[Node], fields: Mapping[str, str]) -> dict[str, int]:

@@ -31,16 +31,16 @@ def checks(compute: Compute) -> list[Check]:
     return result
 
 
-def _services(name: str, found: Liveness) -> Iterator[Check]:
+def _services(name: str, liveness: Liveness) -> Iterator[Check]:
     """Yield a check that fails when all services are silent; `compute service list` shows a single silent one."""
-    silent, command = found.known - found.up, "service list" if name == "compute" else "network hosts"
-    if not found.known:
+    silent, command = liveness.known - liveness.up, "service list" if name == "compute" else "network hosts"
+    if not liveness.known:
         return
-    if not found.up:
-        message = f"no {name} service is heard of {since(found.last)}: start `climate worker` on its machine"
+    if not liveness.up:
+        message = f"no {name} service is heard of {since(liveness.last)}: start `climate worker` on its machine"
         yield Check(name, False, message)
-    elif silent and found.longest is not None:
-        message = f"{silent} of {found.known} {name} services are silent, one since {said(found.longest)}"
+    elif silent and liveness.longest is not None:
+        message = f"{silent} of {liveness.known} {name} services are silent, one since {said(liveness.longest)}"
         yield Check(name, True, f"{message}: see `climate {command}`", warns=True)
     else:
-        yield Check(name, True, f"{found.up} heard of")
+        yield Check(name, True, f"{liveness.up} heard of")

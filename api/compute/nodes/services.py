@@ -80,10 +80,10 @@ def _by_form(form: str, body: Body) -> Body:
 
 def _of_host(host: str, binary: str) -> Service:
     lists.check_is_here(host)
-    found = services.listed(compute(), host) if binary == BINARY else []
-    if not found:
+    known = services.listed(compute(), host) if binary == BINARY else []
+    if not known:
         raise NotFound(f"Could not find binary {binary[:80]} on host {host[:80]}.")
-    return found[0]
+    return known[0]
 
 
 def _find(service_id: str) -> Service:

@@ -90,16 +90,16 @@ def _path(rule: Rule) -> str:
 
 def _operation(app: Flask, rule: Rule, route: Operation, face: Face) -> dict[str, Any]:
     view = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": view.split("\n")[0].rstrip("."),
         "parameters": [*_parameters(rule, route), *face.headers],
         "responses": _responses(rule, route, face.always),
     }
     if route.takes is not None:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": route.takes}}}
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": route.takes}}}
     if route.public:
-        found["security"] = []
-    return found
+        operation["security"] = []
+    return operation
 
 
 def _parameters(rule: Rule, route: Operation) -> list[dict[str, Any]]:
@@ -121,12 +121,12 @@ def _version() -> dict[str, Any]:
 
 
 def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[str, Any]:
-    found = {str(status): _success(schema) for status, schema in route.answers.items()}
+    responses = {str(status): _success(schema) for status, schema in route.answers.items()}
     statuses = {*always, *route.refuses}
     statuses |= set() if route.public else set(SIGNED_IN)
     statuses |= set(WITH_BODY) if route.takes is not None else set()
     statuses |= {404} if rule.arguments else set()
-    return found | {str(status): _refusal(status) for status in sorted(statuses)}
+    return responses | {str(status): _refusal(status) for status in sorted(statuses)}
 
 
 def _success(schema: Schema | None) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def delete(project_id: str) -> Response:
 def certificates(project_id: str) -> Body:
     """List the certificates of the caller in a project's VPN; for administrators, of all its users."""
     validation.may_read()
-    found = cloudpipes.certificates(compute(), _own(project_id), _certificate_user())
-    return {"certificates": [_certificate(row) for row in found]}
+    certificates = cloudpipes.certificates(compute(), _own(project_id), _certificate_user())
+    return {"certificates": [_certificate(row) for row in certificates]}
 
 
 @blueprint.post("/os-cloudpipe/<project_id>/certificates")

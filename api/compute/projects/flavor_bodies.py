@@ -73,11 +73,11 @@ def specs(value: Any, field: str = "extra_specs") -> dict[str, str]:
     """Return extra specs: keys of letters, digits and `_ : . -`, with texts; numbers are converted to texts."""
     if not isinstance(value, dict) or not value:
         raise InvalidInput(f"{field} must be an object with at least one key")
-    found = validation.metadata({key: _text(one) for key, one in value.items()}, field)
-    odd = next((key for key in found if not _SPEC.fullmatch(key)), None)
+    specs = validation.metadata({key: _text(one) for key, one in value.items()}, field)
+    odd = next((key for key in specs if not _SPEC.fullmatch(key)), None)
     if odd is not None:
         raise InvalidInput(f"{field}: the key {odd[:40]!r} may hold letters, digits, blanks and _ : . - only")
-    return found
+    return specs
 
 
 class NewFlavor(Body):
@@ -134,5 +134,5 @@ ACCESS = Choice(
 
 def flavor(body: Mapping[str, Any]) -> Flavor:
     """Return a new flavor; InvalidInput."""
-    found = (NEW if since(55) else WITHOUT_DESCRIPTION).read(body)
-    return Flavor(**{name: value for name, value in found.items() if name != "rxtx_factor"})
+    values = (NEW if since(55) else WITHOUT_DESCRIPTION).read(body)
+    return Flavor(**{name: value for name, value in values.items() if name != "rxtx_factor"})

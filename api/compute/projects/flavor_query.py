@@ -22,11 +22,11 @@ SORTS: Mapping[str, Callable[[Flavor], Any]] = {
 }
 
 
-def sorted_and_large(found: list[Flavor]) -> list[Flavor]:
+def sorted_and_large(flavors: list[Flavor]) -> list[Flavor]:
     """Return the flavors that match the query string, sorted as it says."""
     least_ram, least_disk = (validation.count(request.args.get(key, "0"), key) for key in ("minRam", "minDisk"))
     key, direction = request.args.get("sort_key", "flavorid"), request.args.get("sort_dir", "asc")
     if key not in SORTS or direction not in ("asc", "desc"):
         raise InvalidInput(f"sort_key must be one of {', '.join(SORTS)}, and sort_dir asc or desc")
-    large = [one for one in found if one.ram_mb >= least_ram and one.disk_gb >= least_disk]
+    large = [one for one in flavors if one.ram_mb >= least_ram and one.disk_gb >= least_disk]
     return sorted(large, key=lambda one: (SORTS[key](one), one.id), reverse=direction == "desc")

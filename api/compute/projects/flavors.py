@@ -25,15 +25,15 @@ blueprint = compute_blueprint("flavors")
 @blueprint.get("/flavors")
 def listing() -> Body:
     """List flavors by name and id only."""
-    found, links = _listed()
-    return {"flavors": [flavor_view.brief(flavor) for flavor in found]} | links
+    listed, links = _listed()
+    return {"flavors": [flavor_view.brief(flavor) for flavor in listed]} | links
 
 
 @blueprint.get("/flavors/detail")
 def detailed() -> Body:
     """List flavors with all details."""
-    found, links = _listed()
-    return {"flavors": [flavor_view.full(flavor) for flavor in found]} | links
+    listed, links = _listed()
+    return {"flavors": [flavor_view.full(flavor) for flavor in listed]} | links
 
 
 @blueprint.post("/flavors")
@@ -87,10 +87,10 @@ def add_extra_specs(flavor_id: str) -> Body:
 @blueprint.get("/flavors/<flavor_id>/os-extra_specs/<key>")
 def extra_spec(flavor_id: str, key: str) -> Body:
     """Show one extra spec of a flavor."""
-    found = _find(flavor_id).extra_specs
-    if key not in found:
+    specs = _find(flavor_id).extra_specs
+    if key not in specs:
         raise flavors.no_extra_spec(flavor_id, key)
-    return {key: found[key]}
+    return {key: specs[key]}
 
 
 @blueprint.put("/flavors/<flavor_id>/os-extra_specs/<key>")

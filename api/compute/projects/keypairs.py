@@ -27,8 +27,8 @@ def listing() -> Body:
     """List the keypairs of the caller, or of the user that an administrator names."""
     validation.may_read()
     wanted = page() if since(35) else Page(MOST, None, asked=False)
-    found = keypairs.listed(compute(), _owner(request.args.get("user_id")))
-    shown, more = cut(found, wanted, lambda row: str(row["name"]))
+    rows = keypairs.listed(compute(), _owner(request.args.get("user_id")))
+    shown, more = cut(rows, wanted, lambda row: str(row["name"]))
     body: Body = {"keypairs": [{"keypair": _view(row)} for row in shown]}
     return body | ({"keypairs_links": next_links(here(), shown[-1]["name"], wanted)} if more and since(35) else {})
 

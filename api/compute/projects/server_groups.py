@@ -27,8 +27,8 @@ def listing() -> Body:
     offset = validation.count(request.args.get("offset", "0"), "offset")
     wanted = page()
     marker = None if wanted.marker is None else validation.uuid(wanted.marker, "marker")
-    found = server_groups.listed(compute(), None if everybody else caller().project_id, wanted.limit, offset, marker)
-    return {"server_groups": [_view(group) for group in found]}
+    groups = server_groups.listed(compute(), None if everybody else caller().project_id, wanted.limit, offset, marker)
+    return {"server_groups": [_view(group) for group in groups]}
 
 
 @blueprint.post("/os-server-groups")

@@ -33,10 +33,10 @@ def addresses(server_id: str) -> Body:
 @blueprint.get("/servers/<server_id>/ips/<label>")
 def of_network(server_id: str, label: str) -> Body:
     """List the addresses of a server in the network of this name."""
-    found = _addresses(server_id)
-    if label not in found:
+    addresses = _addresses(server_id)
+    if label not in addresses:
         raise NotFound(f"Instance {server_id} has no network {label[:80]}.")
-    return {label: found[label]}
+    return {label: addresses[label]}
 
 
 @blueprint.get("/servers/<server_id>/os-interface")

@@ -72,8 +72,8 @@ def drop_key(server_id: str, key: str) -> tuple[str, int]:
 
 def _given() -> dict[str, str]:
     validation.may_write()
-    found: dict[str, str] = METADATA.read(read_object())["metadata"]
-    return found
+    metadata: dict[str, str] = METADATA.read(read_object())["metadata"]
+    return metadata
 
 
 def _changed(server_id: str, change: Changed) -> Body:

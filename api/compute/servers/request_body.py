@@ -135,10 +135,10 @@ def _hints(given: dict[str, Any]) -> dict[str, Any]:
     """Return the hints of all places in a body; those below `server` win."""
     server = given["server"]
     beside, below = (given["os_hints"], given["extension_hints"]), (server["extension_hints"], server["os_hints"])
-    found: dict[str, Any] = {}
+    placement: dict[str, Any] = {}
     for place in (*beside, *below, server["scheduler_hints"]):
-        found |= place
-    return found
+        placement |= place
+    return placement
 
 
 def _check_hints(hints: dict[str, Any], reserved: bool, request: BootRequest) -> None:
@@ -167,10 +167,10 @@ def _image(server: dict[str, Any]) -> str:
 
 def _interfaces(server: dict[str, Any]) -> Interfaces:
     """Return the requested networks, which must be given since 2.37."""
-    found: Interfaces | None = server.get("networks")
-    if found is None and since(37):
+    networks: Interfaces | None = server.get("networks")
+    if networks is None and since(37):
         raise InvalidInput('networks must be "auto", "none" or a list')
-    return found or Interfaces()
+    return networks or Interfaces()
 
 
 def _zone(zone: str | None) -> str | None:

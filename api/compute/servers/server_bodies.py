@@ -76,12 +76,12 @@ def _interfaces(value: Any, field: str) -> Interfaces | None:
         raise InvalidInput(f'{field} must be "auto", "none" or a list of at most {MOST_INTERFACES} objects')
     if not all(isinstance(entry, dict) for entry in value):
         raise InvalidInput(NO_PORTS)
-    found = [INTERFACE.read(entry) for entry in value]
-    named = tuple(entry["uuid"] for entry in found)
+    interfaces = [INTERFACE.read(entry) for entry in value]
+    named = tuple(entry["uuid"] for entry in interfaces)
     twice = next((network for network in named if named.count(network) > 1), None)
     if twice is not None:
         raise InvalidInput(f"{field}: network {twice} is given twice; a server has one interface per network")
-    return Interfaces(named, tuple((entry["uuid"], entry["fixed_ip"]) for entry in found if entry["fixed_ip"]))
+    return Interfaces(named, tuple((entry["uuid"], entry["fixed_ip"]) for entry in interfaces if entry["fixed_ip"]))
 
 
 def _image_source(value: Any, field: str) -> str:
@@ -114,10 +114,10 @@ def _image_of_devices(value: Any, field: str) -> Any:
     """Return the image among the block devices, which must be the only one: clients send it beside imageRef."""
     if not isinstance(value, list) or not all(isinstance(device, dict) for device in value):
         raise InvalidInput(f"{field} must be a list of objects")
-    found = [DEVICE.read(device)["uuid"] for device in value]
-    if len([image for image in found if image is not None]) > 1:
+    image_ids = [DEVICE.read(device)["uuid"] for device in value]
+    if len([image for image in image_ids if image is not None]) > 1:
         raise InvalidInput(f"{field}: a server has exactly one image")
-    return next((image for image in found if image is not None), None)
+    return next((image for image in image_ids if image is not None), None)
 
 
 class Hints(Body):

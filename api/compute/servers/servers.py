@@ -117,16 +117,16 @@ def _reserve(wanted: ServerRequest, offered: Offered | None = None) -> Server:
 @blueprint.get("/servers")
 def listing() -> Body:
     """List servers by name and id only."""
-    found, page_of = _listed()
-    return page_of([view.brief(server) for server in found])
+    servers, page_of = _listed()
+    return page_of([view.brief(server) for server in servers])
 
 
 @blueprint.get("/servers/detail")
 def detailed() -> Body:
     """List servers with all details."""
-    found, page_of = _listed()
-    behind = _behind(found)
-    return page_of([view.full(server, behind) for server in found])
+    servers, page_of = _listed()
+    behind = _behind(servers)
+    return page_of([view.full(server, behind) for server in servers])
 
 
 @blueprint.get("/servers/<server_id>")
@@ -171,23 +171,23 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
         query = replace(query, marker=validation.uuid(wanted.marker, "marker"))
     is_local = True
     try:
-        found = operations.listed(compute(), query)
+        servers = operations.listed(compute(), query)
     except NotFound:  # the marker may be a server of a child zone
         if not server_lists.is_recursive():
             raise unknown_marker(str(wanted.marker)) from None
-        found, is_local = [], False
-    more, found = len(found) > wanted.limit, found[: wanted.limit]
-    links = {"servers_links": next_links(here(), found[-1].id, wanted)} if more else {}
-    return found, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
+        servers, is_local = [], False
+    more, servers = len(servers) > wanted.limit, servers[: wanted.limit]
+    links = {"servers_links": next_links(here(), servers[-1].id, wanted)} if more else {}
+    return servers, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
 
 
-def _behind(found: Sequence[Server]) -> Behind:
+def _behind(servers: Sequence[Server]) -> Behind:
     """Return what the caller's role and microversion add to these servers."""
-    attached = volume_attachments.of_servers(compute(), [server.id for server in found])
+    attached = volume_attachments.of_servers(compute(), [server.id for server in servers])
     if not (caller().is_admin and since(3)):
         return Behind(volumes=attached)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
-    return Behind(hosts, details.user_data(compute(), [server.id for server in found]), attached)
+    return Behind(hosts, details.user_data(compute(), [server.id for server in servers]), attached)
 
 
 def _state(service: Service) -> str:

@@ -77,11 +77,11 @@ def headers() -> dict[str, str]:
     return {HEADERS[0]: f"compute {written(g.microversion)}", ROLE_HEADER: zone_chain.role()}
 
 
-def passed_on(found: ChildAnswer) -> Response:
+def passed_on(answer: ChildAnswer) -> Response:
     """Return a child's answer with its status, and with links to this zone."""
-    response = Response() if found.body is None else jsonify(urls.own(found.body))
-    response.status_code = found.status
-    if location := urls.url(found.headers.get("location", "")):
+    response = Response() if answer.body is None else jsonify(urls.own(answer.body))
+    response.status_code = answer.status
+    if location := urls.url(answer.headers.get("location", "")):
         response.headers["Location"] = location
     return response
 

@@ -47,10 +47,10 @@ def _after(servers: list[Body], marker: str) -> list[Body]:
     return servers[ids.index(marker) + 1 :]
 
 
-def _silent(found: Gathered) -> Body:
-    if not found.silent or not zone_chain.sees_hosts():
+def _silent(gathered: Gathered) -> Body:
+    if not gathered.silent or not zone_chain.sees_hosts():
         return {}
-    return {"unreachable_zones": [{"id": zone.id, "api_url": zone.api_url} for zone in found.silent]}
+    return {"unreachable_zones": [{"id": zone.id, "api_url": zone.api_url} for zone in gathered.silent]}
 
 
 def _wanted() -> ServerFilter:

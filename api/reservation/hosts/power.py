@@ -104,15 +104,15 @@ def _switched(host_id: str, wanted: ByHand, query: Read) -> ResponseReturnValue:
     return {"power": _body(power.switch(climate(), caller(), host_id, wanted, dry_run=query["dry_run"]))}
 
 
-def _body(found: Powered) -> dict[str, Any]:
-    place, supply = found.place, found.supply
+def _body(power: Powered) -> dict[str, Any]:
+    place, supply = power.place, power.supply
     return {
         "id": str(place.host),
         "name": place.name,
         "pool": place.pool,
         "driver": supply.driver,
         "settings": dict(supply.settings),
-        "secrets": list(found.secrets),
+        "secrets": list(power.secrets),
         "watts": supply.watts,
         "on": place.on,
         "wanted": supply.wanted,
@@ -127,15 +127,15 @@ def _body(found: Powered) -> dict[str, Any]:
     }
 
 
-def _report(found: Saved) -> dict[str, Any]:
-    report = found.report
+def _report(saved: Saved) -> dict[str, Any]:
+    report = saved.report
     hosts = [
-        {"id": str(host), "name": found.names[host], "hours_off": round(hours, 3)}
+        {"id": str(host), "name": saved.names[host], "hours_off": round(hours, 3)}
         for host, hours in sorted(report.hours.items())
     ]
     return {
-        "from": date(found.start),
-        "to": date(found.end),
+        "from": date(saved.start),
+        "to": date(saved.end),
         "hours_off": round(report.total, 3),
         "kwh": None if report.kwh is None else round(report.kwh, 3),
         "hosts": hosts,

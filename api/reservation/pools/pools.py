@@ -242,10 +242,10 @@ def _resident_body(one: Resident) -> Read:
     }
 
 
-def _servers_body(found: Sequence[CloudServer] | None) -> list[Read] | None:
-    if found is None:
+def _servers_body(servers: Sequence[CloudServer] | None) -> list[Read] | None:
+    if servers is None:
         return None
-    return [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in found]
+    return [{"id": s.id, "name": s.name, "project_id": s.project_id, "status": s.status} for s in servers]
 
 
 def _stranger_body(one: Stranger) -> Read:

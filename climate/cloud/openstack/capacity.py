@@ -102,14 +102,14 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
     fencing.check(seen.book, map(fencing.of_host, hosts), token)
 
 
-def _shut(remote: Remote, found: Pool) -> None:
+def _shut(remote: Remote, pool: Pool) -> None:
     # Blazar names the project only as the tenant.
-    project = found.metadata.get(GRANTED) or found.metadata.get(TENANT, NOBODY)
-    _mark(remote, found, {GRANTED: project, TENANT: NOBODY, CLOSED: "true"})
-    flavors.expel(remote, found.name, project)
+    project = pool.metadata.get(GRANTED) or pool.metadata.get(TENANT, NOBODY)
+    _mark(remote, pool, {GRANTED: project, TENANT: NOBODY, CLOSED: "true"})
+    flavors.expel(remote, pool.name, project)
 
 
-def _mark(remote: Remote, found: Pool, wanted: Changes) -> None:
-    changes = {key: value for key, value in wanted.items() if found.metadata.get(key) != value}
+def _mark(remote: Remote, pool: Pool, wanted: Changes) -> None:
+    changes = {key: value for key, value in wanted.items() if pool.metadata.get(key) != value}
     if changes:
-        aggregates.set_metadata(remote, found, changes)
+        aggregates.set_metadata(remote, pool, changes)

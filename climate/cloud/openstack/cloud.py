@@ -31,7 +31,7 @@ from climate.cloud.openstack import (
 from climate.cloud.openstack import floating_ips as floating
 from climate.cloud.openstack.http import Remote
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.connections import Insert
+from climate.connections import Insert, Query
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,9 @@ class OpenStackCloud:
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         return hosts.others(self.remote, aggregates.look(self.remote).inside)
+
+    def host_query(self, conn: Connection) -> Query | None:
+        return None
 
     def enrol(self, host: str, token: int) -> None:
         pool_moves.enrol(self.remote, host, token)

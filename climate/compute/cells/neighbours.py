@@ -139,10 +139,10 @@ def _sides(cells: Iterable[Cell]) -> Around:
     )
 
 
-def _found(found: list[Row], name: str) -> Row:
-    if not found:
+def _found(rows: list[Row], name: str) -> Row:
+    if not rows:
         raise CellNotFound(f"Cell {name} could not be found.")
-    return found[0]
+    return rows[0]
 
 
 def _check_broker(broker: Broker) -> None:

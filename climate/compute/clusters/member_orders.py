@@ -22,7 +22,7 @@ from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Guest, VirtDriver, shared_disks
 from climate.compute.virt.hypervisor_cluster.ledger import guest_of, guest_said
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -61,13 +61,13 @@ def report(compute: Compute) -> None:
     A member whose storage is gone is not offered: its cluster restarts its servers elsewhere, with their disks.
     """
     driver = compute.driver
-    if isinstance(driver, ClusterDriver) and (offers := _offers(driver)):
+    if isinstance(driver, MultiNodeDriver) and (offers := _offers(driver)):
         disks = {one.driver: shared_disks.identity(driver.members[one.driver]) for _, one in offers}
         with compute.engine.begin() as conn:
             rows.report(conn, rows.Offering(compute.service_host, machine(), disks), offers, compute.now(conn))
 
 
-def _offers(driver: ClusterDriver) -> list[tuple[str, MemberSpec]]:
+def _offers(driver: MultiNodeDriver) -> list[tuple[str, MemberSpec]]:
     offers = driver.offers()
     wrong = {one.driver: shared_disks.trouble(driver.members[one.driver]) for _, one in offers}
     for name, reason in wrong.items():

@@ -68,7 +68,7 @@ VERBS = frozenset(_VERBS)
 
 
 def _migrator(driver: VirtDriver, node: str) -> LiveMigrator:
-    found = driver.live(node)
-    if found is None:
+    live = driver.live(node)
+    if live is None:
         raise VirtError(f"the driver of member {node} cannot migrate running servers")
-    return found
+    return live

@@ -62,13 +62,13 @@ class Elsewhere:
     def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
         """Return a member as its service offers it; None if it was never offered to the cluster."""
         with reading(self.engine) as conn:
-            found = rows.offered(
+            offer = rows.offered(
                 conn, member.service or "", member.name, cluster.name, self.now(conn), self.down_seconds
             )
-        if found is None:
+        if offer is None:
             return None
-        spec = replace(found.spec, maintenance=member.maintenance, fence=member.fence)
-        return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), found.machine, found.up, found.disks)
+        spec = replace(offer.spec, maintenance=member.maintenance, fence=member.fence)
+        return RemoteMember(spec, RemoteDriver(self, spec, cluster.name), offer.machine, offer.up, offer.disks)
 
     def ask(self, service: str, verb: str, said: Mapping[str, Any], most: float = math.inf) -> Any:
         """Send an order to a service and return its answer, waiting for at most `most` seconds.
@@ -189,8 +189,8 @@ class RemoteDriver:
         self.elsewhere.ask(self._service, "delete", {"server_id": server_id})
 
     def states(self) -> Mapping[str, State]:
-        found = self.elsewhere.ask(self._service, "states", {}, STATES_SECONDS)
-        return {server_id: State(state) for server_id, state in found.items()}
+        states = self.elsewhere.ask(self._service, "states", {}, STATES_SECONDS)
+        return {server_id: State(state) for server_id, state in states.items()}
 
     def tidy(self) -> None:
         """Do nothing: the member's own service does it."""

@@ -22,8 +22,8 @@ class RemoteMigrator:
     vault: Vault
 
     def offer(self, guest: Guest) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.ask(OFFER, guest)
-        return found
+        offer: Mapping[str, Any] = self.ask(OFFER, guest)
+        return offer
 
     def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
         return opened(self.vault, self.ask(RECEIVE, guest, offer=offer))

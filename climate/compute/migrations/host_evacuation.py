@@ -59,13 +59,13 @@ def plan(compute: Compute, host: str) -> list[Step]:
 
 
 def _steps(
-    compute: Compute, conn: Connection, where: tuple[Hosts, frozenset[int]], found: list[tuple[Server, bool]]
+    compute: Compute, conn: Connection, where: tuple[Hosts, frozenset[int]], servers: list[tuple[Server, bool]]
 ) -> Iterator[Step]:
     hosts, leaving = where
     joined: dict[str, list[int]] = {}
-    nodes = {server.node_id or 0 for server, _ in found}
+    nodes = {server.node_id or 0 for server, _ in servers}
     live = {one for one in nodes if live_migration_steps.driver_of(conn, one) in LIVE_DRIVERS}
-    for server, up in found:
+    for server, up in servers:
         task = _task(server, up=up, live=server.node_id in live)
         action = WISHES[task].action
         try:

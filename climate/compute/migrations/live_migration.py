@@ -219,8 +219,8 @@ def take_back(compute: Compute) -> None:
     """Continue servers here that were not sent yet and whose destination's service is down."""
     with reading(compute.engine) as conn:
         now = compute.now(conn)
-        found = rows.stranded(conn, compute.service_host, LIVE_MIGRATE, now, compute.down_seconds)
-    for migration in found:
+        stranded = rows.stranded(conn, compute.service_host, LIVE_MIGRATE, now, compute.down_seconds)
+    for migration in stranded:
         with compute.engine.begin() as conn:
             now = compute.now(conn)
             server = servers.get(conn, migration.server_id, lock=True)
@@ -253,10 +253,10 @@ def drop_strays(compute: Compute) -> None:
 
 
 def _migrator(compute: Compute, server: Server) -> LiveMigrator:
-    found = compute.driver.live(server.node or "")
-    if found is None:
+    live = compute.driver.live(server.node or "")
+    if live is None:
         raise VirtError(f"the driver of node {server.node} cannot migrate running servers")
-    return found
+    return live
 
 
 def _check_not_aborted(work: Work) -> None:

@@ -59,7 +59,7 @@ def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[N
     if not wanted:
         return ()
     network_rows.keep(conn, wanted)
-    result = network_rows.found(conn, wanted, project_id)
+    result = network_rows.by_ids(conn, wanted, project_id)
     for network_id in wanted:
         if network_id not in result:
             raise BadRequest(f"Network {network_id} could not be found.")

@@ -56,7 +56,7 @@ def create(
             raise Conflict(f"VLAN {draft.vlan} belongs to network {outlined[draft.vlan]}: choose another vlan_start")
     _check(drafts, there)
     made = [rows.make(conn, draft) for draft in drafts]
-    result = rows.found(conn, made)
+    result = rows.by_ids(conn, made)
     return [result[network_id] for network_id in made]
 
 
@@ -187,7 +187,7 @@ def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
     """Return the network. Raise NotFound. `lock`: no server gets an interface in it until the transaction ends."""
     if lock:
         rows.lock(conn, network_id)
-    result = rows.found(conn, [network_id]).get(network_id)
+    result = rows.by_ids(conn, [network_id]).get(network_id)
     if result is None:
         raise NotFound(f"Network {network_id} could not be found.")
     return result

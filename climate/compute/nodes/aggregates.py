@@ -50,12 +50,12 @@ def update(compute: Compute, aggregate_id: int, name: str | None = None, zone: s
     Raises NotFound, BadRequest, Conflict.
     """
     with compute.engine.begin() as conn:
-        found = _lock(conn, aggregate_id)
-        wanted = name or found.name
-        if wanted != found.name:
-            _check_rename(conn, found, wanted)
-        _write(conn, found, wanted, dict(found.metadata) | ({} if zone is None else {ZONE: zone}))
-        return _changed(compute, conn, aggregate_id, found)
+        aggregate = _lock(conn, aggregate_id)
+        wanted = name or aggregate.name
+        if wanted != aggregate.name:
+            _check_rename(conn, aggregate, wanted)
+        _write(conn, aggregate, wanted, dict(aggregate.metadata) | ({} if zone is None else {ZONE: zone}))
+        return _changed(compute, conn, aggregate_id, aggregate)
 
 
 def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str | None]) -> Aggregate:
@@ -65,22 +65,22 @@ def set_metadata(compute: Compute, aggregate_id: int, changes: Mapping[str, str 
     node cannot be in that pool.
     """
     with compute.engine.begin() as conn:
-        found = _lock(conn, aggregate_id)
-        changed = {key: value for key, value in (dict(found.metadata) | dict(changes)).items() if value is not None}
-        _write(conn, found, found.name, changed)
-        return _changed(compute, conn, aggregate_id, found)
+        aggregate = _lock(conn, aggregate_id)
+        changed = {key: value for key, value in (dict(aggregate.metadata) | dict(changes)).items() if value is not None}
+        _write(conn, aggregate, aggregate.name, changed)
+        return _changed(compute, conn, aggregate_id, aggregate)
 
 
 def delete(compute: Compute, aggregate_id: int) -> None:
     """Delete an aggregate without nodes. NotFound, BadRequest if it has nodes, Conflict for the reservation pool."""
     with compute.engine.begin() as conn:
-        found = _lock(conn, aggregate_id, drop=True)
-        if found.name == FREEPOOL:
+        aggregate = _lock(conn, aggregate_id, drop=True)
+        if aggregate.name == FREEPOOL:
             raise Conflict(f"Aggregate {FREEPOOL} is the reservation pool and cannot be deleted.")
-        if found.nodes:
-            raise BadRequest(f"Aggregate {found.name} is not empty: remove its {len(found.nodes)} hosts first.")
-        rows.delete(conn, found.id)
-        compute.tell_change(conn, Change(AGGREGATE, str(found.id), found.name, _fields(found), None))
+        if aggregate.nodes:
+            raise BadRequest(f"Aggregate {aggregate.name} is not empty: remove its {len(aggregate.nodes)} hosts first.")
+        rows.delete(conn, aggregate.id)
+        compute.tell_change(conn, Change(AGGREGATE, str(aggregate.id), aggregate.name, _fields(aggregate), None))
 
 
 def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
@@ -91,33 +91,33 @@ def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
     be in the pool, or have another zone elsewhere.
     """
     with compute.engine.begin() as conn:
-        found = _lock(conn, aggregate_id)
+        aggregate = _lock(conn, aggregate_id)
         held = _matching(rows.lock_named(conn, host), host)
-        new = [node for node in held if node.pool != found.name and found.id not in node.aggregates]
+        new = [node for node in held if node.pool != aggregate.name and aggregate.id not in node.aggregates]
         if not new:
-            raise Conflict(f"Aggregate {found.name} already has host {host}.")
-        if found.kind == POOL:
-            _check_free(found.name, found.metadata, new, _sources(conn, found.name, new))
+            raise Conflict(f"Aggregate {aggregate.name} already has host {host}.")
+        if aggregate.kind == POOL:
+            _check_free(aggregate.name, aggregate.metadata, new, _sources(conn, aggregate.name, new))
         else:
-            _check_zone(conn, found.id, found.zone, new)
-        rows.join(conn, found, found.kind, _ids(new))
-        return _changed(compute, conn, aggregate_id, found)
+            _check_zone(conn, aggregate.id, aggregate.zone, new)
+        rows.join(conn, aggregate, aggregate.kind, _ids(new))
+        return _changed(compute, conn, aggregate_id, aggregate)
 
 
 def remove_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
     """Remove a node, or all nodes of a service host, from an aggregate. NotFound if they are not in it."""
     with compute.engine.begin() as conn:
-        found = _lock(conn, aggregate_id)
-        inside = rows.lock_members(conn, found)
+        aggregate = _lock(conn, aggregate_id)
+        inside = rows.lock_members(conn, aggregate)
         left = [member for member in inside if host == member.name] or [
             member for member in inside if host == member.service_host
         ]
         if not left:
-            raise NotFound(f"Aggregate {found.name} has no host {host}.")
-        if found.kind == POOL:
+            raise NotFound(f"Aggregate {aggregate.name} has no host {host}.")
+        if aggregate.kind == POOL:
             _check_outside(left)
-        rows.leave(conn, found, _ids(left))
-        return _changed(compute, conn, aggregate_id, found)
+        rows.leave(conn, aggregate, _ids(left))
+        return _changed(compute, conn, aggregate_id, aggregate)
 
 
 def _changed(compute: Compute, conn: Connection, aggregate_id: int, before: Aggregate | None) -> Aggregate:
@@ -132,30 +132,30 @@ def _fields(of: Aggregate) -> dict[str, object]:
     return {"name": of.name, "metadata": dict(of.metadata), "hosts": list(of.nodes)}
 
 
-def _write(conn: Connection, found: Aggregate, name: str, metadata: Mapping[str, str]) -> None:
-    kind, held = kind_of(name, metadata), rows.lock_members(conn, found)
+def _write(conn: Connection, aggregate: Aggregate, name: str, metadata: Mapping[str, str]) -> None:
+    kind, held = kind_of(name, metadata), rows.lock_members(conn, aggregate)
     _check_metadata(name, kind, metadata)
-    if kind == POOL and found.kind != POOL:
+    if kind == POOL and aggregate.kind != POOL:
         _check_free(name, metadata, held)
     if kind != POOL:
-        _check_zone(conn, found.id, metadata.get(ZONE), held)
-    moves = kind != found.kind
+        _check_zone(conn, aggregate.id, metadata.get(ZONE), held)
+    moves = kind != aggregate.kind
     if moves:
-        rows.leave(conn, found, _ids(held))
-    rows.change(conn, found.id, name, kind, metadata)
+        rows.leave(conn, aggregate, _ids(held))
+    rows.change(conn, aggregate.id, name, kind, metadata)
     if moves:
-        rows.join(conn, found, kind, _ids(held))
+        rows.join(conn, aggregate, kind, _ids(held))
     elif kind == POOL:
         rows.rewrite(conn, _ids(held))
 
 
-def _check_rename(conn: Connection, found: Aggregate, name: str) -> None:
-    if found.kind == POOL and (found.nodes or found.name in KEPT):
-        raise Conflict(f"Aggregate {found.name} is a pool with hosts or a fixed name: it cannot be renamed.")
+def _check_rename(conn: Connection, aggregate: Aggregate, name: str) -> None:
+    if aggregate.kind == POOL and (aggregate.nodes or aggregate.name in KEPT):
+        raise Conflict(f"Aggregate {aggregate.name} is a pool with hosts or a fixed name: it cannot be renamed.")
     if name in KEPT - {FREEPOOL}:
         # Such a rename would wait for the name while it holds hosts; whoever creates the pool holds the name first.
         raise Conflict(f"{name} is the name of a pool: create an aggregate of that name, and add the hosts to it.")
-    if name == FREEPOOL or rows.is_taken(conn, name, found.id):
+    if name == FREEPOOL or rows.is_taken(conn, name, aggregate.id):
         raise _taken(name)
 
 
@@ -211,30 +211,30 @@ def _check_zone(conn: Connection, aggregate_id: int, zone: str | None, nodes: Se
 
 
 def _matching(known: Sequence[Member], host: str) -> Sequence[Member]:
-    found = [member for member in known if member.present]
-    named = [member for member in found if member.name == host]
+    present = [member for member in known if member.present]
+    named = [member for member in present if member.name == host]
     if len(named) > 1:
         owners = ", ".join(member.service_host for member in named)
         raise Conflict(f"There are {len(named)} hosts named {host}, of the services {owners}.")
-    if not found:
+    if not present:
         raise NotFound(f"Compute host {host} could not be found.")
-    return named or found
+    return named or present
 
 
 def _lock(conn: Connection, aggregate_id: int, *, drop: bool = False) -> Aggregate:
-    found = rows.lock(conn, aggregate_id, drop=drop)
-    if found is None:
+    aggregate = rows.lock(conn, aggregate_id, drop=drop)
+    if aggregate is None:
         raise _none(aggregate_id)
-    if found.fence > 0:
-        raise Conflict(f"Aggregate {found.name} is in use by a lease: change the lease instead.")
-    return found
+    if aggregate.fence > 0:
+        raise Conflict(f"Aggregate {aggregate.name} is in use by a lease: change the lease instead.")
+    return aggregate
 
 
 def _read(conn: Connection, aggregate_id: int) -> Aggregate:
-    found = rows.listed(conn, aggregate_id)
-    if not found:
+    aggregates = rows.listed(conn, aggregate_id)
+    if not aggregates:
         raise _none(aggregate_id)
-    return found[0]
+    return aggregates[0]
 
 
 def _ids(members: Sequence[Member]) -> list[int]:

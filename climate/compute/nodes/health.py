@@ -1,11 +1,14 @@
 """Health of nodes: reasons why they cannot run servers."""
 
 from collections.abc import Mapping
+from datetime import timedelta
+
+from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.store.nodes import health as rows
 from climate.compute.store.nodes.health import Condition
-from climate.connections import reading
+from climate.connections import Query, reading
 
 
 def of_nodes(compute: Compute) -> Mapping[str, str | None]:
@@ -20,6 +23,12 @@ def of_nodes(compute: Compute) -> Mapping[str, str | None]:
             return dict.fromkeys(names)
         result = rows.listed(conn, now, compute.down_seconds)
     return {node.name: _wrong(node) for node in sorted(result, key=lambda node: node.pool is not None)}
+
+
+def query(compute: Compute, conn: Connection) -> Query:
+    """Return the query of all nodes by name: the pool of a lease or of the engine, and whether it can run servers."""
+    down = timedelta(seconds=compute.down_seconds)
+    return Query(rows.NODES, {"cloud_now": compute.other_time(conn), "cloud_down": down})
 
 
 def silent(compute: Compute) -> frozenset[str]:

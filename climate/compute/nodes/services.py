@@ -21,7 +21,7 @@ from climate.compute.store.nodes import services
 from climate.compute.store.nodes import usage_audit as drifts
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.zones import child_zones
-from climate.connections import reading
+from climate.connections import alone, reading
 
 IMAGE_ID, IMAGE = "c11a7e00-0000-4000-8000-000000000001", "demo"
 
@@ -68,9 +68,8 @@ def refresh(compute: Compute, last: Report | None = None) -> None:
     last = last or Report()
     host = compute.service_host
     shared_home.mark(compute)
-    with compute.engine.begin() as conn:
-        services.beat(conn, host, compute.now(conn))
-        present = services.present(conn, host)
+    with alone(compute.engine) as conn:
+        present = services.beat(conn, host, compute.other_time(conn))
     try:
         specs = compute.driver.nodes()
     except VirtError as error:

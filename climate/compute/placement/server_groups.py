@@ -165,12 +165,12 @@ def staying(conn: Connection, rules: Rules, group_id: str, server_id: str) -> Gr
     return _placing(rules, result, others)
 
 
-def _placing(rules: Rules, found: Any, members: Mapping[str, int | None]) -> Group:
-    policy, wanted = found["policy"], KEPT_BY.get(found["policy"])
+def _placing(rules: Rules, group: Any, members: Mapping[str, int | None]) -> Group:
+    policy, wanted = group["policy"], KEPT_BY.get(group["policy"])
     if wanted not in {rule.name for rule in rules.filters} | {rule.name for rule in rules.weighers}:
         raise BadRequest(f"Server group policy is not supported: {policy} needs {wanted}.")
     nodes = Counter(node for node in members.values() if node is not None)
-    return Group(found["id"], policy, nodes, found["rules"].get(MOST_ON_NODE, 1))
+    return Group(group["id"], policy, nodes, group["rules"].get(MOST_ON_NODE, 1))
 
 
 def _own(conn: Connection, group_id: str, project_id: str | None) -> ServerGroup:

@@ -44,12 +44,12 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     return [troubles.get(loan.pool) for loan in loans]
 
 
-def _nodes_of(loan: Loan, found: Sequence[Found]) -> list[Found]:
+def _nodes_of(loan: Loan, nodes: Sequence[Found]) -> list[Found]:
     """Return the nodes with the names of a loan, and all others of its pool; of duplicate names the one in a pool."""
-    pooled = {one.name for one in found if one.pool is not None}
+    pooled = {one.name for one in nodes if one.pool is not None}
     return [
         one
-        for one in found
+        for one in nodes
         if (one.name in loan.names or one.pool == loan.pool) and (one.pool is not None or one.name not in pooled)
     ]
 

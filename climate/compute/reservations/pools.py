@@ -42,10 +42,10 @@ def ordinary_nodes(compute: Compute) -> list[Node]:
     return sorted((node for node in result if node.name not in pooled), key=lambda node: node.name)
 
 
-def servers_by_node(compute: Compute, found: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
+def servers_by_node(compute: Compute, nodes: Sequence[Node]) -> Mapping[int, Sequence[tuple[str, str]]]:
     """Return node id -> (id, name) of the servers on it."""
     with reading(compute.engine) as conn:
-        return node_rows.servers(conn, [node.id for node in found])
+        return node_rows.servers(conn, [node.id for node in nodes])
 
 
 def pools(compute: Compute, *, own: bool = False) -> Mapping[str, frozenset[str]]:

@@ -30,8 +30,8 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
     with compute.engine.begin() as conn:
         kept = rows.keep(conn, {one.to for one in returns if one.to is not None})
         names = [name for one in returns for name in one.names]
-        fences, found = rows.lock(conn, [one.pool for one in returns], names)
-        wanted = {one.pool: _nodes_of(one, found) for one in returns}
+        fences, nodes = rows.lock(conn, [one.pool for one in returns], names)
+        wanted = {one.pool: _nodes_of(one, nodes) for one in returns}
         occupied = lend_together.occupied(conn, [n.id for pool, own in wanted.items() for n in own if n.pool == pool])
         troubles: dict[str, ComputeError] = {}
         for one in returns:
@@ -43,9 +43,9 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
     return [troubles.get(one.pool) for one in returns]
 
 
-def _nodes_of(one: Return, found: Sequence[Found]) -> list[Found]:
+def _nodes_of(one: Return, nodes: Sequence[Found]) -> list[Found]:
     """Return the nodes of a pool, and those of the reservation pool with the names of a return."""
-    return [n for n in found if n.pool == one.pool or (n.pool == FREEPOOL and n.name in one.names)]
+    return [n for n in nodes if n.pool == one.pool or (n.pool == FREEPOOL and n.name in one.names)]
 
 
 def _trouble(

@@ -17,7 +17,7 @@ from climate.compute.errors import (
     SchedulerNotFound,
     SchedulerWeigherNotFound,
 )
-from climate.compute.scheduler import parts
+from climate.compute.scheduler import installed_parts
 from climate.compute.scheduler.filters import FILTERS, WITH_CORES
 from climate.compute.scheduler.filters.reservation import RESERVATION
 from climate.compute.scheduler.placement_plan import Scheduler
@@ -55,7 +55,7 @@ def scheduler(name: str) -> Scheduler:
 
     Raise SchedulerNotFound if it is not installed or not a scheduler.
     """
-    part = parts.named(SCHEDULER_GROUP, "Scheduler", [name], SchedulerNotFound)[name]
+    part = installed_parts.named(SCHEDULER_GROUP, "Scheduler", [name], SchedulerNotFound)[name]
     result = part if isinstance(part, Scheduler) else Scheduler(part)
     if not callable(result.schedule):
         raise SchedulerNotFound(f"Scheduler {name} is installed, but is not a scheduler")
@@ -67,7 +67,7 @@ def scheduler(name: str) -> Scheduler:
 def _named(group: str, kind: type[Any], names: Sequence[str], refusal: type[ComputeError]) -> tuple[Any, ...]:
     """Return the parts of these names, without duplicates."""
     what = f"Scheduler {kind.__name__}"
-    result = parts.named(group, what, names, refusal)
+    result = installed_parts.named(group, what, names, refusal)
     wrong = [name for name, part in result.items() if not isinstance(part, kind)]
     if wrong:
         raise refusal(f"{what} {', '.join(wrong)} is installed, but is not a {kind.__name__}")

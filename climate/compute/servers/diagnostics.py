@@ -3,7 +3,7 @@
 from climate.compute.context import Compute
 from climate.compute.models.server import Server
 from climate.compute.virt import Guest
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 
 
 def member_of(compute: Compute, server: Server) -> str | None:
@@ -11,6 +11,6 @@ def member_of(compute: Compute, server: Server) -> str | None:
 
     None if its node is no cluster, or a cluster of a service whose files this process does not have.
     """
-    if server.node is None or not isinstance(compute.driver, ClusterDriver):
+    if server.node is None or not isinstance(compute.driver, MultiNodeDriver):
         return None
     return compute.driver.member_of(Guest(server.id, "", server.node))

@@ -33,7 +33,7 @@ from climate.compute.store.servers import migrations
 from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled
 from climate.compute.virt import State, Wiring
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.connections import reading
 
 GONE = "The host of this server is gone."
@@ -114,7 +114,7 @@ def reconcile(compute: Compute) -> None:
 def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     """Record whether servers that a cluster has restarted still have their disks; others are left for later."""
     driver = compute.driver
-    if not isinstance(driver, ClusterDriver) or not (restarts := driver.restarts()):
+    if not isinstance(driver, MultiNodeDriver) or not (restarts := driver.restarts()):
         return
     result = {
         server.id: Finding(server.id, server.seen, server.status, None, *_RESTARTED[restarts[server.id]])
@@ -124,9 +124,9 @@ def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     driver.reported(_write(compute, list(result.values())))
 
 
-def _judge(server: Settled, told: Mapping[str, bool], found: Mapping[str, State]) -> Finding | None:
+def _judge(server: Settled, told: Mapping[str, bool], states: Mapping[str, State]) -> Finding | None:
     """Return the change for a server; None if it needs none. `told`: node -> whether its guests are known."""
-    state = found.get(server.id, State.DEAD)
+    state = states.get(server.id, State.DEAD)
     if state is State.PREPARED and server.status != RESERVED:
         state = State.DEAD  # the driver has no process for it
     if server.node not in told:
@@ -156,14 +156,14 @@ def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) ->
     _write(compute, [_finding(server, server.status, REWIRE, CHANGE, UNPLUGGED) for server in servers])
 
 
-def _write(compute: Compute, found: Sequence[Finding]) -> set[str]:
+def _write(compute: Compute, findings: Sequence[Finding]) -> set[str]:
     """Write findings, and wake the service for the requested tasks; return the servers whose findings were written."""
-    if not found:
+    if not findings:
         return set()
     by = {"request_id": f"req-{uuid4()}", "user_id": "climate"}
     with compute.engine.begin() as conn:
-        changed = rows.settle(conn, found, by, compute.now(conn))
-    for finding in found:
+        changed = rows.settle(conn, findings, by, compute.now(conn))
+    for finding in findings:
         if finding.id not in changed:
             continue
         log.warning("server state corrected", server=finding.id, why=finding.message, status=finding.status)

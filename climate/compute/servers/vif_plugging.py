@@ -111,7 +111,7 @@ def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:
     networks = sorted({network_id for standing in there.values() for network_id in standing.networks})
     with reading(compute.engine) as conn:
         vifs = fixed_ips.vifs_beginning(conn, heads) if heads else []
-        gone = set(networks) - (network_rows.found(conn, networks).keys() if networks else set())
+        gone = set(networks) - (network_rows.by_ids(conn, networks).keys() if networks else set())
         strays = sorted(set(spaces) - servers.known(conn, spaces)) if there and spaces else []
     for host, standing in there.items():
         # Interfaces of nodes of another service on the same host are skipped.

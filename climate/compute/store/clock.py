@@ -4,6 +4,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+NOW = "coalesce(CAST(:now AS timestamptz), statement_timestamp())"
+"""SQL of the present time: that of the parameter `now`, or the database's if it is null."""
+
 
 def database_time(conn: Connection) -> datetime:
     """Return the time of the database's clock, in UTC."""

@@ -1,11 +1,14 @@
 """Conventions of the bundled cloud's tables: their metadata, and columns of the usual kinds."""
 
-from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, func, text
-from sqlalchemy.dialects.postgresql import JSONB, UUID
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Integer, MetaData, any_, func, literal, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from climate.transaction_ids import changed
 
-__all__ = ["changed", "count", "json", "metadata", "taken", "time", "uuid"]
+__all__ = ["changed", "count", "in_array", "json", "metadata", "taken", "time", "uuid"]
 
 metadata = MetaData(
     naming_convention={
@@ -47,3 +50,11 @@ def count(name: str) -> Column[int]:
 
 def taken(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+def in_array(column: ColumnElement[Any], values: Iterable[object]) -> ColumnElement[bool]:
+    """Return whether a column has one of these values.
+
+    They are sent as one array, so that the statement is prepared once for any number of values.
+    """
+    return column == any_(literal(list(values), ARRAY(column.type)))

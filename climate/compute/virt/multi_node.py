@@ -18,7 +18,7 @@ log = structlog.get_logger("climate.compute.virt")
 
 
 @dataclass(frozen=True)
-class ClusterDriver:
+class MultiNodeDriver:
     """Driver that forwards each call to the driver of the guest's node; the nodes file is read each time."""
 
     read_nodes: Callable[[], Sequence[NodeSpec]]

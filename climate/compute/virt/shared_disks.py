@@ -55,10 +55,10 @@ def trouble(driver: VirtDriver) -> str | None:
     except OSError:
         return None  # it had no name before, and nobody else finds its disks
     try:
-        found = _read(folder)
+        identity = _read(folder)
     except OSError as error:
         return f"the folder {folder} cannot be read: {error.strerror}"
-    if found:
+    if identity:
         return None
     return (
         f"the folder {folder} has lost its file {NAME}: mount its storage, "
@@ -91,10 +91,10 @@ def _marks(driver: VirtDriver, service_host: str) -> Iterator[Path]:
 @cache
 def _first(folder: Path) -> str:
     """Return the name that a folder has when this process first reads it, or had before if it has none now."""
-    found, kept = _read(folder), _recorded(folder)
-    if kept and not found:
+    identity, kept = _read(folder), _recorded(folder)
+    if kept and not identity:
         return kept
-    name = found or _named(folder)
+    name = identity or _named(folder)
     if name != kept:
         with suppress(OSError):  # without the record, only a start without the storage goes unnoticed
             _record(folder).write_text(f"{name}\n", encoding="ascii")

@@ -72,8 +72,8 @@ def clear(conn: Connection, climate: Climate, wanted: Evacuation) -> tuple[Outco
     return outcomes
 
 
-def _refuse_unmovable(window: Window, found: Sequence[Lease], now: datetime) -> None:
-    unmovable = [lease for lease in found if not can_reallocate(lease, now)]
+def _refuse_unmovable(window: Window, leases: Sequence[Lease], now: datetime) -> None:
+    unmovable = [lease for lease in leases if not can_reallocate(lease, now)]
     if unmovable:
         raise Busy(f"Host {window.name} is held by leases that cannot be moved now: {listed(unmovable)}")
 
@@ -83,11 +83,11 @@ def _refuse_second(conn: Connection, window: Window) -> None:
         raise Conflict(f"Host {window.name} already has a maintenance window {when(other.during)}: {other.id}")
 
 
-def listed(found: Sequence[Lease]) -> str:
+def listed(leases: Sequence[Lease]) -> str:
     """Format leases by id, name, project and dates, for an admin."""
-    shown = [f"{one.id} ({one.name}, project {one.project_id}, {when(one.period)})" for one in found[:MOST_TOLD]]
-    more = f" and {len(found) - MOST_TOLD} others" if len(found) > MOST_TOLD else ""
-    return f"{'lease' if len(found) == 1 else 'leases'} {', '.join(shown)}{more}"
+    shown = [f"{one.id} ({one.name}, project {one.project_id}, {when(one.period)})" for one in leases[:MOST_TOLD]]
+    more = f" and {len(leases) - MOST_TOLD} others" if len(leases) > MOST_TOLD else ""
+    return f"{'lease' if len(leases) == 1 else 'leases'} {', '.join(shown)}{more}"
 
 
 def when(period: Period) -> str:

@@ -88,9 +88,9 @@ def _explain(conn: Connection, climate: Climate, known: Mapping[str, int]) -> Ex
 
 
 def _situation(
-    conn: Connection, rules: Rules, now: datetime, found: Sequence[HostPlace], known: Mapping[str, int]
+    conn: Connection, rules: Rules, now: datetime, hosts: Sequence[HostPlace], known: Mapping[str, int]
 ) -> Situation:
-    open_ones = [place for place in found if place.reservable]
+    open_ones = [place for place in hosts if place.reservable]
     members = [place for place in open_ones if place.pool is Pool.RESERVATION]
     bound = _bound(conn, members)
     levels = backlog.levels(conn, Period(now, now + rules.horizon)) if rules.horizon else []
@@ -106,21 +106,21 @@ def _situation(
     )
 
 
-def _bound(conn: Connection, found: Sequence[HostPlace]) -> Mapping[int, str]:
+def _bound(conn: Connection, hosts: Sequence[HostPlace]) -> Mapping[int, str]:
     """Return the reasons that keep hosts in the pool, by number: promises, their power, and current work on them."""
-    numbers = [place.host for place in found]
+    numbers = [place.host for place in hosts]
     bound = dict.fromkeys(maintenance.active_on(conn, numbers), WORKED_ON) if numbers else {}
-    bound |= {place.host: ASLEEP for place in move_checks.asleep(conn, found)}
+    bound |= {place.host: ASLEEP for place in move_checks.asleep(conn, hosts)}
     return bound | dict.fromkeys(next_leases.starts(conn, numbers), PROMISED)
 
 
-def carry_out(conn: Connection, climate: Climate, found: Explained) -> list[HostPlace]:
+def carry_out(conn: Connection, climate: Climate, explained: Explained) -> list[HostPlace]:
     """Record the moves of hosts that are unchanged and still free to move."""
-    chosen = {one.host: one for one in found.plan.moves if one.step in GOES_TO}
+    chosen = {one.host: one for one in explained.plan.moves if one.step in GOES_TO}
     if not chosen:
         return []
     present = pool_membership.of(conn, chosen, lock=True)
-    same = [place for place in present.values() if place.version == found.places[place.host].version]
+    same = [place for place in present.values() if place.version == explained.places[place.host].version]
     bound = _bound(conn, [place for place in same if place.pool is Pool.RESERVATION])
     free = [place for place in same if place.host not in bound]
     now, tokens = climate.now(conn), event_claims.tokens(conn, len(free)) if free else []

@@ -98,11 +98,11 @@ def get(climate: Climate, caller: Caller, pool: Pool, at: datetime | None = None
     return _counted(climate, [one])[0] if pool is Pool.MULTI_TENANT else one
 
 
-def _counted(climate: Climate, found: Sequence[PoolStatus]) -> list[PoolStatus]:
+def _counted(climate: Climate, pools: Sequence[PoolStatus]) -> list[PoolStatus]:
     """Return the pools with the unregistered hosts of the multi-tenant pool."""
     strangers = multi_tenant.unregistered(climate)
     others = None if strangers is None else len(strangers)
-    return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in found]
+    return [replace(one, unregistered=others) if one.pool is Pool.MULTI_TENANT else one for one in pools]
 
 
 def history(climate: Climate, caller: Caller, pool: Pool) -> list[Entry]:

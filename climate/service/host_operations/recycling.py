@@ -77,10 +77,10 @@ def _cases(conn: Connection, climate: Climate) -> tuple[list[_Case], datetime]:
     return [_Case(stay, left, token) for (stay, left), token in zip(stays, tokens, strict=True)], now
 
 
-def _stays(conn: Connection, found: Sequence[HostPlace]) -> list[tuple[Stay, Left | None]]:
-    needed = next_leases.starts(conn, [place.host for place in found])
-    left_by = next_leases.left_by(conn, {place.reservation_id for place in found if place.reservation_id})
-    return [_stay(place, needed.get(place.host), left_by) for place in found]
+def _stays(conn: Connection, hosts: Sequence[HostPlace]) -> list[tuple[Stay, Left | None]]:
+    needed = next_leases.starts(conn, [place.host for place in hosts])
+    left_by = next_leases.left_by(conn, {place.reservation_id for place in hosts if place.reservation_id})
+    return [_stay(place, needed.get(place.host), left_by) for place in hosts]
 
 
 def _stay(place: HostPlace, needed_at: datetime | None, left_by: Mapping[UUID, Left]) -> tuple[Stay, Left | None]:
@@ -256,11 +256,11 @@ class Ahead:
     policy: Deadline
 
 
-def ahead(conn: Connection, settings: Settings, found: Sequence[HostPlace]) -> dict[int, Ahead]:
+def ahead(conn: Connection, settings: Settings, hosts: Sequence[HostPlace]) -> dict[int, Ahead]:
     """Return the next actions on recycling hosts, by number, without those whose servers leave by themselves."""
     return {
         stay.place.host: Ahead(deadline, _policy(stay, deadline, lead(settings)))
-        for stay, _ in _stays(conn, found)
+        for stay, _ in _stays(conn, hosts)
         if (deadline := stay.deadline(lead(settings)))
     }
 

@@ -39,14 +39,14 @@ def follow_all(conn: Connection, climate: Climate, author: Caller, turns: Sequen
     if not numbers:
         return [() for _ in turns]
     held = pool_membership.of(conn, numbers, lock=True)
-    found = [list(_moves(conn, climate, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
-    moves = [move for own in found for move in own]
+    by_turn = [list(_moves(conn, climate, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
+    moves = [move for own in by_turn for move in own]
     pool_membership.record(conn, author, [(place, [fact]) for place, fact in moves])
     cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}
     cleaning.keep(conn, turns[0].at, cleaned)
     if any(fact.pool in FOR_THE_ROUNDS for _, fact in moves):
         event_claims.wake_rounds(conn)
-    return found
+    return by_turn
 
 
 def _hosts_that_may_move(turn: Turn) -> frozenset[int]:

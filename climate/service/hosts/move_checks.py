@@ -97,8 +97,8 @@ def _detail(lost: Promise, host: str) -> dict[str, str]:
     }
 
 
-def clash(found: Sequence[HostPlace]) -> Conflict:
-    message = ", ".join(f"{place.name} ({place.pool})" for place in found[:MOST_TOLD])
+def clash(hosts: Sequence[HostPlace]) -> Conflict:
+    message = ", ".join(f"{place.name} ({place.pool})" for place in hosts[:MOST_TOLD])
     return Conflict(f"A host was moved concurrently: {message}; check its present pool")
 
 
@@ -143,10 +143,10 @@ def refuse_cleaned(conn: Connection, asked: MoveRequest) -> None:
         )
 
 
-def asleep(conn: Connection, found: Sequence[HostPlace]) -> list[HostPlace]:
+def asleep(conn: Connection, hosts: Sequence[HostPlace]) -> list[HostPlace]:
     """Return those of the hosts that are switched off, or about to be."""
-    known = power.of(conn, [place.host for place in found])
-    return [p for p in found if p.host in known and not (p.on and known[p.host].wanted != OFF)]
+    known = power.of(conn, [place.host for place in hosts])
+    return [p for p in hosts if p.host in known and not (p.on and known[p.host].wanted != OFF)]
 
 
 def refuse_asleep(conn: Connection, leaving: Sequence[HostPlace]) -> None:

@@ -62,7 +62,7 @@ def checked(climate: Climate) -> Checked | None:
     """Return the state of the comparison; None before the first run."""
     with reading(climate.engine) as conn:
         known = check_progress.progress(conn)
-        first = next((f"{stream} {what}" for stream, what in check_progress.found(conn, 1)), "")
+        first = next((f"{stream} {what}" for stream, what in check_progress.differences(conn, 1)), "")
         return None if known is None else Checked(known, check_progress.count(conn), first)
 
 
@@ -87,7 +87,7 @@ def _note(conn: Connection, climate: Climate, before: Progress, portion: Portion
 def _compare_findings_again(climate: Climate) -> None:
     """Remove earlier findings that are repaired; rows without a journal wait for their turn."""
     with reading(climate.engine) as conn:
-        before = [stream for stream, what in check_progress.found(conn, KNOWN) if what != NO_JOURNAL]
+        before = [stream for stream, what in check_progress.differences(conn, KNOWN) if what != NO_JOURNAL]
     if before:
         still = {one.stream for one in check.compare_streams(climate, before)}
         mended = [stream for stream in before if stream not in still]

@@ -25,7 +25,7 @@ from climate.cloud import (
     LeasePool,
 )
 from climate.cloud.volumes import CloudStorage, CloudVolume, VolumeOrder
-from climate.connections import Insert, alone
+from climate.connections import Insert, Query, alone
 from climate.context import Climate
 from climate.store.leases import cloud_actions
 
@@ -76,6 +76,9 @@ class Steps:
 
     def ordinary_hosts(self) -> Sequence[CloudHost]:
         return self._cloud.ordinary_hosts()
+
+    def host_query(self, conn: Connection) -> Query | None:
+        return None
 
     def enrol(self, host: str, token: int) -> None:
         self._once(f"enrol:{host}", self._cloud.enrol, host, token)

@@ -105,14 +105,14 @@ class TogetherSteps:
             states = cloud_actions.plan_together(conn, [intents[one.token] for one in mine]) if mine else {}
         ask = [one for one in mine if states.get(intents[one.token].event_id, "DONE") != "DONE"]
         answers = send(ask) if ask else ()
-        found: dict[int, Trouble | None] = {one.token: answer for one, answer in zip(ask, answers, strict=True)}
+        outcomes: dict[int, Trouble | None] = {one.token: answer for one, answer in zip(ask, answers, strict=True)}
         for one in wanted:
             event_id, step = intents[one.token].event_id, intents[one.token].step
             if event_id not in states:
-                found[one.token] = Fenced(f"event {event_id} belongs to another worker")
-            elif found.setdefault(one.token, None) is None:
+                outcomes[one.token] = Fenced(f"event {event_id} belongs to another worker")
+            elif outcomes.setdefault(one.token, None) is None:
                 self.done[event_id] = step
-        return [found[one.token] for one in wanted]
+        return [outcomes[one.token] for one in wanted]
 
 
 def _intent(run: Run, step: str) -> Intent:
@@ -189,14 +189,14 @@ def _begin(climate: Climate, messages: Sequence[Message], worker: str) -> list[R
     limits = Limits(timedelta(seconds=settings.claim_seconds), timedelta(seconds=settings.step_seconds))
     with climate.engine.begin() as conn:
         begun = claim_portions.start(conn, messages, worker, climate.other_time(conn), limits)
-        found = leases.of_events(conn, begun)
+        leases_by_event = leases.of_events(conn, begun)
         held = pool_membership.of(
-            conn, {host for lease in found.values() for r in lease.reservations for host in r.hosts}
+            conn, {host for lease in leases_by_event.values() for r in lease.reservations for host in r.hosts}
         )
         runs = [
-            _run(climate, found[m.event_id], m, worker, begun[m.event_id], held)
+            _run(climate, leases_by_event[m.event_id], m, worker, begun[m.event_id], held)
             for m in messages
-            if m.event_id in found
+            if m.event_id in leases_by_event
         ]
         fit = _fit(runs, power.of(conn, held))
         chosen = {run.token for run in fit}

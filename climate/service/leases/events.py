@@ -29,7 +29,7 @@ from climate.service.lease_tree import parts
 from climate.service.leases import handover, preparation
 from climate.service.leases.claim_heartbeat import ClaimHeartbeat
 from climate.service.leases.cloud_steps import Steps
-from climate.service.leases.event_claims import system
+from climate.service.leases.event_dispatch import system
 from climate.service.leases.event_shares import Outcome, facts_of
 from climate.service.leases.leases import is_soon
 from climate.service.notifications import delivery, messages

@@ -42,9 +42,9 @@ def lacking(reservation: Reservation, held: Sequence[HostPlace], *, patient: boo
     return out
 
 
-def told(found: Sequence[HostPlace]) -> str:
+def told(hosts: Sequence[HostPlace]) -> str:
     """Return the number of hosts in each pool, in one line for owners, which names no host."""
-    counted = Counter(place.pool for place in found)
+    counted = Counter(place.pool for place in hosts)
     return ", ".join(f"{count} {'host' if count == 1 else 'hosts'} {pool}" for pool, count in sorted(counted.items()))
 
 

@@ -78,16 +78,16 @@ def _waiting(conn: Connection, climate: Climate, kept: frozenset[int], start_by:
     return _due(conn, quarantine.waiting(conn, kept, start_by, now), now)
 
 
-def _due(conn: Connection, found: list[UUID], now: datetime) -> list[UUID]:
-    chosen, more = healing_waits.due(conn, found, now, PORTION) if found else ([], False)
+def _due(conn: Connection, lease_ids: list[UUID], now: datetime) -> list[UUID]:
+    chosen, more = healing_waits.due(conn, lease_ids, now, PORTION) if lease_ids else ([], False)
     if more:
         event_claims.wake_rounds(conn)
     return chosen
 
 
-def _heal_each(climate: Climate, found: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
+def _heal_each(climate: Climate, lease_ids: list[UUID], awaited: frozenset[int], why: str) -> list[UUID]:
     """Heal each of the leases, and record the results; return the ids of those that were healed."""
-    outcomes = {lease_id: _healed(climate, lease_id, awaited, why) for lease_id in found}
+    outcomes = {lease_id: _healed(climate, lease_id, awaited, why) for lease_id in lease_ids}
     healed = [lease_id for lease_id, is_healed in outcomes.items() if is_healed]
     in_vain = [lease_id for lease_id, is_healed in outcomes.items() if not is_healed]
     if healed or in_vain:

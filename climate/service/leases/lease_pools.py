@@ -132,8 +132,8 @@ def _forget(climate: Climate, pool: str) -> bool:
     return True
 
 
-def _known(one: Reservation, found: Mapping[UUID, int]) -> Reservation:
-    return replace(one, aggregate_id=found[one.id]) if one.id in found else one
+def _known(one: Reservation, aggregates: Mapping[UUID, int]) -> Reservation:
+    return replace(one, aggregate_id=aggregates[one.id]) if one.id in aggregates else one
 
 
 def _describe(climate: Climate, resource_type: str) -> Callable[[Mapping[str, object]], Mapping[str, str]] | None:

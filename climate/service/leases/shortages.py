@@ -32,7 +32,7 @@ def explained(climate: Climate) -> Iterator[None]:
         yield
     except Short as short:
         wanted = short.wanted
-        result = short.found or run(climate, hosts.shortage, wanted)
+        result = short.shortage or run(climate, hosts.shortage, wanted)
         raise NotEnoughHosts(_say(result, wanted)) from None
     except Cramped as cramped:
         room = cramped.wanted
@@ -59,13 +59,15 @@ def of_the_cloud() -> Iterator[None]:
         raise Unavailable(f"The cloud cannot do this now: {error}") from error
 
 
-def _say(found: Shortage, wanted: HostRequest) -> str:
-    message = f"Not enough hosts available: {wanted.least} wanted, {found.matching} match, {found.free} of them free"
-    if found.matching < wanted.least:
+def _say(shortage: Shortage, wanted: HostRequest) -> str:
+    message = (
+        f"Not enough hosts available: {wanted.least} wanted, {shortage.matching} match, {shortage.free} of them free"
+    )
+    if shortage.matching < wanted.least:
         return message
-    if found.fits_from is None:
+    if shortage.fits_from is None:
         return f"{message}; no later start is known to fit"
-    return f"{message}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _say_of_room(left: capacity.Shortage, wanted: capacity.CapacityRequest) -> str:
@@ -85,33 +87,33 @@ def _say_of_room(left: capacity.Shortage, wanted: capacity.CapacityRequest) -> s
     return f"{message}; it would fit from {left.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_addresses(found: Shortage, missing: tuple[str, ...], wanted: floating_ips.AddressRequest) -> str:
+def _say_of_addresses(shortage: Shortage, missing: tuple[str, ...], wanted: floating_ips.AddressRequest) -> str:
     message = (
-        f"Not enough floating IPs available: {wanted.amount} wanted, {found.matching} of network {wanted.network_id} "
-        f"can be reserved, {found.free} of them free"
+        f"Not enough floating IPs available: {wanted.amount} wanted, {shortage.matching} of network "
+        f"{wanted.network_id} can be reserved, {shortage.free} of them free"
     )
     if missing:
         return f"{message}; unavailable are {', '.join(missing)}"
     if wanted.must:
         return f"{message}; those of this lease may be promised to another"
-    if found.matching < wanted.amount:
+    if shortage.matching < wanted.amount:
         return message
-    if found.fits_from is None:
+    if shortage.fits_from is None:
         return f"{message}; no later start is known to fit"
-    return f"{message}; it would fit from {found.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{message}; it would fit from {shortage.fits_from.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _say_of_amounts(found: inventories.Shortage, wanted: inventories.AmountRequest) -> str:
+def _say_of_amounts(shortage: inventories.Shortage, wanted: inventories.AmountRequest) -> str:
     volumes = "1 volume" if wanted.pieces == 1 else f"{wanted.pieces} volumes of {wanted.piece} GB each"
     message = (
         f"Not enough storage available: {wanted.piece * wanted.pieces} GB of class {wanted.resource_class} wanted in "
-        f"{volumes}, {found.total} GB can be reserved, {found.free} GB of them free"
+        f"{volumes}, {shortage.total} GB can be reserved, {shortage.free} GB of them free"
     )
     if wanted.must:
         return f"{message}; volumes of this lease cannot move"
-    if found.fits_from is None:
+    if shortage.fits_from is None:
         return f"{message}; no later start is known to fit"
-    return f"{message}; it would fit from {found.fits_from:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{message}; it would fit from {shortage.fits_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unless_version(lease: Lease, version: int | None) -> None:

@@ -80,12 +80,12 @@ def run_round(climate: Climate) -> int:
     return len(jobs)
 
 
-def _empty(climate: Climate, found: "_RoundState") -> frozenset[int]:
+def _empty(climate: Climate, state: "_RoundState") -> frozenset[int]:
     """Return the hosts to switch off on which the cloud has no server, such as one created by hand.
 
     A host with servers is in use, so its idle time begins anew.
     """
-    going = [found.places[switch.host] for switch in found.switches if not switch.on][:MOST_AT_ONCE]
+    going = [state.places[switch.host] for switch in state.switches if not switch.on][:MOST_AT_ONCE]
     used: dict[int, bool] = {}
     for place in going:
         try:
@@ -94,7 +94,7 @@ def _empty(climate: Climate, found: "_RoundState") -> frozenset[int]:
             log.warning("host kept on: server count unknown", host=place.name, error=str(error))
     in_use = [host for host, has_servers in used.items() if has_servers]
     if in_use:
-        run(climate, power.use, in_use, found.now)
+        run(climate, power.use, in_use, state.now)
     return frozenset(used) - frozenset(in_use)
 
 

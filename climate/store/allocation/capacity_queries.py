@@ -28,7 +28,8 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.hosts.requirements import Requirement
 from climate.store.allocation.host_queries import far_from_up, suits
 from climate.store.schema import Time
-from climate.store.tables.leases import IN_FORCE, allocations, has, hosts, in_force
+from climate.store.tables.hosts import hosts
+from climate.store.tables.leases import IN_FORCE, allocations, has, in_force
 
 SPARE = 2
 """Rows read beyond those with enough capacity, because others may book some meanwhile."""

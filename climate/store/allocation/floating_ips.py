@@ -88,9 +88,9 @@ def _patiently(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
     raise Busy("The floating IPs are being booked by others right now; try again shortly")
 
 
-def _enough(found: Sequence[Chosen], wanted: AddressRequest) -> bool:
-    numbers, spelled = {one.number for one in found}, {one.address for one in found}
-    return len(found) >= wanted.amount and set(wanted.must) <= numbers and set(wanted.required) <= spelled
+def _enough(chosen: Sequence[Chosen], wanted: AddressRequest) -> bool:
+    numbers, spelled = {one.number for one in chosen}, {one.address for one in chosen}
+    return len(chosen) >= wanted.amount and set(wanted.must) <= numbers and set(wanted.required) <= spelled
 
 
 def _read(conn: Connection, query: Select[Any]) -> tuple[Chosen, ...]:
@@ -110,10 +110,10 @@ def _best(wanted: AddressRequest) -> Select[Any]:
     return select(number, func.host(address)).where(_free(wanted)).order_by(*order).limit(wanted.amount)
 
 
-def _still_free(conn: Connection, found: Sequence[Chosen], wanted: AddressRequest) -> tuple[Chosen, ...]:
+def _still_free(conn: Connection, chosen: Sequence[Chosen], wanted: AddressRequest) -> tuple[Chosen, ...]:
     """Return the addresses that are still free and registered; one may have been removed before its row was locked."""
     query = select(floating_ips.c.number, func.host(floating_ips.c.address))
-    return _read(conn, query.where(_free(wanted), _among([one.number for one in found])))
+    return _read(conn, query.where(_free(wanted), _among([one.number for one in chosen])))
 
 
 def _suits(wanted: AddressRequest) -> ColumnElement[bool]:

@@ -38,8 +38,8 @@ from climate.domain.period import Period
 from climate.store.allocation.requirements_sql import condition
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS
 from climate.store.schema import Time
-from climate.store.tables.hosts import host_power
-from climate.store.tables.leases import allocations, has, hosts, in_force
+from climate.store.tables.hosts import host_power, hosts
+from climate.store.tables.leases import allocations, has, in_force
 
 FAR = timedelta(days=3650)
 

@@ -63,10 +63,10 @@ class TryPatiently(ClimateError):
 class Short(NotEnoughHosts):
     """Not enough hosts available"""
 
-    def __init__(self, wanted: "HostRequest", found: "Shortage | None" = None) -> None:
-        """Create the error. `found` is the explanation, if it is known already."""
+    def __init__(self, wanted: "HostRequest", shortage: "Shortage | None" = None) -> None:
+        """Create the error. `shortage` is the explanation, if it is known already."""
         super().__init__()
-        self.wanted, self.found = wanted, found
+        self.wanted, self.shortage = wanted, shortage
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +251,8 @@ def first_conflict(conn: Connection, numbers: Sequence[int], wanted: HostRequest
         .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
         .where(a.c.reservation_id.is_distinct_from(wanted.own))
     )
-    found: datetime | None = conn.scalar(query)
-    return found
+    conflict_at: datetime | None = conn.scalar(query)
+    return conflict_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from climate.domain.hosts.requirements import (
     number,
 )
 from climate.store.hosts.hosts import COLUMNS
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import hosts
 
 IS_NUMBER = rf"^{NUMBER.pattern}$"
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select, text, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, select, text, update
 
 from climate.domain.hosts.pools import HostPlace
 from climate.store.tables.hosts import cleanings
@@ -113,6 +113,11 @@ def overdue(conn: Connection, identity: str, now: datetime) -> dict[int, Cleanin
     of_it = _C.machine.startswith(f"{identity} ", autoescape=True)
     query = _KNOWN.where(_C.state == RUNNING, of_it, _C.next_at <= now)
     return {row.host: _cleaning(row) for row in conn.execute(query)}
+
+
+def lost(now: datetime | ColumnElement[datetime]) -> Select[tuple[int]]:
+    """Return the query of the hosts of all runs that should have ended, on any machine."""
+    return select(_C.host).where(_C.state == RUNNING, _C.next_at <= now)
 
 
 def alive(conn: Connection, hosts: Collection[int]) -> dict[int, Cleaning]:

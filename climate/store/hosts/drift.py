@@ -9,7 +9,8 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from climate.store.tables.leases import allocations, events, hosts, in_force, reservations
+from climate.store.tables.hosts import hosts
+from climate.store.tables.leases import allocations, events, in_force, reservations
 
 
 @dataclass(frozen=True, slots=True)

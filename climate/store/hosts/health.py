@@ -28,8 +28,8 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.period import Period
 from climate.domain.status import EventKind
 from climate.store.leases import healing_waits
-from climate.store.tables.hosts import host_power
-from climate.store.tables.leases import LACKING, allocations, events, has, hosts, in_force, leases, reservations
+from climate.store.tables.hosts import host_power, hosts
+from climate.store.tables.leases import LACKING, allocations, events, has, in_force, leases, reservations
 
 UNFIT = (Pool.FAILED, Pool.MULTI_TENANT, Pool.MAINTENANCE)
 """Pools whose hosts a lease cannot use; those in maintenance may be back in time."""
@@ -139,8 +139,8 @@ def being_ended(conn: Connection, numbers: Collection[int], now: datetime) -> fr
 
 def owners(conn: Connection, reservation_ids: Collection[UUID]) -> dict[UUID, UUID]:
     """Return the lease of each reservation, deleted or not."""
-    found = select(reservations.c.id, reservations.c.lease_id).where(reservations.c.id.in_(list(reservation_ids)))
-    return {row.id: row.lease_id for row in conn.execute(found)}
+    query = select(reservations.c.id, reservations.c.lease_id).where(reservations.c.id.in_(list(reservation_ids)))
+    return {row.id: row.lease_id for row in conn.execute(query)}
 
 
 @dataclass(frozen=True, slots=True)

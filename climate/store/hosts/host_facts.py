@@ -9,8 +9,7 @@ from climate.domain.hosts.host_facts import HostCare, Wired
 from climate.domain.hosts.pools import HostPlace
 from climate.store.journal import journal
 from climate.store.leases import tampering
-from climate.store.tables.hosts import host_power
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import host_power, hosts
 
 _ALL: Select[Any] = (
     select(

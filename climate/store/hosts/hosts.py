@@ -16,8 +16,8 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.policy import Caller
 from climate.store import locks
 from climate.store.hosts import host_facts, pool_membership
-from climate.store.tables.hosts import properties
-from climate.store.tables.leases import allocations, hosts, in_force, reservations
+from climate.store.tables.hosts import hosts, properties
+from climate.store.tables.leases import allocations, in_force, reservations
 
 HOST_TYPE = "physical:host"
 FLAVOR_TYPE = "flavor:instance"

@@ -24,8 +24,8 @@ from climate.domain.policy import Caller
 from climate.store import locks
 from climate.store.journal import journal
 from climate.store.leases import tampering
-from climate.store.tables.hosts import windows
-from climate.store.tables.leases import allocations, has, hosts, in_force
+from climate.store.tables.hosts import hosts, windows
+from climate.store.tables.leases import allocations, has, in_force
 
 NO_END = datetime(2199, 12, 31, tzinfo=UTC)
 """End of the calendar, for a window without a known end."""
@@ -177,8 +177,8 @@ def ends(now: datetime | ColumnElement[datetime]) -> ColumnElement[bool]:
 
 def _locked(conn: Connection, due: Select[Any]) -> list[Window]:
     """Lock those of the windows that nobody has locked, in the order of the numbers of their hosts."""
-    found = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
-    return sorted((_window(row) for row in found), key=lambda window: window.host)
+    rows = conn.execute(locks.ordered(due, windows.c.id, skip_locked=True))
+    return sorted((_window(row) for row in rows), key=lambda window: window.host)
 
 
 def lock_open(conn: Connection, host: int) -> list[UUID]:

@@ -19,7 +19,7 @@ from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import journal
 from climate.store.leases import healing_waits
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import hosts
 
 Change = tuple[HostPlace, Sequence[HostFact]]
 """The present membership of a host, and the fact that changes it."""

@@ -13,8 +13,8 @@ from climate.domain.hosts.pools import Pool
 from climate.domain.period import Period
 from climate.store.hosts.maintenance import NO_END
 from climate.store.schema import Time
-from climate.store.tables.hosts import windows
-from climate.store.tables.leases import allocations, hosts, in_force, leases, reservations
+from climate.store.tables.hosts import hosts, windows
+from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 
 @dataclass(frozen=True, slots=True)

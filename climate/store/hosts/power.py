@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from climate.store import locks
 from climate.store.leases.event_claims import next_token
-from climate.store.tables.hosts import host_power
-from climate.store.tables.leases import allocations, hosts, in_force
+from climate.store.tables.hosts import host_power, hosts
+from climate.store.tables.leases import allocations, in_force
 
 MOST_FAILURES = 1000
 """Maximum of the counter of failures."""

@@ -10,7 +10,8 @@ from sqlalchemy import Boolean, Connection, Select, cast, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from climate.store.schema import Time
-from climate.store.tables.leases import hosts, journal
+from climate.store.tables.hosts import hosts
+from climate.store.tables.leases import journal
 
 
 @dataclass(frozen=True, slots=True)

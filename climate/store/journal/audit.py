@@ -25,7 +25,8 @@ from climate.domain.audit import (
 from climate.domain.operator_facts import limits_stream, terms_stream
 from climate.domain.policy import Caller
 from climate.store.journal import fact_codec, journal
-from climate.store.tables.leases import AUDITED, hosts
+from climate.store.tables.hosts import hosts
+from climate.store.tables.leases import AUDITED
 from climate.store.tables.leases import journal as table
 
 LONGEST_NUMBER = 18

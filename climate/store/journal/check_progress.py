@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.store.tables.hosts import journal_checks as table
-from climate.store.tables.hosts import journal_differences as differing
+from climate.store.tables.journal_checks import journal_checks as table
+from climate.store.tables.journal_checks import journal_differences as differing
 
 LONGEST = 500
 """Maximum length of a stored difference in characters."""
@@ -55,20 +55,20 @@ def _row(known: Progress) -> dict[str, object]:
     }
 
 
-def note(conn: Connection, after: UUID, last: UUID, found: Iterable[tuple[UUID, str]], now: datetime) -> None:
+def note(conn: Connection, after: UUID, last: UUID, streams: Iterable[tuple[UUID, str]], now: datetime) -> None:
     """Replace the differences of the streams after one, up to the last."""
     conn.execute(delete(differing).where(differing.c.stream > after, differing.c.stream <= last))
-    add(conn, found, now)
+    add(conn, streams, now)
 
 
-def add(conn: Connection, found: Iterable[tuple[UUID, str]], now: datetime) -> None:
+def add(conn: Connection, streams: Iterable[tuple[UUID, str]], now: datetime) -> None:
     """Note streams that differ from their rows."""
-    rows = [{"stream": stream, "found_at": now, "what": what[:LONGEST]} for stream, what in dict(found).items()]
+    rows = [{"stream": stream, "found_at": now, "what": what[:LONGEST]} for stream, what in dict(streams).items()]
     if rows:
         conn.execute(upsert(differing).on_conflict_do_nothing(), rows)
 
 
-def found(conn: Connection, limit: int) -> list[tuple[UUID, str]]:
+def differences(conn: Connection, limit: int) -> list[tuple[UUID, str]]:
     """Return streams that differed in their last comparison, oldest first, with the differences."""
     rows = select(differing.c.stream, differing.c.what).order_by(differing.c.found_at, differing.c.stream).limit(limit)
     return [(row.stream, row.what) for row in conn.execute(rows)]

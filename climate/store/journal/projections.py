@@ -30,9 +30,10 @@ from climate.store.hosts import maintenance, pool_membership, pool_settings
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import rows as lease_rows
-from climate.store.tables.hosts import host_power, limits, pool_terms
+from climate.store.tables.hosts import host_power, hosts, pool_terms
 from climate.store.tables.hosts import windows as maintenance_windows
-from climate.store.tables.leases import allocations, claims, hosts
+from climate.store.tables.leases import allocations, claims
+from climate.store.tables.operations import limits
 
 Row = dict[str, object]
 Rows = Mapping[str, Sequence[Row]]

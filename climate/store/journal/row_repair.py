@@ -12,9 +12,9 @@ from climate.store.journal import journal
 from climate.store.journal.projections import Projection
 from climate.store.journal.row_differences import RowDifference
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
-from climate.store.tables.hosts import host_power
+from climate.store.tables.hosts import host_power, hosts
 from climate.store.tables.inventories import inventories, inventory_allocations
-from climate.store.tables.leases import actions, allocations, claims, events, hosts
+from climate.store.tables.leases import actions, allocations, claims, events
 
 HELD = (
     (allocations, "host", hosts.c.id),

@@ -105,22 +105,22 @@ def to_send(conn: Connection, now: datetime, limit: int = 500, batched: Collecti
     the order in which their events were claimed. Those of `batched` that are sent for the first time come in batches.
     """
     rows = conn.execute(_SILENT, {"now": now, "limit": limit}).all()
-    found = [
+    candidates = [
         Candidate(Message(r.event_id, r.token, r.queue, r.sent), r.is_simple, r.hosts, r.kind, r.dispatched_at)
         for r in rows
     ]
-    messages = list(numbered(found, batched))
+    messages = list(numbered(candidates, batched))
     if messages:
-        conn.execute(_RUNG, {"now": now, **_columns(messages), "numbers": _marks(messages, found)})
+        conn.execute(_RUNG, {"now": now, **_columns(messages), "numbers": _marks(messages, candidates)})
     return messages
 
 
-def _marks(messages: Sequence[Message], found: Sequence[Candidate]) -> list[int]:
+def _marks(messages: Sequence[Message], candidates: Sequence[Candidate]) -> list[int]:
     """Return numbers that count the messages: claims that shared a message may share it still, in their queue.
 
     `mark_apart` numbers those that are sent again because it is not there.
     """
-    rung_at = {one.message.token: one.rung_at for one in found}
+    rung_at = {one.message.token: one.rung_at for one in candidates}
     first: dict[datetime, int] = {}
     marks = []
     for message in messages:
@@ -166,8 +166,8 @@ def settle(conn: Connection, ended: Sequence[Settled]) -> tuple[frozenset[UUID],
         "due": [row[1] for row in rows],
         "steps": [row[2] for row in rows],
     }
-    found = conn.execute(_SETTLE, given).one()
-    return frozenset(found.event_ids or ()), found.now
+    settled = conn.execute(_SETTLE, given).one()
+    return frozenset(settled.event_ids or ()), settled.now
 
 
 def _columns(messages: Sequence[Message]) -> dict[str, object]:

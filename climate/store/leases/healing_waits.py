@@ -11,7 +11,7 @@ from climate.store import locks
 from climate.store.batch_delete import drop
 from climate.store.leases import event_claims
 from climate.store.schema import Time
-from climate.store.tables.hosts import healing_waits
+from climate.store.tables.leases import healing_waits
 
 FIRST_WAIT = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(seconds=300)

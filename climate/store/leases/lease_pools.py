@@ -69,10 +69,10 @@ def wanted(conn: Connection, types: Collection[str]) -> list[PooledReservation]:
     ]
 
 
-def note(conn: Connection, found: Mapping[UUID, int]) -> None:
+def note(conn: Connection, aggregates: Mapping[UUID, int]) -> None:
     """Record the aggregate of the pool of each reservation, in one statement."""
-    if found:
-        conn.execute(_NOTE, {"found": {str(number): aggregate for number, aggregate in found.items()}})
+    if aggregates:
+        conn.execute(_NOTE, {"found": {str(number): aggregate for number, aggregate in aggregates.items()}})
 
 
 def of(conn: Connection, reservations: Collection[UUID]) -> dict[UUID, int]:

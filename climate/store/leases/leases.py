@@ -112,8 +112,8 @@ def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock
 
 def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
     """Return the leases that are not deleted, in the order of their ids, with their rows locked as by `get`."""
-    found = get_many(conn, locks.lock_leases(conn, ids))
-    return [found[lease_id] for lease_id in sorted(found)]
+    by_id = get_many(conn, locks.lock_leases(conn, ids))
+    return [by_id[lease_id] for lease_id in sorted(by_id)]
 
 
 def get_many(conn: Connection, ids: Iterable[UUID]) -> dict[UUID, Lease]:
@@ -135,8 +135,8 @@ def of_event(conn: Connection, event_id: UUID) -> Lease:
 def of_events(conn: Connection, event_ids: Iterable[UUID]) -> dict[UUID, Lease]:
     """Return the leases of events, not locked, by the ids of these events."""
     wanted = set(event_ids)
-    found = [_lease(row) for row in conn.execute(_OF_EVENTS, {"event_ids": list(wanted)})]
-    return {event.id: lease for lease in found for event in lease.events if event.id in wanted}
+    owners = [_lease(row) for row in conn.execute(_OF_EVENTS, {"event_ids": list(wanted)})]
+    return {event.id: lease for lease in owners for event in lease.events if event.id in wanted}
 
 
 def events_with(
@@ -150,9 +150,9 @@ def events_with(
         if place is None:
             raise InvalidInput(f"marker {marker} is not the id of an event")
         query = query.where(tuple_(events.c.due_at, events.c.id) > tuple_(place.due_at, place.id))
-    found = conn.execute(query).all()
-    owners = get_many(conn, {row.lease_id for row in found})
-    return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in found]
+    rows = conn.execute(query).all()
+    owners = get_many(conn, {row.lease_id for row in rows})
+    return [(owners[row.lease_id], owners[row.lease_id].event(row.id)) for row in rows]
 
 
 def holding(conn: Connection, event_id: UUID) -> Lease:
@@ -165,10 +165,10 @@ def holding(conn: Connection, event_id: UUID) -> Lease:
 
 def with_resource(conn: Connection, resource_ids: Iterable[str]) -> frozenset[str]:
     """Return those of the resources that a reservation of a lease in force is for."""
-    found = select(reservations.c.resource_id).where(
+    query = select(reservations.c.resource_id).where(
         reservations.c.resource_id.in_(list(resource_ids)), reservations.c.status != "deleted"
     )
-    return frozenset(conn.scalars(found))
+    return frozenset(conn.scalars(query))
 
 
 def is_promised(conn: Connection, resource_id: str) -> bool:

@@ -1,7 +1,4 @@
-"""Tables of maintenance, power, cleaning, limits, notifications, rounds and journal checks.
-
-The table `hosts` itself is in the module `leases`.
-"""
+"""Tables of hosts, their maintenance, power and cleaning, and the settings of their pools."""
 
 from sqlalchemy import (
     BigInteger,
@@ -22,6 +19,60 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE
 
 from climate.store.schema import Time, metadata
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("hypervisor_hostname", Text, nullable=False),
+    Column("service_name", Text, nullable=False),
+    Column("vcpus", Integer, nullable=False),
+    Column("memory_mb", Integer, nullable=False),
+    Column("local_gb", Integer, nullable=False),
+    Column("cpu_info", Text, nullable=False),
+    Column("hypervisor_type", Text, nullable=False),
+    Column("hypervisor_version", BigInteger, nullable=False),
+    Column("availability_zone", Text),
+    Column("status", Text),
+    Column("trust_id", Text),
+    Column("reservable", Boolean, nullable=False),
+    Column("extra", JSONB, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("updated_at", Time),
+    Column("removed_at", Time),
+    # Pool membership, as its facts record it (climate.domain.hosts.pools.HostPlace).
+    Column("stream", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("pool", Text, nullable=False, server_default="reservation"),
+    Column("pool_since", Time, nullable=False, server_default=text("clock_timestamp()")),
+    Column("pool_reason", Text, nullable=False, server_default=""),
+    Column("pool_cause", Text, nullable=False, server_default=""),
+    Column("pool_token", BigInteger, nullable=False, server_default="0"),
+    Column("pool_reservation", Uuid),
+    Column("pool_until", Time),
+    Column("home", Text, nullable=False, server_default="reservation"),
+    Column("switched_on", Boolean, nullable=False, server_default="true"),
+    # Process that has claimed the host for a round, and until when: not history, hence no facts.
+    Column("tended_until", Time),
+    # Reason why the cloud cannot have it in its pool; empty if it can.
+    Column("drift", Text, nullable=False, server_default=""),
+    # Time since which it has seemed unhealthy, or healthy again if it has failed.
+    Column("doubted_since", Time),
+    CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
+    CheckConstraint(
+        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
+        name="pool_known",
+    ),
+    CheckConstraint(
+        "pool_cause IN ('', 'declared_well', 'not_cleaned', 'maintenance_window')",
+        name="pool_cause_known",
+    ),
+    CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
+    CheckConstraint("pool <> 'lent' OR pool_reservation IS NOT NULL", name="lent_to_a_reservation"),
+    Index("uq_hosts_name", "hypervisor_hostname", unique=True, postgresql_where=text("removed_at IS NULL")),
+    Index("ix_hosts_pool", "pool", postgresql_where=text("removed_at IS NULL")),
+    UniqueConstraint("stream"),
+)
 
 windows = Table(
     "maintenance_windows",
@@ -112,62 +163,6 @@ pool_terms = Table(
 )
 """Settings of an administrator for a pool; NULL means the deployment's default."""
 
-limits = Table(
-    "limits",
-    metadata,
-    Column("project_id", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("value", BigInteger, nullable=False),
-    Column("updated_at", Time, nullable=False),
-)
-"""Limits of projects; those of the project '' are the defaults. -1: no limit."""
-
-notices = Table(
-    "notices",
-    metadata,
-    Column("id", BigInteger, Identity(), primary_key=True),
-    Column("at", Time, nullable=False),
-    Column("audience", Text, nullable=False, server_default="people"),
-    Column("kind", Text, nullable=False),
-    Column("project_id", Text),
-    Column("user_id", Text),
-    Column("lease_id", Uuid),
-    Column("host", BigInteger),
-    Column("message", Text, nullable=False),
-    Column("body", JSONB, nullable=False),
-    Column("next_at", Time),
-    Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("error", Text, nullable=False, server_default=""),
-    CheckConstraint("audience IN ('people', 'hook', 'enforcement')", name="audience_known"),
-    Index("ix_notices_project", "project_id", "id"),
-    Index("ix_notices_at", "at"),
-    Index("ix_notices_due", "next_at", postgresql_where=text("next_at IS NOT NULL")),
-    # Notifications of a lease are delivered in order.
-    Index("ix_notices_lease_due", "lease_id", "id", postgresql_where=text("next_at IS NOT NULL")),
-)
-"""Notifications to owners and, without a project, to administrators.
-
-`next_at` is the time of the next delivery, or NULL.
-"""
-
-beats = Table(
-    "beats",
-    metadata,
-    Column("role", Text, primary_key=True),
-    Column("process", Text, primary_key=True),
-    Column("at", Time, nullable=False),
-)
-
-round_locks = Table(
-    "round_locks",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("holder", Text, nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("expires_at", Time, nullable=False),
-)
-"""The process that runs each kind of rounds; its heartbeat moves `expires_at`."""
-
 properties = Table(
     "properties",
     metadata,
@@ -179,35 +174,3 @@ properties = Table(
     Column("updated_at", Time),
     UniqueConstraint("resource_type", "property_name"),
 )
-
-journal_checks = Table(
-    "journal_checks",
-    metadata,
-    Column("one_row", Boolean, CheckConstraint("one_row", name="one_row"), primary_key=True),
-    Column("after", Uuid, nullable=False),
-    Column("began_at", Time, nullable=False),
-    Column("streams", BigInteger, nullable=False),
-    Column("whole_since", Time),
-)
-"""One row: progress of the present pass of the journal check, and the start of the last one."""
-
-journal_differences = Table(
-    "journal_differences",
-    metadata,
-    Column("stream", Uuid, primary_key=True),
-    Column("found_at", Time, nullable=False),
-    Column("what", Text, nullable=False),
-)
-"""Streams that differed from their rows in their last comparison."""
-
-healing_waits = Table(
-    "healing_waits",
-    metadata,
-    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
-    Column("tries", Integer, nullable=False),
-    Column("tried_at", Time, nullable=False),
-    # Time of the last try if resources were released since then.
-    Column("next_at", Time, nullable=False),
-    Index("ix_healing_waits_tried_at", "tried_at"),
-)
-"""Failed tries of healing. Not history, hence not in the journal."""

@@ -1,4 +1,4 @@
-"""Tables of leases, events, hosts and the journal, with their constraints."""
+"""Tables of leases, their events and allocations, and the journal, with their constraints."""
 
 from sqlalchemy import (
     DDL,
@@ -208,60 +208,6 @@ actions = Table(
 )
 """Cloud actions of an event: PLANNED before, DONE after; a repeated run continues after the last one."""
 
-hosts = Table(
-    "hosts",
-    metadata,
-    Column("id", BigInteger, Identity(), primary_key=True),
-    Column("hypervisor_hostname", Text, nullable=False),
-    Column("service_name", Text, nullable=False),
-    Column("vcpus", Integer, nullable=False),
-    Column("memory_mb", Integer, nullable=False),
-    Column("local_gb", Integer, nullable=False),
-    Column("cpu_info", Text, nullable=False),
-    Column("hypervisor_type", Text, nullable=False),
-    Column("hypervisor_version", BigInteger, nullable=False),
-    Column("availability_zone", Text),
-    Column("status", Text),
-    Column("trust_id", Text),
-    Column("reservable", Boolean, nullable=False),
-    Column("extra", JSONB, nullable=False),
-    Column("created_at", Time, nullable=False),
-    Column("updated_at", Time),
-    Column("removed_at", Time),
-    # Pool membership, as its facts record it (climate.domain.hosts.pools.HostPlace).
-    Column("stream", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
-    Column("version", Integer, nullable=False, server_default="1"),
-    Column("pool", Text, nullable=False, server_default="reservation"),
-    Column("pool_since", Time, nullable=False, server_default=text("clock_timestamp()")),
-    Column("pool_reason", Text, nullable=False, server_default=""),
-    Column("pool_cause", Text, nullable=False, server_default=""),
-    Column("pool_token", BigInteger, nullable=False, server_default="0"),
-    Column("pool_reservation", Uuid),
-    Column("pool_until", Time),
-    Column("home", Text, nullable=False, server_default="reservation"),
-    Column("switched_on", Boolean, nullable=False, server_default="true"),
-    # Process that has claimed the host for a round, and until when: not history, hence no facts.
-    Column("tended_until", Time),
-    # Reason why the cloud cannot have it in its pool; empty if it can.
-    Column("drift", Text, nullable=False, server_default=""),
-    # Time since which it has seemed unhealthy, or healthy again if it has failed.
-    Column("doubted_since", Time),
-    CheckConstraint("id BETWEEN 1 AND 9223372036854775806", name="id_has_a_successor"),
-    CheckConstraint(
-        "pool IN ('multi-tenant', 'reservation', 'lent', 'recycling', 'draining', 'cleaning', 'maintenance', 'failed')",
-        name="pool_known",
-    ),
-    CheckConstraint(
-        "pool_cause IN ('', 'declared_well', 'not_cleaned', 'maintenance_window')",
-        name="pool_cause_known",
-    ),
-    CheckConstraint("home IN ('multi-tenant', 'reservation')", name="home_known"),
-    CheckConstraint("pool <> 'lent' OR pool_reservation IS NOT NULL", name="lent_to_a_reservation"),
-    Index("uq_hosts_name", "hypervisor_hostname", unique=True, postgresql_where=text("removed_at IS NULL")),
-    Index("ix_hosts_pool", "pool", postgresql_where=text("removed_at IS NULL")),
-    UniqueConstraint("stream"),
-)
-
 IN_FORCE = "state IN ('held', 'active')"
 
 allocations = Table(
@@ -340,6 +286,18 @@ lease_pools = Table(
     Column("aggregate_id", BigInteger, nullable=False),
 )
 """Aggregates of reservations' pools in the cloud. Not history, hence not in the journal."""
+
+healing_waits = Table(
+    "healing_waits",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("tried_at", Time, nullable=False),
+    # Time of the last try if resources were released since then.
+    Column("next_at", Time, nullable=False),
+    Index("ix_healing_waits_tried_at", "tried_at"),
+)
+"""Failed tries of healing. Not history, hence not in the journal."""
 
 epochs = Table(
     "epochs",

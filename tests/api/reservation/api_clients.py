@@ -14,7 +14,7 @@ from climate.context import Climate
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
 from climate.service.hosts import inventory
-from climate.service.leases import event_claims, events
+from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
 from climate.store.tables import hosts, leases
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock, cloud_host
@@ -121,13 +121,13 @@ def _changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 def run_due(climate: Climate) -> None:
     """What pollers and workers do."""
-    while event_claims.claim_due(climate, "poller"):
-        for message in event_claims.to_send(climate):
+    while event_dispatch.claim_due(climate, "poller"):
+        for message in event_dispatch.to_send(climate):
             events.run(climate, message.event_id, message.token, "worker")
 
 
 def written(engine: Engine) -> dict[str, int]:
     """Rows of all tables: what must not change when something is refused."""
     with engine.connect() as conn:
-        known = (leases.journal, leases.hosts, hosts.properties, leases.idempotency_keys, leases.allocations)
+        known = (leases.journal, hosts.hosts, hosts.properties, leases.idempotency_keys, leases.allocations)
         return {table.name: conn.scalar(select(func.count()).select_from(table)) or 0 for table in known}

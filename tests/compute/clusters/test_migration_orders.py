@@ -29,7 +29,7 @@ from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.live_migrator import SECRETS, Limits, Order, sealed
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import SERVICE, TINY, Place, node, place
@@ -54,9 +54,9 @@ def apart(folder: Path, name: str) -> QemuDriver:
     return DriverAfar(folder, accel="tcg", stop_seconds=5, listening=LISTENING, machine=name)
 
 
-def driver(home: Path, qemu: QemuDriver, find: Find = nowhere) -> ClusterDriver:
+def driver(home: Path, qemu: QemuDriver, find: Find = nowhere) -> MultiNodeDriver:
     read = NodesFile(home, "nodes.yaml").nodes
-    return ClusterDriver(
+    return MultiNodeDriver(
         read, {"qemu": qemu, CLUSTER: HypervisorClusterDriver(read, {"qemu": qemu}, home, PLENTY, find)}
     )
 
@@ -106,7 +106,7 @@ class Pair:
 
     def member(self, server: Server) -> str | None:
         own = self.here.compute.driver
-        assert isinstance(own, ClusterDriver)
+        assert isinstance(own, MultiNodeDriver)
         return own.member_of(Guest(server.id, "", SUM))
 
     def console(self, server: Server) -> str:
@@ -114,7 +114,7 @@ class Pair:
 
     def qemu(self, compute: Compute) -> QemuDriver:
         own = compute.driver
-        assert isinstance(own, ClusterDriver)
+        assert isinstance(own, MultiNodeDriver)
         found = own.members["qemu"]
         assert isinstance(found, QemuDriver)
         return found
@@ -216,7 +216,7 @@ def rack(scratch: str, tmp_path: Path) -> Iterator[Compute]:
     """A service with a machine that migrates guests."""
     host = Host(name=RACK)
     host.others = {RACK: host}
-    with place(scratch, tmp_path, [], ClusterDriver(lambda: [node(FAR, driver="qemu")], {"qemu": host})) as here:
+    with place(scratch, tmp_path, [], MultiNodeDriver(lambda: [node(FAR, driver="qemu")], {"qemu": host})) as here:
         yield here.compute
 
 
@@ -239,7 +239,7 @@ def test_a_machine_whose_volume_is_not_there_is_refused(rack: Compute) -> None:
 
 def test_a_driver_that_cannot_migrate_says_so(rack: Compute) -> None:
     own = rack.driver
-    assert isinstance(own, ClusterDriver)
+    assert isinstance(own, MultiNodeDriver)
     host = own.members["qemu"]
     assert isinstance(host, Host)
     host.others = {}
@@ -254,7 +254,7 @@ def test_a_machine_that_was_sent_goes_on_although_no_key_opens_its_console(rack:
     migrator = RemoteMigrator(lambda verb, guest, **said: {SENT: sealed_by_another}, lambda one: None, rack.vault)
     assert migrator.send(GUEST, {}, Limits(), lambda progress: Order.GO_ON) == {"size": 1}
     own = rack.driver
-    assert isinstance(own, ClusterDriver)
+    assert isinstance(own, MultiNodeDriver)
     host = own.members["qemu"]
     assert isinstance(host, Host)
     host.run(GUEST)

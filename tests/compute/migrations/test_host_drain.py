@@ -13,7 +13,7 @@ from climate.compute.models.server import ACTIVE, PAUSE, PAUSED, VERIFY_RESIZE, 
 from climate.compute.reservations import pools as lending
 from climate.compute.servers import actions
 from climate.compute.store.servers import migrations
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import Place, node, place
 from tests.compute.virt.hypervisor_cluster.live_machines import Host
 
@@ -164,7 +164,7 @@ def test_one_whose_live_migration_failed_is_shut_down_on_the_way(scratch: str, t
     host = Host(name="compute-1")
     host.others = {"compute-1": host} if works else {}
     nodes = [node("n1", driver="qemu"), node("n2", driver="qemu")]
-    with place(scratch, tmp_path, [], ClusterDriver(lambda: nodes, {"qemu": host})) as here:
+    with place(scratch, tmp_path, [], MultiNodeDriver(lambda: nodes, {"qemu": host})) as here:
         first, second = on_n1(here, 2)
         actions.ask(here.compute, second.id, PAUSE)
         here.settle()

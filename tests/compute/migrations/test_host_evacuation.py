@@ -10,7 +10,7 @@ from climate.compute.migrations import cold_migration, host_evacuation
 from climate.compute.models.server import PAUSE, STOP, Server
 from climate.compute.placement import server_groups
 from climate.compute.servers import actions, resize
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 from tests.compute.virt.hypervisor_cluster.live_machines import Host
 
@@ -62,7 +62,7 @@ def test_what_can_move_while_it_runs_is_moved_live(scratch: str, tmp_path: Path)
     host = Host(name=SERVICE)
     host.others = {SERVICE: host}
     nodes = [node("n1", driver="qemu"), node("n2", driver="qemu")]
-    with place(scratch, tmp_path, [], ClusterDriver(lambda: nodes, {"qemu": host})) as here:
+    with place(scratch, tmp_path, [], MultiNodeDriver(lambda: nodes, {"qemu": host})) as here:
         made = on_node(here, "n1", 3)
         for server, task in zip(made, (PAUSE, STOP), strict=False):
             actions.ask(here.compute, server.id, task)

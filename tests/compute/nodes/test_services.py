@@ -21,7 +21,7 @@ from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.reservations import pools
 from climate.compute.servers import actions, local_delete, task_worker
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.connections import reading
 from tests.compute.cloud_factory import DOWN_SECONDS, HALF, SERVICE, Place, node, place
 
@@ -127,8 +127,8 @@ def test_a_node_with_servers_or_a_lent_one_stays_as_absent_until_it_is_free(here
 def test_a_file_that_cannot_be_read_takes_no_node_away(scratch: str, tmp_path: Path) -> None:
     nodes_file.write(tmp_path, [node("n1"), node("n2")], "mine.yaml")
 
-    def fresh() -> ClusterDriver:
-        return ClusterDriver(NodesFile(tmp_path, "mine.yaml").nodes, {"memory": MemoryDriver()})
+    def fresh() -> MultiNodeDriver:
+        return MultiNodeDriver(NodesFile(tmp_path, "mine.yaml").nodes, {"memory": MemoryDriver()})
 
     with place(scratch, tmp_path, [], fresh()) as here:
         (tmp_path / "mine.yaml").write_text("- {name: n1")
@@ -308,3 +308,33 @@ def test_two_reports_of_a_service_lock_no_nodes_out_of_order(here: Place) -> Non
         for one in done:
             one.result()
     assert rows(here, "name, memory_mb") == [("A", 2 * a.memory_mb), ("B", b.memory_mb)]
+
+
+def test_a_report_of_unchanged_nodes_is_one_statement(here: Place) -> None:
+    here.driver.specs = (node("A"), node("B"))
+    last = services.Report()
+    said: list[str] = []
+    services.refresh(here.compute, last)
+
+    @event.listens_for(here.compute.engine, "before_cursor_execute")
+    def _count(conn: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        said.append(statement)
+
+    silent(here, SERVICE)
+    said.clear()
+    services.refresh(here.compute, last)
+    assert len(said) == 1, said
+    assert find(here).up
+
+
+@pytest.mark.parametrize(
+    "loss", ["DELETE FROM compute_nodes WHERE name = 'B'", "UPDATE compute_nodes SET present = false WHERE name = 'B'"]
+)
+def test_nodes_that_another_process_has_lost_are_reported_again(here: Place, loss: str) -> None:
+    here.driver.specs = (node("A"), node("B"))
+    last = services.Report()
+    services.refresh(here.compute, last)
+    with here.compute.engine.begin() as conn:
+        conn.execute(text(loss))
+    services.refresh(here.compute, last)
+    assert rows(here) == [("A", True), ("B", True)]

@@ -34,7 +34,7 @@ from climate.compute.servers import actions, create, guests, sync_states
 from climate.compute.virt import State
 from climate.compute.virt.guest_folders import CONSOLE_BYTES, LOG_BYTES
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from tests.compute.cloud_factory import SERVICE, Place, node, place, request
 
@@ -73,9 +73,9 @@ def two() -> Sequence[NodeSpec]:
     return [node(name, driver="process") for name in ("n1", "n2")]
 
 
-def fresh(home: Path) -> ClusterDriver:
+def fresh(home: Path) -> MultiNodeDriver:
     """The driver as a service has it that was just started."""
-    return ClusterDriver(NodesFile(home).nodes, {"process": ProcessDriver(home / "servers")})
+    return MultiNodeDriver(NodesFile(home).nodes, {"process": ProcessDriver(home / "servers")})
 
 
 def tend(here: Place) -> None:

@@ -1,5 +1,6 @@
 """Drivers of QEMU that are on different machines, as far as one can tell by what they offer."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,14 @@ from climate.compute.virt.qemu.live_migration import QemuMigrator
 from climate.compute.virt.qemu.migration_ports import Listening
 from tests.compute.virt.driver_cases import Subject
 
-LISTENING = Listening.of("127.0.0.1")
+
+def _own_loopback() -> str:
+    """Return a loopback address of this process: no other test may listen on a port that a guest has left."""
+    pid = os.getpid()
+    return f"127.{1 + (pid >> 16) % 254}.{pid >> 8 & 255}.{pid & 255}"
+
+
+LISTENING = Listening.of(_own_loopback())
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import node
@@ -115,7 +115,7 @@ class Subject:
     def _memory(self) -> MemoryDriver | None:
         if isinstance(self.driver, MemoryDriver):
             return self.driver
-        member = self.driver.members.get("it") if isinstance(self.driver, ClusterDriver) else None
+        member = self.driver.members.get("it") if isinstance(self.driver, MultiNodeDriver) else None
         return member if isinstance(member, MemoryDriver) else None
 
 
@@ -154,8 +154,8 @@ def process(folder: Path) -> Subject:
 
 
 def clustered(member: Subject) -> Subject:
-    def make(driver: VirtDriver) -> ClusterDriver:
-        return ClusterDriver(lambda: [node("n1", driver="it")], {"it": driver})
+    def make(driver: VirtDriver) -> MultiNodeDriver:
+        return MultiNodeDriver(lambda: [node("n1", driver="it")], {"it": driver})
 
     return Subject(make(member.driver), lambda: make(member.again()), member.homes, member.image, member.ticks)
 
@@ -173,11 +173,11 @@ def summed(member: Subject, folder: Path) -> Subject:
     sizes = {"driver": "it", "vcpus": 8, "memory_mb": 8192, "local_gb": 100}
     members = (MemberSpec("left", **sizes), MemberSpec("right", **sizes))  # type: ignore[arg-type]
 
-    def make(driver: VirtDriver) -> ClusterDriver:
+    def make(driver: VirtDriver) -> MultiNodeDriver:
         specs = [NodeSpec("n1", 0, 0, 0, driver=CLUSTER, cluster=ClusterSpec(members))]
         drivers = {"it": driver}
         summing = HypervisorClusterDriver(lambda: specs, drivers, folder)
-        return ClusterDriver(lambda: specs, {**drivers, CLUSTER: summing})
+        return MultiNodeDriver(lambda: specs, {**drivers, CLUSTER: summing})
 
     return Subject(make(member.driver), lambda: make(member.again()), member.homes, member.image, member.ticks)
 

@@ -16,7 +16,7 @@ import pytest
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import CONSOLE, CONSOLE_BYTES, LOG_BYTES
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.virt.driver_cases import HOSTILE, Subject, process, until
 
 ASLEEP = (State.PAUSED, State.SUSPENDED)
@@ -207,7 +207,7 @@ def test_what_is_no_id_is_refused(real: Subject, server_id: str, tmp_path: Path)
 
 
 def test_the_console_has_the_last_lines(real: Subject) -> None:
-    guest = real.guest(node="n1" if isinstance(real.driver, ClusterDriver) else "secret-host")
+    guest = real.guest(node="n1" if isinstance(real.driver, MultiNodeDriver) else "secret-host")
     assert real.driver.console(guest, None) == ""
     real.driver.run(guest)
     assert real.said(guest)

@@ -10,7 +10,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.scheduler.filters import images
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.containers.driver import Bubble
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.node_tables import hosts
@@ -27,7 +27,7 @@ MEMBERS: dict[str, VirtDriver] = {
 QEMU_RUNS = (("x86_64", "qemu", "hvm"), ("i686", "qemu", "hvm"))
 
 
-class Anywhere(ClusterDriver):
+class Anywhere(MultiNodeDriver):
     """A cluster whose drivers are asked what they run, whether or not their programs are installed here."""
 
     def _reason(self, driver: str) -> str | None:

@@ -23,7 +23,7 @@ from climate.compute.models.server import (
 )
 from climate.compute.servers import actions, create, sync_states
 from climate.compute.virt import State
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.process import ProcessDriver
 from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import Place, node, place, request
@@ -43,7 +43,7 @@ def subject(request: pytest.FixtureRequest, make_subject: Callable[[str], Subjec
 @pytest.fixture
 def cloud(subject: Subject, scratch: str, tmp_path: Path) -> Iterator[Place]:
     """A cloud of one node, whose servers are what the driver makes."""
-    cluster = ClusterDriver(lambda: [node("n1", driver="it")], {"it": subject.driver})
+    cluster = MultiNodeDriver(lambda: [node("n1", driver="it")], {"it": subject.driver})
     with place(scratch, tmp_path / "cloud", [], cluster) as found:
         yield found
         for server_id in subject.driver.states():

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -22,7 +23,7 @@ from climate.compute.virt.qemu.driver import QemuDriver
 from climate.compute.virt.qemu.live_migration import INCOMING, LOG, WAITS_IN, QemuMigrator
 from climate.compute.virt.qemu.migration_ports import PORTS, Listening
 from climate.settings import SettingError, Settings
-from tests.compute.virt.afar import afar
+from tests.compute.virt.afar import LISTENING, afar
 from tests.compute.virt.driver_cases import PATIENCE, Subject
 
 LIMITS = Limits(seconds=PATIENCE)
@@ -217,7 +218,7 @@ def test_a_source_that_ends_by_itself_has_not_sent_it(pair: Pair) -> None:
 def test_a_destination_that_nobody_answers_at_leaves_the_guest_where_it_was(pair: Pair) -> None:
     arrangement = pair.receive()
     migrator(pair.there).drop(pair.guest.id)
-    with pytest.raises(VirtError, match=r"does not answer at 127\.0\.0\.1"):
+    with pytest.raises(VirtError, match=rf"does not answer at {re.escape(LISTENING.address)}"):
         pair.send(arrangement)
     pair.here.goes_on(pair.guest)
     pair.nothing_waits()
@@ -286,11 +287,11 @@ def test_a_service_takes_guests_where_its_settings_say(tmp_path: Path) -> None:
 
 
 def test_ports_are_taken_from_the_range_until_it_is_used_up() -> None:
-    with Listening.of("127.0.0.1").bound() as free:
+    with LISTENING.bound() as free:
         last = int(free.getsockname()[1])
-    narrow = Listening("127.0.0.1", last, last)
+    narrow = Listening(LISTENING.address, last, last)
     with narrow.bound() as stream:
-        assert stream.getsockname() == ("127.0.0.1", last)
+        assert stream.getsockname() == (LISTENING.address, last)
         with pytest.raises(VirtError, match="is free; widen the range"):
             narrow.bound()
 

@@ -10,7 +10,7 @@ from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, Wiring
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import node
 
 
@@ -24,7 +24,7 @@ class Broken(MemoryDriver):
 def test_nodes_come_and_go_and_unknown_ones_do_not_exist() -> None:
     nodes: list[NodeSpec] = []
     memory = MemoryDriver()
-    cluster = ClusterDriver(lambda: nodes, {"memory": memory})
+    cluster = MultiNodeDriver(lambda: nodes, {"memory": memory})
     guest = Guest(str(uuid4()), "x", "a")
     with pytest.raises(VirtError, match=r"^The resource a does not exist$"):
         cluster.prepare(guest)
@@ -40,7 +40,7 @@ def test_nodes_come_and_go_and_unknown_ones_do_not_exist() -> None:
 
 def test_each_verb_goes_to_the_driver_of_the_node() -> None:
     one, two = MemoryDriver(), MemoryDriver()
-    cluster = ClusterDriver(lambda: [node("a", driver="one"), node("b", driver="two")], {"one": one, "two": two})
+    cluster = MultiNodeDriver(lambda: [node("a", driver="one"), node("b", driver="two")], {"one": one, "two": two})
     guest = Guest(str(uuid4()), "x", "b")
     for verb in ("prepare", "run", "pause", "unpause", "suspend", "resume"):
         getattr(cluster, verb)(guest)
@@ -51,7 +51,7 @@ def test_each_verb_goes_to_the_driver_of_the_node() -> None:
 
 def test_a_node_that_cannot_work_is_left_out_and_the_log_says_why_once() -> None:
     nodes = [node("a"), node("b", driver="broken"), node("c", driver="hyper")]
-    cluster = ClusterDriver(lambda: nodes, {"memory": MemoryDriver(), "broken": Broken()})
+    cluster = MultiNodeDriver(lambda: nodes, {"memory": MemoryDriver(), "broken": Broken()})
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
             assert [spec.name for spec in cluster.nodes()] == ["a"]
@@ -79,6 +79,6 @@ class Read(tuple[NodeSpec, ...]):
 
 def test_asking_about_each_of_many_nodes_goes_through_them_once() -> None:
     nodes = Read(node(f"n{place}") for place in range(50))
-    cluster = ClusterDriver(lambda: nodes, {"memory": MemoryDriver()})
+    cluster = MultiNodeDriver(lambda: nodes, {"memory": MemoryDriver()})
     assert {cluster.wiring(spec.name) for spec in list(nodes)} == {Wiring.NONE}
     assert nodes.times == 2, "once by the test itself"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 
 from climate.context import Climate
 from climate.domain.status import IN_PROGRESS, UNDONE
-from climate.service.leases import event_claims
+from climate.service.leases import event_dispatch
 from climate.store.leases import due_events
 from climate.store.leases.due_events import Cursor
 from tests.conftest import Clock
@@ -95,7 +95,7 @@ def test_a_project_waits_for_no_more_than_its_turn(
     due_of("many", 2 * due_events.PORTION, hours=2)
     due_of("one", 1, hours=1)
     due_of("some", 300, hours=1)
-    event_claims.claim(climate, "poller", Cursor())
+    event_dispatch.claim(climate, "poller", Cursor())
     claimed = _projects(engine)
     assert claimed["one"] == 1
     assert abs(claimed["many"] - claimed["some"]) <= 1
@@ -112,16 +112,16 @@ def test_a_queue_gets_no_more_than_workers_can_take_soon_and_projects_take_turns
 ) -> None:
     due_of("many", 1500, hours=2)
     cursor = Cursor()
-    first = event_claims.claim(climate, "poller", cursor, ahead=20)
+    first = event_dispatch.claim(climate, "poller", cursor, ahead=20)
     assert (first.count, first.full) == (20, {"events"})
     due_of("one", 1)
-    assert event_claims.claim(climate, "poller", cursor, ahead=20).count == 0, "nobody has begun anything"
+    assert event_dispatch.claim(climate, "poller", cursor, ahead=20).count == 0, "nobody has begun anything"
     assert _begin(engine, 9) == ["many"] * 9
-    assert event_claims.claim(climate, "poller", cursor, ahead=20).count == 0, (
+    assert event_dispatch.claim(climate, "poller", cursor, ahead=20).count == 0, (
         "the queue is refilled when it is half empty"
     )
     _begin(engine, 1)
-    assert event_claims.claim(climate, "poller", cursor, ahead=20).count == 10
+    assert event_dispatch.claim(climate, "poller", cursor, ahead=20).count == 10
     assert _begin(engine, 12).count("one") == 1, "in the first turn after it was due"
     assert _projects(engine) == {"many": 29, "one": 1}
 
@@ -132,12 +132,12 @@ def test_an_end_overtakes_starts_that_are_not_claimed_yet(
     due_of("many", 1500, hours=2)
     due_of("a", 1, hours=-1)
     cursor = Cursor()
-    event_claims.claim(climate, "poller", cursor, ahead=20)
+    event_dispatch.claim(climate, "poller", cursor, ahead=20)
     with engine.begin() as conn:
         conn.execute(text("UPDATE events SET status = 'DONE' WHERE project_id = 'a' AND kind = 'start_lease'"))
         conn.execute(text(HELD_UP), {"project": "a"})
     _begin(engine, 20)
-    event_claims.claim(climate, "poller", cursor, ahead=20)
+    event_dispatch.claim(climate, "poller", cursor, ahead=20)
     assert _begin(engine, 1) == ["a"]
 
 
@@ -149,7 +149,7 @@ def test_projects_with_older_events_do_not_keep_others_from_their_turns(
     due_of("new", 10)
     cursor = Cursor()
     for _ in range(2):
-        event_claims.claim(climate, "poller", cursor, ahead=10)
+        event_dispatch.claim(climate, "poller", cursor, ahead=10)
         _begin(engine, 10)
     assert _projects(engine)["new"] >= 1
 
@@ -159,9 +159,9 @@ def test_a_full_queue_keeps_no_other_one_waiting(climate: Climate, clock: Clock,
     hosts = [make(climate, clock, hosts_wanted(1), start=0) for _ in range(4)]
     both = make(climate, clock, hosts_wanted(1), storage_wanted(1), start=0)
     cursor = Cursor()
-    assert event_claims.claim(climate, "poller", cursor, ahead=2).full == {"events.physical:host"}
+    assert event_dispatch.claim(climate, "poller", cursor, ahead=2).full == {"events.physical:host"}
     storage = make(climate, clock, storage_wanted(1), start=0)
-    event_claims.claim(climate, "poller", cursor, ahead=2)
+    event_dispatch.claim(climate, "poller", cursor, ahead=2)
     statuses = Counter(get(climate, lease).event(START).status for lease in [*hosts, both])
     assert statuses == {IN_PROGRESS: 2, UNDONE: 3}
     assert get(climate, storage).event(START).status is IN_PROGRESS
@@ -176,7 +176,7 @@ def test_projects_with_nothing_due_keep_none_from_its_turn(
     due_of("z", 1, hours=1)
     cursor = Cursor()
     for _ in range(2):
-        event_claims.claim(climate, "poller", cursor)
+        event_dispatch.claim(climate, "poller", cursor)
     assert _projects(engine)["z"] == 1
 
 
@@ -189,7 +189,7 @@ def test_what_cannot_run_yet_keeps_nothing_from_being_claimed(
     due_of("free", 5)
     cursor, counts = Cursor(), []
     while True:
-        claimed = event_claims.claim(climate, "poller", cursor)
+        claimed = event_dispatch.claim(climate, "poller", cursor)
         counts.append(claimed.count)
         if not claimed.more:
             break
@@ -202,7 +202,7 @@ def test_everything_is_claimed_once(climate: Climate, engine: Engine, due_of: Ca
     due_of("a", due_events.PORTION + 700)
     due_of("b", 400)
     cursor = Cursor()
-    while event_claims.claim(climate, "poller", cursor).more:
+    while event_dispatch.claim(climate, "poller", cursor).more:
         pass
     assert _projects(engine) == {"a": due_events.PORTION + 700, "b": 400}
     with engine.connect() as conn:
@@ -212,7 +212,7 @@ def test_everything_is_claimed_once(climate: Climate, engine: Engine, due_of: Ca
 
 def test_one_claim_is_bounded_by_the_hosts_of_its_leases() -> None:
     def chosen(*holds: int) -> int:
-        return len(event_claims._no_more_than([due_events.Due(UUID(int=0), UUID(int=0), n) for n in holds], 100))
+        return len(event_dispatch._no_more_than([due_events.Due(UUID(int=0), UUID(int=0), n) for n in holds], 100))
 
     assert [chosen(), chosen(500), chosen(500, 1)] == [0, 1, 1]
     assert [chosen(50, 50), chosen(50, 51), chosen(0, 0, 0)] == [2, 1, 3]

@@ -14,7 +14,7 @@ from climate.domain.status import EventKind, LeaseStatus
 from climate.service import housekeeping
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_claims, leases, repair, update
+from climate.service.leases import event_dispatch, leases, repair, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -78,7 +78,7 @@ def test_leases_that_are_set_aside_run_again_when_the_rows_are_made_anew(
     lease = make(climate, clock, start=0)
     with engine.begin() as conn:
         conn.execute(text("UPDATE leases SET version = 0"))
-    assert event_claims.claim(climate, "poller", Cursor()).count == 0
+    assert event_dispatch.claim(climate, "poller", Cursor()).count == 0
     assert [one.lease_id for one in repair.listed(climate)] == [lease.id]
     rebuild(climate)
     assert repair.listed(climate) == []

@@ -22,7 +22,7 @@ from climate.service.host_operations import pool_moves
 from climate.service.hosts import reservable
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_claims, leases, update
+from climate.service.leases import event_dispatch, leases, update
 from climate.service.leases.update import Changes
 from climate.store.journal import journal
 from climate.store.journal.row_differences import FIRST
@@ -92,7 +92,7 @@ def traffic(climate: Climate, clock: Clock, engine: Engine) -> list[Callable[[],
         """Run what is due; the clock waits for slow creates, and for leases that are locked: no start is MISSED."""
         run_due(climate)
         if all(clock.time - begun < timedelta(minutes=2) for begun in tuple(creates.values())):
-            clock.forward(seconds=60 if event_claims.rest(climate).is_quiet else 1)
+            clock.forward(seconds=60 if event_dispatch.rest(climate).is_quiet else 1)
 
     def move() -> None:
         host = str(chance.randint(1, 8))

@@ -19,7 +19,7 @@ from climate.service.admission import limits
 from climate.service.host_operations import maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
 from climate.service.journal import check
-from climate.service.leases import event_claims, leases, update
+from climate.service.leases import event_dispatch, leases, update
 from climate.service.leases.update import Changes
 from climate.service.power import power
 from climate.service.power.power import Wiring
@@ -78,7 +78,7 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
         lambda: make(climate, clock, hosts_wanted(1), storage_wanted(5), start=chance.choice([0, 1])),
         lambda: make(climate, clock, storage_wanted(5, on_end="keep"), start=0, hours=1),
         lambda: make(climate, clock, SHARED, start=chance.choice([0, 1])),
-        lambda: event_claims.claim_due(climate, "poller"),
+        lambda: event_dispatch.claim_due(climate, "poller"),
         lambda: run_due(climate),
         lambda: clock.forward(minutes=chance.choice([5, 30, 61])),
         lambda: update.update(climate, MEMBER, chance.choice(known()), Changes(name="ü")),
@@ -102,7 +102,7 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
 
     def claimed() -> None:
         make(climate, clock, hosts_wanted(1), storage_wanted(1), start=0)
-        event_claims.claim_due(climate, "poller")
+        event_dispatch.claim_due(climate, "poller")
 
     for act in (*acts, *chance.choices(acts, k=20), *acts, claimed):
         with suppress(ClimateError):  # refused: nothing has changed

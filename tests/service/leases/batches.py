@@ -16,7 +16,7 @@ from climate.compute.nodes import services
 from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.service.hosts import inventory
-from climate.service.leases import event_claims, event_portions, leases
+from climate.service.leases import event_dispatch, event_portions, leases
 from climate.service.leases.leases import Order
 from climate.settings import Settings
 from climate.store.engine import database_time
@@ -68,8 +68,8 @@ class Here:
 
     def rung(self) -> list[Message]:
         """Claim what is due; the messages of the poller."""
-        event_claims.claim_due(self.climate, "poller")
-        return event_claims.to_send(self.climate, event_portions.batched(self.climate))
+        event_dispatch.claim_due(self.climate, "poller")
+        return event_dispatch.to_send(self.climate, event_portions.batched(self.climate))
 
     def status(self, made: list[Lease]) -> list[str]:
         return [leases.get(self.climate, ADMIN, lease.id).status for lease in made]

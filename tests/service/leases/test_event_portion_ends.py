@@ -12,7 +12,7 @@ from climate.cloud import Return
 from climate.cloud.bundled import BundledCloud
 from climate.compute.servers import create
 from climate.service.journal import check
-from climate.service.leases import event_claims, event_portions, leases
+from climate.service.leases import event_dispatch, event_portions, leases
 from tests.compute.cloud_factory import request
 from tests.conftest import MEMBER
 from tests.databases import Databases
@@ -125,7 +125,7 @@ def test_ends_that_a_killed_worker_left_are_repeated_without_harm(here: Here) ->
         event_portions.run(watched(here, taken), here.rung(), "worker")
     assert [here.pool_of(lease)[1] for lease in made] == ["freepool"] * 3
     here.ahead += timedelta(seconds=40)
-    assert event_claims.rescue(here.climate, "poller") == 3
+    assert event_dispatch.rescue(here.climate, "poller") == 3
     here.ahead += timedelta(seconds=40)
     assert len(run_alone(here)) == 3
     assert here.status(made) == ["TERMINATED"] * 3

@@ -18,7 +18,7 @@ from climate.cloud.bundled import BundledCloud
 from climate.domain.status import EventKind
 from climate.plugin import Lent, Plugins
 from climate.service.journal import check
-from climate.service.leases import event_claims, event_portions, leases
+from climate.service.leases import event_dispatch, event_portions, leases
 from climate.store.engine import database_time
 from climate.store.leases.claim_portions import MOST_EVENTS, MOST_HOSTS, Batched, Candidate, numbered
 from climate.store.leases.event_claims import Message
@@ -159,7 +159,7 @@ def test_a_result_that_cannot_be_recorded_keeps_no_other_from_being_recorded(her
     assert here.status(made) == ["ACTIVE", "STARTING", "ACTIVE"]
     here.write("ALTER TABLE hosts DROP CONSTRAINT spoilt")
     here.ahead += timedelta(seconds=20)
-    assert event_claims.rescue(here.climate, "poller") == 1
+    assert event_dispatch.rescue(here.climate, "poller") == 1
     here.ahead += timedelta(seconds=20)
     assert len(run_alone(here)) == 1
     assert here.status(made) == ["ACTIVE"] * 3
@@ -198,9 +198,9 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing_and_doubles_nothing
     with pytest.raises(KeyboardInterrupt):
         event_portions.run(watched(here, die), here.rung(), "worker")
     for look in (die, lent):
-        assert event_claims.rescue(here.climate, "poller") == 0, "it may live still"
+        assert event_dispatch.rescue(here.climate, "poller") == 0, "it may live still"
         here.ahead += timedelta(seconds=40)
-        assert event_claims.rescue(here.climate, "poller") == 3
+        assert event_dispatch.rescue(here.climate, "poller") == 3
         here.ahead += timedelta(seconds=40)
         if look is lent:
             break
@@ -219,7 +219,7 @@ def test_a_result_is_refused_for_what_was_taken_away_and_recorded_for_the_others
 
     def take_away(loans: Sequence[Loan]) -> None:
         here.write("UPDATE claims SET live_until = now() - interval '1 hour' WHERE token = :it", it=messages[0].token)
-        assert event_claims.rescue(here.climate, "poller") == 1
+        assert event_dispatch.rescue(here.climate, "poller") == 1
         here.ahead += timedelta(seconds=5)
         other = here.rung()
         assert [one.event_id for one in other] == [messages[0].event_id]
@@ -320,7 +320,7 @@ def test_starts_have_one_message_together_and_a_message_each_when_it_seems_to_be
             sent.append((name, args))
 
     made = here.due(3)
-    event_claims.claim_due(here.climate, "poller")
+    event_dispatch.claim_due(here.climate, "poller")
     waiting = 1
     rings = EventMessages(here.climate, cast("Any", Bell()), lambda queue: waiting)
     rings.send()

@@ -15,7 +15,7 @@ from climate.domain.lease import Lease
 from climate.domain.status import ERROR, IN_PROGRESS, UNDONE, EventStatus, LeaseStatus
 from climate.service.host_operations import failures
 from climate.service.journal import check
-from climate.service.leases import event_claims, events
+from climate.service.leases import event_dispatch, events
 from climate.store.leases import event_claims as claims
 from tests.conftest import ADMIN, MEMBER, STRANGER, Clock
 from tests.service import lease_actions
@@ -78,11 +78,11 @@ def test_a_lost_message_is_sent_again_with_its_token_and_ever_less_often(
     climate: Climate, clock: Clock, lease: Lease
 ) -> None:
     (message,) = claim(climate)
-    assert event_claims.to_send(climate) == []
+    assert event_dispatch.to_send(climate) == []
     pauses = []
     for _ in range(9):
         waited = 0.0
-        while not (again := event_claims.to_send(climate)):
+        while not (again := event_dispatch.to_send(climate)):
             clock.forward(seconds=0.5)
             waited += 0.5
         assert again == [message]
@@ -93,8 +93,8 @@ def test_a_lost_message_is_sent_again_with_its_token_and_ever_less_often(
 
 
 def test_a_poller_that_dies_before_sending_costs_no_attempt(climate: Climate, lease: Lease) -> None:
-    event_claims.claim_due(climate, "poller")
-    (message,) = event_claims.to_send(climate)
+    event_dispatch.claim_due(climate, "poller")
+    (message,) = event_dispatch.to_send(climate)
     run(climate, message)
     assert lease_actions.event(climate, lease, START).attempts == 1
 
@@ -263,7 +263,7 @@ def test_a_rescue_is_bounded_by_the_hosts_of_its_leases(climate: Climate, clock:
         for message in claim(climate):
             claims.start(conn, message, "worker", clock.time, claims.Limits(timedelta(0), timedelta(0)))
     clock.forward(seconds=1)
-    assert [event_claims.rescue(climate, "poller", holds=2) for _ in range(3)] == [2, 1, 0]
+    assert [event_dispatch.rescue(climate, "poller", holds=2) for _ in range(3)] == [2, 1, 0]
 
 
 def test_an_unforeseen_error_leaves_the_event_to_the_rescue(
@@ -281,8 +281,8 @@ def test_an_unforeseen_error_leaves_the_event_to_the_rescue(
 def test_a_worker_is_not_given_up_while_it_is_heard_of(climate: Climate, clock: Clock, lease: Lease) -> None:
     (message,) = claim(climate)
     clock.forward(hours=1)
-    assert event_claims.rescue(climate, "poller") == 0, "never started: it is sent again instead"
-    assert event_claims.to_send(climate) == [message]
+    assert event_dispatch.rescue(climate, "poller") == 0, "never started: it is sent again instead"
+    assert event_dispatch.to_send(climate) == [message]
 
 
 def test_tokens_rise_and_those_of_a_later_epoch_are_above_all(climate: Climate, clock: Clock, engine: Engine) -> None:

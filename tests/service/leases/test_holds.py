@@ -19,7 +19,7 @@ from climate.service.admission import limits
 from climate.service.host_operations import failures
 from climate.service.journal import check
 from climate.service.journal.rebuild import rebuild
-from climate.service.leases import event_claims, healing, holds, leases, server_boot, update
+from climate.service.leases import event_dispatch, healing, holds, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
@@ -292,7 +292,7 @@ def test_the_confirmation_against_the_expiry_has_one_winner(climate: Climate, cl
     clock.time = until
     acts: list[Callable[[], Any]] = [
         lambda: holds.confirm(early, MEMBER, lease.id, "k"),
-        lambda: event_claims.claim_due(climate, "poller"),
+        lambda: event_dispatch.claim_due(climate, "poller"),
         lambda: holds.confirm(early, MEMBER, lease.id, "k"),
     ]
     results = at_once(*(acts if turn % 2 else acts[::-1]))
@@ -333,7 +333,7 @@ def test_a_poller_passes_over_a_hold_that_is_being_confirmed(climate: Climate, c
     def poll() -> int:
         assert entered.wait(30)
         try:
-            return event_claims.claim_due(climate, "poller")
+            return event_dispatch.claim_due(climate, "poller")
         finally:
             go.set()
 
@@ -361,7 +361,7 @@ def test_a_confirmation_waits_for_a_claim_and_is_refused(climate: Climate, clock
         await_blocked(engine, lambda: False)
         go.set()
 
-    claimed, refused, _ = at_once(lambda: event_claims.claim_due(climate, "poller"), confirm, look)
+    claimed, refused, _ = at_once(lambda: event_dispatch.claim_due(climate, "poller"), confirm, look)
     assert (claimed, type(refused)) == (1, Conflict)
     assert "expired at" in str(refused), "refused by the journal's key only"
     run_due(climate)
@@ -385,7 +385,7 @@ def test_the_release_against_the_expiry(climate: Climate, clock: Clock) -> None:
     lease = hold(climate, clock)
     clock.forward(minutes=10)
     claimed, released = at_once(
-        lambda: event_claims.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
+        lambda: event_dispatch.claim_due(climate, "poller"), lambda: leases.delete(climate, MEMBER, lease.id)
     )
     assert claimed in (0, 1)
     assert isinstance(released, Lease), "no worker has begun to end the hold"

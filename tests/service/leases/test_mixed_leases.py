@@ -15,7 +15,7 @@ from climate.domain.lease import Lease
 from climate.domain.lease_events import AdditionalEvent
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, HoldState, LeaseStatus, ReservationStatus
 from climate.service.journal import check
-from climate.service.leases import event_claims, events, host_replacement, leases, server_boot
+from climate.service.leases import event_dispatch, events, host_replacement, leases, server_boot
 from climate.service.leases.leases import Order
 from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Message
@@ -254,7 +254,7 @@ def test_the_end_comes_though_nobody_has_begun_a_share_of_the_start(
     run(climate, hosts)
     assert str(lease.reservations[0].id) in cloud.pools()
     clock.time = lease.period.end
-    assert event_claims.rescue(climate, "poller") == 1
+    assert event_dispatch.rescue(climate, "poller") == 1
     start = lease_actions.event(climate, lease, START)
     assert (start.status, start.outcome) == (ERROR, "MISSED")
     work(climate, HOSTS)
@@ -278,7 +278,7 @@ def test_an_additional_event_that_nobody_has_begun_does_not_hold_up_the_end(clim
     clock.forward(minutes=30)
     assert len(claim(climate)) == 2
     clock.time = lease.period.end
-    assert event_claims.rescue(climate, "poller") == 2
+    assert event_dispatch.rescue(climate, "poller") == 2
     run_due(climate)
     assert get(climate, lease).status is LeaseStatus.TERMINATED
 
@@ -294,9 +294,9 @@ def test_the_start_comes_though_nobody_has_begun_a_share_of_the_preparation(
     hosts, _ = claim(room.climate)
     assert hosts.queue == HOSTS
     run(room.climate, hosts)
-    assert event_claims.rescue(room.climate, "poller") == 0, "there is time still"
+    assert event_dispatch.rescue(room.climate, "poller") == 0, "there is time still"
     clock.time = lease.period.start
-    assert event_claims.rescue(room.climate, "poller") == 1
+    assert event_dispatch.rescue(room.climate, "poller") == 1
     assert lease_actions.event(room.climate, lease, PREPARE).status in (DONE, ERROR)
     work(room.climate, HOSTS)
     assert statuses(get(room.climate, lease))[0] is ReservationStatus.ACTIVE
@@ -370,7 +370,7 @@ def _live_through(climate: Climate, clock: Clock, lease: Lease, cloud: FakeCloud
             except Died:
                 assert get(climate, lease).status in (LeaseStatus.STARTING, LeaseStatus.TERMINATING)
         clock.forward(seconds=climate.settings.claim_seconds + 1)
-        event_claims.rescue(climate, "poller")
+        event_dispatch.rescue(climate, "poller")
         clock.forward(seconds=5)
         run_due(climate)
         assert get(climate, lease).status is target

@@ -9,7 +9,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease
 from climate.domain.status import EventKind, LeaseStatus
 from climate.service.journal import check
-from climate.service.leases import event_claims, leases, repair
+from climate.service.leases import event_dispatch, leases, repair
 from climate.store import metrics
 from climate.store.leases.due_events import Cursor
 from tests.conftest import ADMIN, Clock
@@ -42,13 +42,13 @@ def test_an_event_that_was_put_back_by_hand_keeps_no_other_from_being_claimed(
     climate: Climate, clock: Clock, spoil: Break
 ) -> None:
     bad = make(climate, clock, start=0)
-    event_claims.claim_due(climate, "poller")
-    (message,) = event_claims.to_send(climate)
+    event_dispatch.claim_due(climate, "poller")
+    (message,) = event_dispatch.to_send(climate)
     spoil(bad, PUT_BACK_BY_HAND)
     good = [make(climate, clock, start=0) for _ in range(3)]
-    assert event_claims.claim(climate, "poller", Cursor()).count == 3
+    assert event_dispatch.claim(climate, "poller", Cursor()).count == 3
     assert _aside(climate) == [bad.id]
-    assert event_claims.claim(climate, "poller", Cursor()).count == 0, "and is not looked at again"
+    assert event_dispatch.claim(climate, "poller", Cursor()).count == 0, "and is not looked at again"
     with climate.engine.connect() as conn:
         assert metrics.read(conn, clock.time).set_aside == 1
     run_due(climate)
@@ -65,7 +65,7 @@ def test_an_event_of_a_newer_release_keeps_no_other_from_being_claimed(
     bad, good = make(climate, clock, start=1), make(climate, clock, start=1)
     spoil(bad, OF_A_NEWER_RELEASE)
     clock.forward(hours=1)
-    assert event_claims.claim(climate, "poller", Cursor()).count == 1
+    assert event_dispatch.claim(climate, "poller", Cursor()).count == 1
     (one,) = repair.listed(climate)
     assert one.lease_id == bad.id
     assert "praise_lease" in one.reason
@@ -77,19 +77,19 @@ def test_an_event_of_a_newer_release_keeps_no_other_from_being_claimed(
 
 def test_a_broken_lease_keeps_no_other_from_being_rescued(climate: Climate, clock: Clock, spoil: Break) -> None:
     bad, good = make(climate, clock, start=0), make(climate, clock, start=0)
-    event_claims.claim_due(climate, "poller")
+    event_dispatch.claim_due(climate, "poller")
     climate.cloud.failures["lend"] = ZeroDivisionError()  # type: ignore[attr-defined]
-    for message in event_claims.to_send(climate):
+    for message in event_dispatch.to_send(climate):
         with pytest.raises(ZeroDivisionError):
             run(climate, message)
     climate.cloud.failures.clear()  # type: ignore[attr-defined]
     spoil(bad, OF_A_NEWER_RELEASE)
     clock.forward(seconds=climate.settings.claim_seconds + 1)
-    assert event_claims.rescue(climate, "poller") == 1
+    assert event_dispatch.rescue(climate, "poller") == 1
     assert _aside(climate) == [bad.id]
-    assert event_claims.rescue(climate, "poller") == 0
+    assert event_dispatch.rescue(climate, "poller") == 0
     repair.repair_lease(climate, bad.id, "events")
-    assert event_claims.rescue(climate, "poller") == 1
+    assert event_dispatch.rescue(climate, "poller") == 1
     clock.forward(seconds=10)
     run_due(climate)
     assert {get(climate, lease).status for lease in (bad, good)} == {LeaseStatus.ACTIVE}
@@ -97,11 +97,11 @@ def test_a_broken_lease_keeps_no_other_from_being_rescued(climate: Climate, cloc
 
 def test_a_claim_that_is_missing_is_opened_again(climate: Climate, clock: Clock, spoil: Break) -> None:
     lease = make(climate, clock, start=0)
-    event_claims.claim_due(climate, "poller")
+    event_dispatch.claim_due(climate, "poller")
     spoil(lease, "DELETE FROM claims USING events e WHERE e.id = event_id AND e.lease_id = :lease_id")
-    assert event_claims.to_send(climate) == []
+    assert event_dispatch.to_send(climate) == []
     repair.repair_lease(climate, lease.id, "events")
-    (message,) = event_claims.to_send(climate)
+    (message,) = event_dispatch.to_send(climate)
     run(climate, message)
     assert leases.get(climate, ADMIN, lease.id).status is LeaseStatus.ACTIVE
 
@@ -112,12 +112,12 @@ def test_the_claims_of_a_mixed_lease_are_opened_again_for_each_type(
 ) -> None:
     pool(climate, 10)
     lease = make(climate, clock, hosts_wanted(1), storage_wanted(10), start=0)
-    event_claims.claim_due(climate, "poller")
-    known = event_claims.to_send(climate)
+    event_dispatch.claim_due(climate, "poller")
+    known = event_dispatch.to_send(climate)
     assert [message.queue for message in known] == ["events.physical:host", "events.storage:pool"]
     spoil(lease, f"DELETE FROM claims c USING events e WHERE e.id = c.event_id AND e.lease_id = :lease_id{lost}")
     repair.repair_lease(climate, lease.id, "events")
-    opened = event_claims.to_send(climate)
+    opened = event_dispatch.to_send(climate)
     assert opened == (known[:1] if lost else known)
     assert [message.queue for message in opened] == [message.queue for message in known[: len(opened)]]
     for message in known:
@@ -133,8 +133,8 @@ def test_an_event_whose_shares_are_none_keeps_no_other_from_being_rescued(
     pool(climate, 10)
     bad = make(climate, clock, start=0)
     good = make(climate, clock, hosts_wanted(1), storage_wanted(10), start=0)
-    event_claims.claim_due(climate, "poller")
+    event_dispatch.claim_due(climate, "poller")
     spoil(bad, f"UPDATE events SET shares = '{shares}' WHERE lease_id = :lease_id")
     clock.time = good.period.end
-    event_claims.rescue(climate, "poller")
+    event_dispatch.rescue(climate, "poller")
     assert get(climate, good).event(EventKind.START).outcome == "MISSED"

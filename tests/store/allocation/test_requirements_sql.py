@@ -21,7 +21,7 @@ from climate.domain.hosts.requirements import (
     matches,
 )
 from climate.store.allocation import requirements_sql
-from climate.store.tables.leases import hosts
+from climate.store.tables.hosts import hosts
 
 KEYS = ("gpu", "5", "it's", 'quo"te', "per%cent", "a:b", "ключ")
 NUMERIC = ("vcpus", "hypervisor_version")

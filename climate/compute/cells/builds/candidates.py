@@ -75,19 +75,19 @@ def weight(candidate: Candidate, build: Build, options: CellOptions) -> float:
     )
 
 
-def passing(found: Sequence[Candidate], build: Build) -> tuple[list[Candidate], dict[str, str]]:
+def passing(candidates: Sequence[Candidate], build: Build) -> tuple[list[Candidate], dict[str, str]]:
     """Return the cells that pass all filters, and the reason for each other one."""
     reasons = {
         candidate.name: reason
-        for candidate in found
+        for candidate in candidates
         if (reason := next((said for one in FILTERS if (said := one(candidate, build)) is not None), None))
     }
-    return [candidate for candidate in found if candidate.name not in reasons], reasons
+    return [candidate for candidate in candidates if candidate.name not in reasons], reasons
 
 
-def weighed(found: Sequence[Candidate], build: Build, options: CellOptions) -> list[tuple[float, Candidate]]:
+def weighed(candidates: Sequence[Candidate], build: Build, options: CellOptions) -> list[tuple[float, Candidate]]:
     """Return (weight, cell), best first; equal ones keep their order."""
-    pairs = [(weight(candidate, build, options), candidate) for candidate in found]
+    pairs = [(weight(candidate, build, options), candidate) for candidate in candidates]
     return sorted(pairs, key=lambda pair: -pair[0])
 
 

@@ -164,7 +164,7 @@ def candidates_of(compute: Compute, conn: Connection) -> list[Candidate]:
     is_api = compute.cells.is_api
     now, children = compute.now(conn), neighbours.around(conn).children
     mine = state.NOTHING if is_api else state.own(compute, conn)
-    found = [
+    candidates = [
         Candidate(
             name,
             capabilities=cell.capabilities,
@@ -177,10 +177,10 @@ def candidates_of(compute: Compute, conn: Connection) -> list[Candidate]:
         )
         for name, cell in children.items()
     ]
-    if not is_api and (mine.capacities or not found):
+    if not is_api and (mine.capacities or not candidates):
         alone = _alone(compute)
-        found.append(replace(alone, capacities=mine.capacities, offers=mine.offers) if found else alone)
-    return found
+        candidates.append(replace(alone, capacities=mine.capacities, offers=mine.offers) if candidates else alone)
+    return candidates
 
 
 def _alone(compute: Compute) -> Candidate:

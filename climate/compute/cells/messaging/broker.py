@@ -67,12 +67,12 @@ def params(broker: Broker) -> dict[str, Any]:
     """Return the arguments of a connection to a broker. Raise TransportError if it has no address."""
     if broker.transport_url:
         return {"hostname": broker.transport_url.replace("unix://", "redis+socket://", 1)}
-    found = broker.server_params()
-    if "hostname" not in found:
+    params = broker.server_params()
+    if "hostname" not in params:
         raise TransportError("The cell has neither rpc_host nor transport_url; set one with `climate cell set`")
-    if "username" in found:
-        found["userid"] = found.pop("username")
-    return {"transport": "redis", **found}
+    if "username" in params:
+        params["userid"] = params.pop("username")
+    return {"transport": "redis", **params}
 
 
 @dataclass(slots=True)

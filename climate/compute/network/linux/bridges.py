@@ -131,21 +131,21 @@ def in_order(held: Sequence[Interface], wanted: Interface) -> tuple[list[Interfa
     return list(held), [wanted, *(address for address in held if address != wanted)]
 
 
-def _theirs(link: Link, found: Device | None) -> Device:
-    if found is None or found.kind != "bridge":
+def _theirs(link: Link, device: Device | None) -> Device:
+    if device is None or device.kind != "bridge":
         raise NetworkError(
             f"There is no bridge {link.bridge} on this host: create it, because climate does not manage it."
         )
-    return found
+    return device
 
 
-def _check(link: Link, found: Device) -> None:
-    if not found.ours or found.kind != "bridge":
+def _check(link: Link, device: Device) -> None:
+    if not device.ours or device.kind != "bridge":
         raise NetworkError(
             f"{link.bridge} exists already and was not created by climate: rename it, or choose another bridge."
         )
-    if found.mark and found.mark.of != link.network_id:
-        raise NetworkError(f"{link.bridge} belongs to network {found.mark.of}, not to {link.network_id}.")
+    if device.mark and device.mark.of != link.network_id:
+        raise NetworkError(f"{link.bridge} belongs to network {device.mark.of}, not to {link.network_id}.")
 
 
 def _mark(link: Link, there: Mark | None) -> Mark:

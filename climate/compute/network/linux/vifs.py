@@ -45,9 +45,9 @@ def standing(ip: Any) -> frozenset[str]:
     )
 
 
-def _ours(found: Device) -> bool:
+def _ours(device: Device) -> bool:
     """Return whether climate created it; a new tap is not yet in climate's group."""
-    return found.ours or found.kind == _TAP
+    return device.ours or device.kind == _TAP
 
 
 def _standing(ip: Any, wanted: Plug) -> Device | None:

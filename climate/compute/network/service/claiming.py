@@ -7,10 +7,12 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.network import managers
+from climate.compute.network.allocation.allocator import GRANT_SECONDS
 from climate.compute.network.models import Network
 from climate.compute.network.network_options import FEWEST
 from climate.compute.store.networks import network_hosts
 from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks.network_hosts import HostWork, Waits
 from climate.connections import alone
 
 log = structlog.get_logger(__name__)
@@ -19,7 +21,15 @@ log = structlog.get_logger(__name__)
 def beat(compute: Compute) -> None:
     """Record a heartbeat of this process's network service."""
     with alone(compute.engine) as conn:
-        network_hosts.beat(conn, compute.network_host, compute.now(conn))
+        network_hosts.beat(conn, compute.network_host, compute.other_time(conn))
+
+
+def beat_and_look(compute: Compute) -> HostWork:
+    """Record a heartbeat of this process's network service, and return the work of its host."""
+    options = compute.network
+    waits = Waits(options.down_seconds, options.timeout_seconds, GRANT_SECONDS)
+    with alone(compute.engine) as conn:
+        return network_hosts.beat_and_look(conn, compute.network_host, compute.other_time(conn), waits)
 
 
 def claim(compute: Compute) -> Network | None:
@@ -28,10 +38,10 @@ def claim(compute: Compute) -> Network | None:
     The row is locked, so of two competing hosts one gets it and the other tries the next.
     """
     with compute.engine.begin() as conn:
-        found = claim_one(conn, compute)
-    if found is not None:
-        log.info("network claimed", network=found.label, host=compute.network_host)
-    return found
+        network = claim_one(conn, compute)
+    if network is not None:
+        log.info("network claimed", network=network.label, host=compute.network_host)
+    return network
 
 
 def claim_one(conn: Connection, compute: Compute) -> Network | None:
@@ -39,11 +49,11 @@ def claim_one(conn: Connection, compute: Compute) -> Network | None:
     options = compute.network
     if options.placement == FEWEST and not _has_fewest(conn, compute):
         return None
-    found = rows.claim(conn, compute.network_host, compute.now(conn), options.down_seconds)
-    changes = {} if found is None else managers.of(found).claimed(found, options)
-    if found is not None and changes:
-        rows.change(conn, found.id, json.dumps(dict(changes)))
-    return found
+    network = rows.claim(conn, compute.network_host, compute.now(conn), options.down_seconds)
+    changes = {} if network is None else managers.of(network).claimed(network, options)
+    if network is not None and changes:
+        rows.change(conn, network.id, json.dumps(dict(changes)))
+    return network
 
 
 def _has_fewest(conn: Connection, compute: Compute) -> bool:

@@ -50,12 +50,14 @@ def run_round(compute: Compute, *, thorough: bool = False) -> None:
     """Run one beat: send a heartbeat, claim a network, record DHCP events, and serve changed networks.
 
     The caller must ensure that only one process of a host does this at a time. `thorough`: check the whole host even
-    without known changes. A correctly served network then costs one cheap check.
+    without known changes. A correctly served network then costs one cheap check. A beat without work is one statement.
     """
     driver = compute.wires.on(compute.network_netns)
-    claiming.beat(compute)
-    claiming.claim(compute)
+    work = claiming.beat_and_look(compute)
+    claimed = claiming.claim(compute) if work.unserved else None
     _note(compute, driver)
+    if not (thorough or claimed or work.called or work.overdue):
+        return
     with alone(compute.engine) as conn:
         calls = network_hosts.calls(conn, compute.network_host)
         timed_out = _time_out(compute, conn)
@@ -156,11 +158,11 @@ def _wanted(compute: Compute) -> DesiredState:
     return DesiredState(own, {network_id: _named(entries) for network_id, entries in found.items()}, floating)
 
 
-def _named(found: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
+def _named(entries: Sequence[tuple[str, str, Entry]]) -> list[Entry]:
     """Return the entries with the DNS names of their servers, each unique in the network."""
     taken: dict[str, str] = {}
     named = []
-    for server_id, name, entry in found:
+    for server_id, name, entry in entries:
         plain = hostname(name, server_id)
         if taken.setdefault(plain, server_id) != server_id:
             plain = hostname(name, server_id, taken=True)
@@ -175,8 +177,8 @@ def _served(compute: Compute, network: Network, wanted: DesiredState) -> Served 
 def _unchanged(compute: Compute, driver: NetworkDriver, wanted: DesiredState) -> dict[str, Network]:
     """Return the networks that are served correctly."""
     asked = [made for network in wanted.networks if (made := _served(compute, network, wanted)) is not None]
-    found = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
-    return {network.id: network for network in wanted.networks if network.id in (found or ())}
+    unchanged = _found(partial(driver.unchanged, asked), "checking all networks of this host", compute)
+    return {network.id: network for network in wanted.networks if network.id in (unchanged or ())}
 
 
 def _serve_one(compute: Compute, driver: NetworkDriver, network: Network, wanted: DesiredState) -> None:

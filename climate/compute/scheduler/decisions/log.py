@@ -82,8 +82,8 @@ def _removed(say: Callable[..., None], spec: Spec, number: int, results: Sequenc
     )
 
 
-def too_few(found: int, count: int) -> None:
-    log.debug("There are %d hosts available but %d instances requested to build.", found, count)
+def too_few(number: int, count: int) -> None:
+    log.debug("There are %d hosts available but %d instances requested to build.", number, count)
 
 
 def filtered(hosts: Hosts, first: Sequence[int], count: int) -> None:
@@ -108,9 +108,9 @@ def ignoring(names: Sequence[str]) -> None:
         log.info("Host filter ignoring hosts: %s", ", ".join(names))
 
 
-def forcing(kind: str, names: Sequence[str], found: Iterable[str]) -> None:
+def forcing(kind: str, names: Sequence[str], known: Iterable[str]) -> None:
     """Log the hosts that a request forces; `kind`: hosts or nodes."""
-    available = ", ".join(dict.fromkeys(found))
+    available = ", ".join(dict.fromkeys(known))
     if names and available:
         log.info("Host filter forcing available %s to %s", kind, available)
     elif names:

@@ -12,7 +12,7 @@ import numpy as np
 
 from climate.compute.errors import SchedulerCostFunctionNotFound
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import parts
+from climate.compute.scheduler import installed_parts
 from climate.compute.scheduler.hosts.table import Hosts, Numbers
 from climate.compute.scheduler.scheduler_parts import Cost, Sees
 
@@ -55,7 +55,7 @@ def load(chosen: Sequence[tuple[str, float]]) -> tuple[Cost, ...]:
 
     Raise SchedulerCostFunctionNotFound with all missing names and the installed ones.
     """
-    result = parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
+    result = installed_parts.named(GROUP, "Cost functions", [name for name, _ in chosen], SchedulerCostFunctionNotFound)
     wrong = [name for name, part in result.items() if not isinstance(part, Cost) and not callable(part)]
     if wrong:
         raise SchedulerCostFunctionNotFound(f"Cost functions {', '.join(wrong)} are installed, but are not functions")

@@ -12,7 +12,7 @@ import numpy as np
 
 from climate.compute.errors import BadRequest, SchedulerHostFilterNotFound
 from climate.compute.models.request import Spec
-from climate.compute.scheduler import parts
+from climate.compute.scheduler import installed_parts
 from climate.compute.scheduler.distributed.json_query import Path, Query, parse
 from climate.compute.scheduler.filters.location import ALL_HOSTS
 from climate.compute.scheduler.hosts.table import Hosts, Mask, Numbers, Profile
@@ -43,7 +43,7 @@ def load(names: Sequence[str]) -> Mapping[str, Filter]:
     """
     if not names:
         return HOST_FILTERS
-    result = parts.named(GROUP, "Scheduler Host Filter", names, SchedulerHostFilterNotFound)
+    result = installed_parts.named(GROUP, "Scheduler Host Filter", names, SchedulerHostFilterNotFound)
     wrong = [name for name, part in result.items() if not isinstance(part, Filter)]
     if wrong:
         raise SchedulerHostFilterNotFound(f"Scheduler Host Filter {', '.join(wrong)} is installed, but is not a Filter")

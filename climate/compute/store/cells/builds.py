@@ -1,14 +1,11 @@
 """Builds that were sent to a neighbour, and their servers."""
 
-import json
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
+from sqlalchemy.dialects.postgresql import insert
 
-_SENT = text("""
-    INSERT INTO compute_cell_builds (build_id, cell, server_ids) VALUES (:build_id, :cell, CAST(:ids AS jsonb))
-    ON CONFLICT DO NOTHING RETURNING build_id
-""")
+from climate.compute.store.tables.cells import builds
 
 # The top cell has a row for each server of a build, whose request may have other builds. Other cells know only the
 # contents of the outbox.
@@ -37,8 +34,8 @@ _UNREPORTED = text("""
 
 def sent(conn: Connection, build_id: str, cell: str, server_ids: Sequence[str]) -> bool:
     """Record that a build is sent to a neighbour; False if it was sent or carried out here before."""
-    given = {"build_id": build_id, "cell": cell, "ids": json.dumps(list(server_ids))}
-    return conn.execute(_SENT, given).scalar() is not None
+    row = insert(builds).values(build_id=build_id, cell=cell, server_ids=list(server_ids))
+    return conn.scalar(row.on_conflict_do_nothing().returning(builds.c.build_id)) is not None
 
 
 def waiting(conn: Connection, cell: str) -> int:

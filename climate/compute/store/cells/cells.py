@@ -1,25 +1,38 @@
 """Neighbours in the tree of cells: their connections, and their last reports about themselves."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, or_, select, text
+from sqlalchemy import delete as delete_from
+from sqlalchemy import update as update_rows
+from sqlalchemy.dialects.postgresql import insert as insert_into
 
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.store.cells.messages import NEIGHBOURS, notify
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.cells import cells
 
-_ROWS = """
-    SELECT name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed, weight_offset, weight_scale,
-           capabilities, capacities, offers, children, last_seen, failures, last_error
-    FROM compute_cells
-"""
-
-_ALL = text(f"{_ROWS} ORDER BY name")
-
-_NAMED = text(f"{_ROWS} WHERE name = ANY(CAST(:names AS text[])) ORDER BY name")
+_ROWS = select(
+    *(
+        cells.c[name]
+        for name in (
+            *("name", "is_parent", "username", "rpc_host", "rpc_port", "rpc_virtual_host", "sealed", "weight_offset"),
+            *(
+                "weight_scale",
+                "capabilities",
+                "capacities",
+                "offers",
+                "children",
+                "last_seen",
+                "failures",
+                "last_error",
+            ),
+        )
+    )
+).order_by(cells.c.name)
 
 # Without the reports, which may be long.
 _LINKS = text("""
@@ -28,18 +41,6 @@ _LINKS = text("""
            NULL::timestamptz AS last_seen, failures, last_error
     FROM compute_cells ORDER BY name
 """)
-
-_INSERT = text("""
-    INSERT INTO compute_cells (name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed,
-                               weight_offset, weight_scale)
-    VALUES (:name, :is_parent, :username, :rpc_host, :rpc_port, :rpc_virtual_host, :sealed,
-            :weight_offset, :weight_scale)
-    ON CONFLICT (name) DO NOTHING RETURNING name
-""")
-
-_LOCK = text("SELECT name FROM compute_cells WHERE name = :name FOR UPDATE")
-
-_KEEP = text("SELECT name FROM compute_cells WHERE name = :name FOR KEY SHARE")
 
 # A neighbour that moves to the other side of the tree loses its reports from the former side.
 _UPDATE = text("""
@@ -54,28 +55,6 @@ _UPDATE = text("""
         last_seen = CASE WHEN is_parent = :is_parent THEN last_seen END,
         reported_at = CASE WHEN is_parent = :is_parent THEN reported_at END
     WHERE name = :name
-""")
-
-_DELETE = text("DELETE FROM compute_cells WHERE name = :name")
-
-# A report older than the stored one changes nothing.
-_TOLD = text("""
-    UPDATE compute_cells
-    SET capabilities = CAST(:capabilities AS jsonb), capacities = CAST(:capacities AS jsonb),
-        offers = CAST(:offers AS jsonb), children = CAST(:children AS jsonb),
-        last_seen = :now, reported_at = :reported_at
-    WHERE name = :name AND NOT is_parent AND (reported_at IS NULL OR reported_at < :reported_at)
-""")
-
-# Most messages arrive within a second of the one before, and need not write the row again.
-_SEEN = text("""
-    UPDATE compute_cells SET last_seen = :now
-    WHERE name = ANY(CAST(:names AS text[])) AND is_parent
-      AND (last_seen IS NULL OR last_seen < CAST(:now AS timestamptz) - interval '1 second')
-""")
-
-_REACHED = text("""
-    UPDATE compute_cells SET failures = 0, last_error = NULL, retry_at = NULL WHERE name = :name AND failures > 0
 """)
 
 _FAILED = text("""
@@ -102,29 +81,33 @@ def links(conn: Connection) -> list[Row]:
 
 def listed(conn: Connection) -> list[Row]:
     """Return all neighbours by name."""
-    return [_row(row) for row in conn.execute(_ALL).mappings()]
+    return [_row(row) for row in conn.execute(_ROWS).mappings()]
 
 
 def named(conn: Connection, names: Sequence[str]) -> list[Row]:
     """Return the existing neighbours of these names."""
-    return [_row(row) for row in conn.execute(_NAMED, {"names": list(names)}).mappings()]
+    return [_row(row) for row in conn.execute(_ROWS.where(in_array(cells.c.name, names))).mappings()]
 
 
 def keep(conn: Connection, name: str) -> bool:
     """Prevent the deletion of a neighbour until the transaction ends; False if it does not exist."""
-    return conn.execute(_KEEP, {"name": name}).scalar() is not None
+    row = select(cells.c.name).where(cells.c.name == name)
+    return conn.scalar(row.with_for_update(read=True, key_share=True)) is not None
 
 
 def insert(conn: Connection, row: Row) -> bool:
     """Insert a neighbour; False if its name is taken."""
-    made = conn.execute(_INSERT, _values(row)).scalar() is not None
+    made = (
+        conn.scalar(insert_into(cells).values(_values(row)).on_conflict_do_nothing().returning(cells.c.name))
+        is not None
+    )
     notify(conn, NEIGHBOURS)
     return made
 
 
 def lock(conn: Connection, name: str) -> Row | None:
     """Return a neighbour with its row locked; None if it does not exist."""
-    conn.execute(_LOCK, {"name": name})
+    conn.execute(select(cells.c.name).where(cells.c.name == name).with_for_update())
     return next(iter(named(conn, [name])), None)
 
 
@@ -137,23 +120,30 @@ def update(conn: Connection, row: Row) -> None:
 def delete(conn: Connection, name: str) -> bool:
     """Delete a neighbour and its pending messages; False if it does not exist."""
     notify(conn, NEIGHBOURS)
-    return conn.execute(_DELETE, {"name": name}).rowcount > 0
+    return conn.execute(delete_from(cells).where(cells.c.name == name)).rowcount > 0
 
 
 def told(conn: Connection, name: str, state: Mapping[str, Any], reported_at: datetime, now: datetime) -> bool:
     """Store the report of a child about itself; False if there is no such child, or a later report is stored."""
-    parts = {key: json.dumps(state[key]) for key in ("capabilities", "capacities", "offers", "children")}
-    return conn.execute(_TOLD, {"name": name, "reported_at": reported_at, "now": now, **parts}).rowcount > 0
+    parts = {key: state[key] for key in ("capabilities", "capacities", "offers", "children")}
+    # A report older than the stored one changes nothing.
+    is_newer = or_(cells.c.reported_at.is_(None), cells.c.reported_at < reported_at)
+    statement = update_rows(cells).where(cells.c.name == name, ~cells.c.is_parent, is_newer)
+    return conn.execute(statement.values(**parts, last_seen=now, reported_at=reported_at)).rowcount > 0
 
 
 def seen(conn: Connection, names: Sequence[str], now: datetime) -> None:
     """Record a message from these parents; a child proves that it is alive by its reports."""
-    conn.execute(_SEEN, {"names": list(names), "now": now})
+    # Most messages arrive within a second of the one before, and need not write the row again.
+    is_old = or_(cells.c.last_seen.is_(None), cells.c.last_seen < now - timedelta(seconds=1))
+    parents = update_rows(cells).where(in_array(cells.c.name, names), cells.c.is_parent, is_old)
+    conn.execute(parents.values(last_seen=now))
 
 
 def reached(conn: Connection, name: str) -> None:
     """Record that the broker of a neighbour accepts messages."""
-    conn.execute(_REACHED, {"name": name})
+    failing = update_rows(cells).where(cells.c.name == name, cells.c.failures > 0)
+    conn.execute(failing.values(failures=0, last_error=None, retry_at=None))
     notify(conn, NEIGHBOURS)
 
 

@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, exists, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
 from climate.compute.models.server import Server
+from climate.compute.store.columns import in_array
 from climate.compute.store.servers.servers import COLUMNS, FROM, server_of
+from climate.compute.store.tables.cell_servers import cell_changes, cell_versions
+from climate.compute.store.tables.servers import servers
 
 CHANGES = "changes"
 """Payload that the triggers send on the channel of cells."""
@@ -43,14 +47,6 @@ TRIGGERS: Mapping[str, str] = {
 
 _THERE = text("SELECT count(*) FROM pg_trigger WHERE tgname = ANY(CAST(:names AS text[]))")
 
-_ALL = text("INSERT INTO compute_cell_changes (server_id) SELECT id FROM compute_servers")
-
-_GONE_ALL = text("""
-    INSERT INTO compute_cell_changes (server_id)
-    SELECT v.server_id FROM compute_cell_versions v
-    WHERE NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = v.server_id)
-""")
-
 _NOTE = text("""
     WITH noted AS (
         INSERT INTO compute_cell_changes (server_id) SELECT id FROM unnest(CAST(:ids AS uuid[])) AS s(id))
@@ -82,31 +78,12 @@ _TAKE = text(f"""
 
 _SERVERS = text(f"SELECT {COLUMNS} {FROM} WHERE s.id = ANY(CAST(:ids AS uuid[])) ORDER BY s.id")
 
-_GONE = text("UPDATE compute_cell_versions SET gone_at = :now WHERE server_id = ANY(CAST(:ids AS uuid[]))")
-
 _RECENT = text("""
     SELECT id::text FROM compute_servers
     WHERE (:everything OR updated_at >= :since) AND (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
     UNION SELECT server_id::text FROM compute_cell_versions
     WHERE CAST(:deleted AS boolean) AND gone_at IS NOT NULL AND (:everything OR gone_at >= :since)
     ORDER BY 1
-""")
-
-_FORGET = text("DELETE FROM compute_cell_versions WHERE gone_at < :before")
-
-_LOCK = text("SELECT command FROM compute_cell_versions WHERE server_id = CAST(:id AS uuid) FOR UPDATE")
-
-_ENSURE = text(
-    "INSERT INTO compute_cell_versions (server_id) VALUES (CAST(:id AS uuid)) ON CONFLICT (server_id) DO NOTHING"
-)
-
-_ACTED = text("""
-    UPDATE compute_cell_versions SET command = :command, refusal = :refusal WHERE server_id = CAST(:id AS uuid)
-""")
-
-_WAITING = text("""
-    SELECT count(*) AS waiting, coalesce(extract(epoch FROM :now - min(changed_at)), 0) AS oldest
-    FROM compute_cell_changes
 """)
 
 
@@ -119,8 +96,9 @@ def track(conn: Connection) -> None:
     """Create the triggers, and record all existing servers and the remembered deleted ones."""
     for name, what in TRIGGERS.items():
         conn.execute(text(f"CREATE OR REPLACE TRIGGER {name} {what}"))
-    conn.execute(_ALL)
-    conn.execute(_GONE_ALL)
+    conn.execute(insert(cell_changes).from_select(["server_id"], select(servers.c.id)))
+    gone = select(cell_versions.c.server_id).where(~exists().where(servers.c.id == cell_versions.c.server_id))
+    conn.execute(insert(cell_changes).from_select(["server_id"], gone))
 
 
 def untrack(conn: Connection) -> None:
@@ -128,7 +106,7 @@ def untrack(conn: Connection) -> None:
     for name, what in TRIGGERS.items():
         table = what.split(" ON ")[1].split()[0]
         conn.execute(text(f"DROP TRIGGER IF EXISTS {name} ON {table}"))
-    conn.execute(text("DELETE FROM compute_cell_changes"))
+    conn.execute(delete(cell_changes))
 
 
 def note(conn: Connection, ids: Sequence[str]) -> None:
@@ -161,7 +139,7 @@ def read(conn: Connection, ids: Sequence[str]) -> list[Server]:
 
 def gone(conn: Connection, ids: Sequence[str], now: datetime) -> None:
     """Record that these servers are deleted."""
-    conn.execute(_GONE, {"ids": list(ids), "now": now})
+    conn.execute(update(cell_versions).where(in_array(cell_versions.c.server_id, ids)).values(gone_at=now))
 
 
 def recent(
@@ -174,21 +152,23 @@ def recent(
 
 def forget(conn: Connection, before: datetime) -> int:
     """Delete the records of servers that were deleted before then; return their number."""
-    return conn.execute(_FORGET, {"before": before}).rowcount
+    return conn.execute(delete(cell_versions).where(cell_versions.c.gone_at < before)).rowcount
 
 
 def last_command(conn: Connection, server_id: str) -> int:
     """Return the number of the last command for a server; locked, so that commands run one at a time."""
-    conn.execute(_ENSURE, {"id": server_id})
-    return int(conn.execute(_LOCK, {"id": server_id}).scalar_one())
+    this = cell_versions.c.server_id == server_id
+    conn.execute(insert(cell_versions).values(server_id=server_id).on_conflict_do_nothing())
+    return int(conn.execute(select(cell_versions.c.command).where(this).with_for_update()).scalar_one())
 
 
 def acted(conn: Connection, server_id: str, command: int, refusal: str | None) -> None:
     """Record a command that was carried out, or the reason of its refusal."""
-    conn.execute(_ACTED, {"id": server_id, "command": command, "refusal": refusal})
+    this = update(cell_versions).where(cell_versions.c.server_id == server_id)
+    conn.execute(this.values(command=command, refusal=refusal))
 
 
 def waiting(conn: Connection, now: datetime) -> tuple[int, float]:
     """Return the number of changes that are not reported yet, and the age of the oldest in seconds."""
-    row = conn.execute(_WAITING, {"now": now}).one()
-    return int(row.waiting), float(row.oldest)
+    number, first = conn.execute(select(func.count(), func.min(cell_changes.c.changed_at))).one()
+    return number, (now - first).total_seconds() if first else 0.0

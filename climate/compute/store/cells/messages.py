@@ -3,12 +3,15 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.cells import builds, inbox, outbox, responses
 from climate.connections import reading
 
 CHANNEL = "climate_cells"
@@ -61,15 +64,6 @@ _TAKE = text(f"""
     RETURNING o.id, o.delivery::text, o.kind, o.body
 """)
 
-_PUT_BACK = text("""
-    UPDATE compute_cell_outbox SET due_at = :now, tries = greatest(0, tries - 1)
-    WHERE id = ANY(CAST(:ids AS bigint[]))
-""")
-
-_CONFIRM = text("""
-    DELETE FROM compute_cell_outbox WHERE cell = :cell AND delivery = ANY(CAST(:deliveries AS uuid[]))
-""")
-
 # Queried per cell, so that the messages to an unreachable one are not scanned.
 _WAITING = text("""
     SELECT c.name FROM compute_cells c
@@ -78,8 +72,6 @@ _WAITING = text("""
                   WHERE w.cell = c.name AND w.due_at <= :now AND (w.expires_at IS NULL OR w.expires_at > :now))
     ORDER BY c.name
 """)
-
-_COUNTS = text("SELECT cell, count(*) AS waiting, min(created_at) AS since FROM compute_cell_outbox GROUP BY cell")
 
 _NEXT = text(f"""
     UPDATE compute_cell_inbox i
@@ -94,39 +86,12 @@ _NEXT = text(f"""
     RETURNING i.sender, i.delivery::text, i.kind, i.body, i.attempts, i.id
 """)
 
-_POSTPONE = text("""
-    UPDATE compute_cell_inbox SET due_at = CAST(:now AS timestamptz) + make_interval(secs => :seconds)
-    WHERE sender = :sender AND delivery = CAST(:delivery AS uuid) AND due_at IS NOT NULL
-""")
-
-_EXPECT = text("INSERT INTO compute_cell_responses (uuid, expires_at) VALUES (CAST(:uuid AS uuid), :expires_at)")
-
 # By the path of the responding cell: a broadcast has several responses. The first of a cell counts.
 _ANSWER = text("""
     UPDATE compute_cell_responses
     SET body = jsonb_build_object(CAST(:cell AS text), CAST(:body AS jsonb)) || coalesce(body, '{}'::jsonb)
     WHERE uuid = CAST(:uuid AS uuid) AND expires_at > :now
 """)
-
-_FETCH = text("SELECT body FROM compute_cell_responses WHERE uuid = CAST(:uuid AS uuid)")
-
-_FORGET = text("DELETE FROM compute_cell_responses WHERE uuid = CAST(:uuid AS uuid)")
-
-_SWEEPS = (
-    text("DELETE FROM compute_cell_outbox WHERE expires_at < :now"),
-    text("DELETE FROM compute_cell_responses WHERE expires_at < CAST(:now AS timestamptz) - interval '1 hour'"),
-    text("""
-        DELETE FROM compute_cell_inbox
-        WHERE due_at IS NULL AND received_at < CAST(:now AS timestamptz) - make_interval(secs => :kept)
-    """),
-    text("DELETE FROM compute_cell_builds WHERE made_at < CAST(:now AS timestamptz) - interval '30 days'"),
-)
-
-_ONCE = text("INSERT INTO compute_cell_builds (build_id) VALUES (:build_id) ON CONFLICT DO NOTHING RETURNING build_id")
-
-
-_IS_DONE = text("SELECT build_id FROM compute_cell_builds WHERE build_id = :build_id")
-
 
 Responses = Mapping[str, Mapping[str, Any]]
 """Path of a cell -> its response as JSON."""
@@ -179,7 +144,8 @@ def waiting(conn: Connection, now: datetime) -> list[str]:
 
 def counts(conn: Connection) -> dict[str, tuple[int, datetime]]:
     """Return (unconfirmed messages, time of the oldest) for each neighbour that has any."""
-    return {row.cell: (row.waiting, row.since) for row in conn.execute(_COUNTS)}
+    query = select(outbox.c.cell, func.count(), func.min(outbox.c.created_at)).group_by(outbox.c.cell)
+    return {cell: (waiting, since) for cell, waiting, since in conn.execute(query)}
 
 
 def take(conn: Connection, cell: str, now: datetime, limit: int) -> list[Sent]:
@@ -190,12 +156,13 @@ def take(conn: Connection, cell: str, now: datetime, limit: int) -> list[Sent]:
 
 def put_back(conn: Connection, ids: Sequence[int], now: datetime) -> None:
     """Make messages due again that could not be sent."""
-    conn.execute(_PUT_BACK, {"ids": list(ids), "now": now})
+    tries = func.greatest(0, outbox.c.tries - 1)
+    conn.execute(update(outbox).where(in_array(outbox.c.id, ids)).values(due_at=now, tries=tries))
 
 
 def confirm(conn: Connection, cell: str, deliveries: Sequence[str]) -> None:
     """Delete messages that a neighbour has confirmed."""
-    conn.execute(_CONFIRM, {"cell": cell, "deliveries": list(deliveries)})
+    conn.execute(delete(outbox).where(outbox.c.cell == cell, in_array(outbox.c.delivery, deliveries)))
 
 
 def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
@@ -206,13 +173,13 @@ def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit
 
 def postpone(conn: Connection, message: Arrived, seconds: float, now: datetime) -> None:
     """Make a message due again after some seconds."""
-    values = {"sender": message.sender, "delivery": message.delivery, "seconds": seconds, "now": now}
-    conn.execute(_POSTPONE, values)
+    this = (inbox.c.sender == message.sender, inbox.c.delivery == message.delivery, inbox.c.due_at.is_not(None))
+    conn.execute(update(inbox).where(*this).values(due_at=now + timedelta(seconds=seconds)))
 
 
 def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:
     """Record that a response to a message is awaited."""
-    conn.execute(_EXPECT, {"uuid": uuid, "expires_at": expires_at})
+    conn.execute(insert(responses).values(uuid=uuid, expires_at=expires_at))
 
 
 def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now: datetime) -> bool:
@@ -226,7 +193,7 @@ def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now:
 
 def fetch(conn: Connection, uuid: str) -> Responses:
     """Return the responses to a message that have arrived."""
-    value: Responses | None = conn.execute(_FETCH, {"uuid": uuid}).scalar()
+    value: Responses | None = conn.scalar(select(responses.c.body).where(responses.c.uuid == uuid))
     return value or {}
 
 
@@ -256,20 +223,24 @@ def _heard(conn: Connection, uuid: str, seconds: float) -> None:
 
 def forget(conn: Connection, uuid: str) -> None:
     """Stop waiting for a response."""
-    conn.execute(_FORGET, {"uuid": uuid})
+    conn.execute(delete(responses).where(responses.c.uuid == uuid))
 
 
 def sweep(conn: Connection, now: datetime, kept: float) -> None:
     """Delete expired messages, and the ids of messages that arrived more than `kept` seconds ago."""
-    for statement in _SWEEPS:
-        conn.execute(statement, {"now": now, "kept": kept})
+    conn.execute(delete(outbox).where(outbox.c.expires_at < now))
+    conn.execute(delete(responses).where(responses.c.expires_at < now - timedelta(hours=1)))
+    done = (inbox.c.due_at.is_(None), inbox.c.received_at < now - timedelta(seconds=kept))
+    conn.execute(delete(inbox).where(*done))
+    conn.execute(delete(builds).where(builds.c.made_at < now - timedelta(days=30)))
 
 
 def once(conn: Connection, build_id: str) -> bool:
     """Return whether a build is carried out for the first time; it is recorded if the transaction commits."""
-    return conn.execute(_ONCE, {"build_id": build_id}).scalar() is not None
+    row = insert(builds).values(build_id=build_id).on_conflict_do_nothing()
+    return conn.scalar(row.returning(builds.c.build_id)) is not None
 
 
 def is_done(conn: Connection, build_id: str) -> bool:
     """Return whether a build was carried out, or sent on, already."""
-    return conn.execute(_IS_DONE, {"build_id": build_id}).scalar() is not None
+    return conn.scalar(select(builds.c.build_id).where(builds.c.build_id == build_id)) is not None

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, cast, or_, select, text
+
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables import servers as tables
+from climate.compute.store.tables.networks import networks
+from climate.compute.store.tables.nodes import aggregates
 
 MOST_NAMES = 2000
 """Maximum number of reported names of one kind; with more, none are reported."""
@@ -19,30 +24,6 @@ _FREE = text("""
     CROSS JOIN LATERAL (SELECT n.pool IS NULL AND n.maintenance IS NULL AS open) o
     WHERE v.enabled AND n.present
 """)
-
-_SIZES = text("SELECT ram_mb, (disk_gb + ephemeral_gb) * 1024 AS disk_mb FROM compute_flavors")
-
-_NAMES = {
-    "flavors": text("SELECT name FROM compute_flavors ORDER BY name LIMIT :most"),
-    "images": text("SELECT DISTINCT name FROM compute_images WHERE status = 'active' ORDER BY name LIMIT :most"),
-    "reservations": text("""
-        SELECT name FROM compute_aggregates WHERE kind = 'pool' AND metadata ? 'blazar:owner' ORDER BY name LIMIT :most
-    """),
-}
-
-_IMAGES = text("""
-    SELECT id::text FROM compute_images
-    WHERE name = :name AND status = 'active' AND (visibility IN ('public', 'community') OR project_id = :project_id)
-    ORDER BY created_at DESC, id LIMIT 2
-""")
-
-_LABELS = text("SELECT id::text, label FROM compute_networks WHERE id::text = ANY(CAST(:ids AS text[]))")
-
-_LABELLED = text("""
-    SELECT label, id::text FROM compute_networks WHERE label = ANY(CAST(:labels AS text[])) ORDER BY created_at DESC
-""")
-
-_SERVERS = text("SELECT id::text FROM compute_servers WHERE id::text = ANY(CAST(:ids AS text[]))")
 
 
 class Free(NamedTuple):
@@ -61,7 +42,10 @@ def free(conn: Connection) -> list[Free]:
 
 def sizes(conn: Connection) -> list[tuple[int, int]]:
     """Return (memory, disk) of each flavor, in MB."""
-    return [(row.ram_mb, row.disk_mb) for row in conn.execute(_SIZES)]
+    flavor = tables.flavors.c
+    return [
+        (ram, disk) for ram, disk in conn.execute(select(flavor.ram_mb, (flavor.disk_gb + flavor.ephemeral_gb) * 1024))
+    ]
 
 
 def offers(conn: Connection) -> dict[str, list[str]]:
@@ -69,27 +53,39 @@ def offers(conn: Connection) -> dict[str, list[str]]:
 
     A kind with more than MOST_NAMES names is left out.
     """
-    values = {
-        kind: list(conn.execute(statement, {"most": MOST_NAMES + 1}).scalars()) for kind, statement in _NAMES.items()
+    images, flavors = tables.images.c, tables.flavors.c
+    owner = aggregates.c.metadata.has_key("blazar:owner")
+    names = {
+        "flavors": select(flavors.name).order_by(flavors.name),
+        "images": select(images.name).distinct().where(images.status == "active").order_by(images.name),
+        "reservations": select(aggregates.c.name).where(aggregates.c.kind == "pool", owner).order_by(aggregates.c.name),
     }
+    values = {kind: list(conn.scalars(query.limit(MOST_NAMES + 1))) for kind, query in names.items()}
     return {kind: names for kind, names in values.items() if len(names) <= MOST_NAMES}
 
 
 def images_named(conn: Connection, name: str, project_id: str) -> list[str]:
     """Return the ids of up to two images of this name that the project may use, newest first."""
-    return list(conn.execute(_IMAGES, {"name": name, "project_id": project_id}).scalars())
+    own = tables.images.c
+    is_usable = or_(own.visibility.in_(("public", "community")), own.project_id == project_id)
+    query = select(own.id).where(own.name == name, own.status == "active", is_usable)
+    return list(conn.scalars(query.order_by(own.created_at.desc(), own.id).limit(2)))
 
 
 def labels(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return network id -> label, of existing networks."""
-    return {row.id: row.label for row in conn.execute(_LABELS, {"ids": list(ids)})}
+    query = select(networks.c.id, networks.c.label).where(in_array(cast(networks.c.id, Text), ids))
+    return {row.id: row.label for row in conn.execute(query)}
 
 
 def labelled(conn: Connection, wanted: Sequence[str]) -> dict[str, str]:
     """Return label -> id of the oldest network that has it."""
-    return {row.label: row.id for row in conn.execute(_LABELLED, {"labels": list(wanted)})}
+    named = in_array(networks.c.label, wanted)
+    query = select(networks.c.label, networks.c.id).where(named).order_by(networks.c.created_at.desc())
+    return {row.label: row.id for row in conn.execute(query)}
 
 
 def known_servers(conn: Connection, ids: Sequence[str]) -> list[str]:
     """Return those of these servers that are in this cell."""
-    return list(conn.execute(_SERVERS, {"ids": list(ids)}).scalars())
+    own = tables.servers.c.id
+    return list(conn.scalars(select(own).where(in_array(cast(own, Text), ids))))

@@ -6,12 +6,15 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy import Connection, RowMapping, delete, func, or_, select, text, update
 
 from climate.compute.cells.messaging import paths
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
+from climate.compute.store.columns import in_array
 from climate.compute.store.servers.metadata import change_in
+from climate.compute.store.tables.cell_servers import cell_servers
+from climate.compute.store.tables.servers import actions
 
 UNHEARD_SECONDS = 600.0
 """Seconds after which a command that its cell has not received is hidden: it waits for a broker, or is lost."""
@@ -75,11 +78,6 @@ _FINISHED = text("""
     WHERE server_id = r.id AND finished_at IS NULL
 """)
 
-_OTHERS = text("""
-    SELECT id::text, cell, unclaimed, deleted_at IS NOT NULL AS deleted FROM compute_cell_servers
-    WHERE id = ANY(CAST(:ids AS uuid[])) AND (unclaimed OR cell <> :cell)
-""")
-
 _DESTROY = text("""
     INSERT INTO compute_cell_servers AS s (
         id, cell, name, project_id, user_id, status, vcpus, ram_mb, build_id, launch_index, deleted_at)
@@ -90,17 +88,6 @@ _DESTROY = text("""
     WHERE s.deleted_at IS NULL AND coalesce(s.cell, :cell) = :cell
     RETURNING id::text
 """)
-
-_ABANDON = text("""
-    UPDATE compute_cell_servers
-    SET status = 'DELETED', task = NULL, addresses = '[]', metadata = '{}', fault = NULL, deleted_at = :now,
-        unclaimed = true
-    WHERE id = CAST(:id AS uuid) AND deleted_at IS NULL
-""")
-
-_FORGET_ACTIONS = text("DELETE FROM compute_actions WHERE server_id = ANY(CAST(:ids AS uuid[]))")
-
-_CLAIMED = text("UPDATE compute_cell_servers SET unclaimed = false WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 _BEGIN = text("""
     INSERT INTO compute_cell_servers (
@@ -113,50 +100,12 @@ _BEGIN = text("""
     ON CONFLICT (id) DO NOTHING
 """)
 
-# The report of the server's cell takes precedence.
-_FAIL = text("""
-    UPDATE compute_cell_servers
-    SET status = 'ERROR', task = NULL, fault = CAST(:fault AS jsonb), updated_at = :now
-    WHERE id = ANY(CAST(:ids AS uuid[])) AND cell IS NULL AND deleted_at IS NULL
-    RETURNING id::text
-""")
-
-_COMMAND = text("""
-    UPDATE compute_cell_servers
-    SET commands = commands + 1, commanded_at = :now, task = coalesce(:task, task), updated_at = :now
-    WHERE id = CAST(:id AS uuid) RETURNING commands
-""")
-
 _CHANGE = change_in("compute_cell_servers")
-
-_USED = text("""
-    SELECT count(*) AS instances, coalesce(sum(vcpus), 0) AS cores, coalesce(sum(ram_mb), 0) AS ram_mb
-    FROM compute_cell_servers WHERE project_id = :project_id AND deleted_at IS NULL
-""")
-
-_FORGET = text("DELETE FROM compute_cell_servers WHERE deleted_at < :before")
-
-_COUNTS = text("""
-    SELECT coalesce(cell, '') AS cell, status, count(*) AS servers FROM compute_cell_servers
-    WHERE deleted_at IS NULL GROUP BY 1, 2
-""")
 
 _AGES = text("""
     SELECT cell, percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM reported_at - changed_at)) AS age
     FROM compute_cell_servers WHERE reported_at > :since AND cell IS NOT NULL GROUP BY cell
 """)
-
-_PLACED = text("""
-    SELECT cell, place, id::text, name FROM compute_cell_servers
-    WHERE deleted_at IS NULL AND cell IS NOT NULL AND place IS NOT NULL ORDER BY created_at, id
-""")
-
-_BELOW = text("""
-    SELECT count(*) FROM compute_cell_servers
-    WHERE deleted_at IS NULL AND (cell = :path OR starts_with(cell, :path || '!'))
-""")
-
-_CELLS = text("SELECT id::text, cell FROM compute_cell_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
 
 
 def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | None:
@@ -167,7 +116,8 @@ def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | Non
 
 def cells_of(conn: Connection, ids: Sequence[str]) -> dict[str, str | None]:
     """Return id -> path to the cell of each of these servers; None: no cell has reported it."""
-    return {row.id: row.cell for row in conn.execute(_CELLS, {"ids": list(ids)})}
+    query = select(cell_servers.c.id, cell_servers.c.cell).where(in_array(cell_servers.c.id, ids))
+    return {row.id: row.cell for row in conn.execute(query)}
 
 
 def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
@@ -182,26 +132,44 @@ def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], no
 
 def not_stored(conn: Connection, cell: str, ids: Sequence[str]) -> list[RowMapping]:
     """Return those of these servers that another cell has, or that were deleted before a cell reported them."""
-    return list(conn.execute(_OTHERS, {"cell": cell, "ids": list(ids)}).mappings())
+    own = cell_servers.c
+    query = select(own.id, own.cell, own.unclaimed, own.deleted_at.is_not(None).label("deleted")).where(
+        in_array(own.id, ids), or_(own.unclaimed, own.cell != cell)
+    )
+    return list(conn.execute(query).mappings())
 
 
 def destroy(conn: Connection, cell: str, ids: Sequence[str], now: datetime) -> set[str]:
     """Mark servers as deleted that a cell reports as gone; return the ids of the changed ones."""
     destroyed = set(conn.execute(_DESTROY, {"cell": cell, "ids": sorted(ids), "now": now}).scalars())
     if destroyed:
-        conn.execute(_FORGET_ACTIONS, {"ids": sorted(destroyed)})
+        _delete_actions(conn, sorted(destroyed))
     return destroyed
 
 
 def abandon(conn: Connection, server_id: str, now: datetime) -> None:
     """Mark a server as deleted that no cell has reported; a cell that reports it later is instructed to delete it."""
-    conn.execute(_ABANDON, {"id": server_id, "now": now})
-    conn.execute(_FORGET_ACTIONS, {"ids": [server_id]})
+    gone: dict[str, Any] = {
+        "status": "DELETED",
+        "task": None,
+        "addresses": [],
+        "metadata": {},
+        "fault": None,
+        "deleted_at": now,
+    }
+    this = (cell_servers.c.id == server_id, cell_servers.c.deleted_at.is_(None))
+    conn.execute(update(cell_servers).where(*this).values(**gone, unclaimed=True))
+    _delete_actions(conn, [server_id])
+
+
+def _delete_actions(conn: Connection, ids: Sequence[str]) -> None:
+    """Delete the actions of these servers."""
+    conn.execute(delete(actions).where(in_array(actions.c.server_id, ids)))
 
 
 def claimed(conn: Connection, ids: Sequence[str]) -> None:
     """Record that the cells of these servers were instructed to delete them."""
-    conn.execute(_CLAIMED, {"ids": list(ids)})
+    conn.execute(update(cell_servers).where(in_array(cell_servers.c.id, ids)).values(unclaimed=False))
 
 
 def begin(conn: Connection, servers: Sequence[Server]) -> None:
@@ -231,7 +199,15 @@ def begin(conn: Connection, servers: Sequence[Server]) -> None:
 
 def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: datetime) -> set[str]:
     """Put servers that no cell has reported into ERROR with a fault; return the ids of the changed ones."""
-    failed = set(conn.execute(_FAIL, {"ids": list(ids), "fault": json.dumps(dict(fault)), "now": now}).scalars())
+    own = cell_servers.c
+    # The report of the server's cell takes precedence.
+    statement = (
+        update(cell_servers)
+        .where(in_array(own.id, ids), own.cell.is_(None), own.deleted_at.is_(None))
+        .values(status="ERROR", task=None, fault=dict(fault), updated_at=now)
+        .returning(own.id)
+    )
+    failed = set(conn.scalars(statement))
     if failed:
         finished = [{"id": server_id, "message": "Error"} for server_id in sorted(failed)]
         conn.execute(_FINISHED, {"servers": json.dumps(finished), "now": now})
@@ -240,7 +216,11 @@ def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: da
 
 def command(conn: Connection, server_id: str, task: str | None, now: datetime) -> int:
     """Return the number of the next command for a server; `task`: shown until the cell has carried it out."""
-    return int(conn.execute(_COMMAND, {"id": server_id, "task": task, "now": now}).scalar_one())
+    values = {"commands": cell_servers.c.commands + 1, "commanded_at": now, "updated_at": now}
+    statement = update(cell_servers).where(cell_servers.c.id == server_id).values(values)
+    if task is not None:
+        statement = statement.values(task=task)
+    return int(conn.execute(statement.returning(cell_servers.c.commands)).scalar_one())
 
 
 def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
@@ -250,29 +230,48 @@ def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: da
 
 def used(conn: Connection, project_id: str) -> Mapping[str, int]:
     """Return the instances, cores and ram_mb of a project in all cells."""
-    row = conn.execute(_USED, {"project_id": project_id}).mappings().one()
-    return {key: int(value) for key, value in row.items()}
+    own = cell_servers.c
+    query = select(
+        func.count().label("instances"),
+        func.coalesce(func.sum(own.vcpus), 0).label("cores"),
+        func.coalesce(func.sum(own.ram_mb), 0).label("ram_mb"),
+    ).where(own.project_id == project_id, own.deleted_at.is_(None))
+    return {key: int(value) for key, value in conn.execute(query).mappings().one().items()}
 
 
 def forget(conn: Connection, before: datetime) -> int:
     """Delete the rows of servers that were deleted before then; return their number."""
-    return conn.execute(_FORGET, {"before": before}).rowcount
+    return conn.execute(delete(cell_servers).where(cell_servers.c.deleted_at < before)).rowcount
 
 
 def counts(conn: Connection) -> list[tuple[str, str, int]]:
     """Return (path of the cell, status, servers); an empty path: no cell has reported them."""
-    return [(row.cell, row.status, row.servers) for row in conn.execute(_COUNTS)]
+    path = func.coalesce(cell_servers.c.cell, "").label("cell")
+    query = (
+        select(path, cell_servers.c.status, func.count())
+        .where(cell_servers.c.deleted_at.is_(None))
+        .group_by(cell_servers.c.cell, cell_servers.c.status)
+    )
+    return [(cell, status, servers) for cell, status, servers in conn.execute(query)]
 
 
 def count_below(conn: Connection, path: str) -> int:
     """Return the number of servers of a cell and those below it."""
-    return int(conn.execute(_BELOW, {"path": path}).scalar_one())
+    own = cell_servers.c
+    below = or_(own.cell == path, func.starts_with(own.cell, f"{path}!"))
+    return conn.execute(select(func.count()).where(own.deleted_at.is_(None), below)).scalar_one()
 
 
 def by_place(conn: Connection) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return (path of the cell, digest of the node) -> (id, name) of the servers there."""
+    own = cell_servers.c
+    query = (
+        select(own.cell, own.place, own.id, own.name)
+        .where(own.deleted_at.is_(None), own.cell.is_not(None), own.place.is_not(None))
+        .order_by(own.created_at, own.id)
+    )
     result: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in conn.execute(_PLACED):
+    for row in conn.execute(query):
         result.setdefault((row.cell, row.place), []).append((row.id, row.name))
     return result
 

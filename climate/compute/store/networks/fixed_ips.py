@@ -6,11 +6,16 @@ from datetime import datetime
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, select, text, update
 
 from climate.compute.network.driver import Entry
 from climate.compute.network.models import Vif
+from climate.compute.store.clock import NOW
+from climate.compute.store.columns import in_array
 from climate.compute.store.networks.networks import columns, network_of
+from climate.compute.store.tables import networks as tables
+from climate.compute.store.tables.nodes import nodes
+from climate.compute.store.tables.servers import servers
 
 # An interface whose MAC is taken is not inserted: the caller retries with other MACs.
 _VIFS = text("""
@@ -67,13 +72,6 @@ _GIVE_UP = text("""
     SELECT address, network_id, host, manager FROM given
 """)
 
-_LEASED = text("""
-    UPDATE compute_addresses SET leased = true, changed_at = :now
-    WHERE network_id = CAST(:network_id AS uuid) AND address = CAST(:address AS inet) AND server_id IS NOT NULL
-      AND mac = :mac
-    RETURNING vif_id IS NOT NULL AS allocated
-""")
-
 _RELEASED = text("""
     UPDATE compute_addresses a
     SET leased = false, changed_at = :now,
@@ -85,27 +83,19 @@ _RELEASED = text("""
     RETURNING b.leased
 """)
 
-_TIMED_OUT = text("""
+OVERDUE = f"""
+    n.id = a.network_id AND n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL
+    AND CASE WHEN a.grant_id IS NOT NULL
+             THEN a.changed_at < {NOW} - make_interval(secs => :held)
+             ELSE a.changed_at < {NOW} - make_interval(secs => :seconds) OR n.manager = 'flat' END
+"""
+"""Condition of an address `a` in a network `n` of :host that has waited too long for its client or its server."""
+
+_TIMED_OUT = text(f"""
     UPDATE compute_addresses a SET server_id = NULL, grant_id = NULL, leased = false, changed_at = :now
     FROM compute_networks n
-    WHERE n.id = a.network_id AND n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL
-      AND CASE WHEN a.grant_id IS NOT NULL
-               THEN a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :held)
-               ELSE a.changed_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds) OR n.manager = 'flat' END
+    WHERE {OVERDUE}
     RETURNING host(a.address)
-""")
-
-_FREE = text("""
-    UPDATE compute_addresses SET server_id = NULL, changed_at = :now
-    WHERE network_id = CAST(:network_id AS uuid) AND address = ANY(CAST(:addresses AS inet[]))
-      AND vif_id IS NULL AND NOT leased AND changed_at <= :seen AND grant_id IS NULL
-""")
-
-_WAITING = text("""
-    SELECT a.network_id::text, host(a.address) AS address, a.mac, a.leased, a.changed_at
-    FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
-    WHERE n.host = :host AND a.server_id IS NOT NULL AND a.vif_id IS NULL AND a.grant_id IS NULL
-    ORDER BY a.changed_at LIMIT 500
 """)
 
 _ENTRIES = text("""
@@ -125,12 +115,6 @@ _OF_SERVERS = text(f"""
            {columns()}
     FROM compute_vifs v JOIN compute_networks n ON n.id = v.network_id JOIN compute_servers s ON s.id = v.server_id
     WHERE v.server_id = ANY(CAST(:ids AS uuid[])) ORDER BY v.server_id, v.place
-""")
-
-_ON_SERVICE = text("""
-    SELECT v.id::text AS vif_id, s.id::text AS server_id, n.name AS node
-    FROM compute_vifs v JOIN compute_servers s ON s.id = v.server_id
-    JOIN compute_nodes n ON n.id = s.node_id WHERE n.service_host = :host
 """)
 
 # Uses the index of the ids, however many interfaces there are.
@@ -154,11 +138,6 @@ _PORTS = text("""
       AND (CAST(:server_id AS uuid) IS NULL OR v.server_id = CAST(:server_id AS uuid))
       AND (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
     ORDER BY v.server_id, v.place
-""")
-
-_USED = text("""
-    SELECT count(*) FROM compute_addresses a JOIN compute_vifs v ON v.id = a.vif_id
-    JOIN compute_servers s ON s.id = v.server_id WHERE s.project_id = :project_id
 """)
 
 
@@ -219,9 +198,14 @@ def give_up(conn: Connection, server_id: str, now: datetime, address: str | None
 
 def leased(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:
     """Record that a DHCP client holds an address; return whether it is allocated, None for no or another MAC."""
-    given = {"network_id": network_id, "address": address, "mac": mac, "now": now}
-    row = conn.execute(_LEASED, given).one_or_none()
-    return None if row is None else bool(row.allocated)
+    own = tables.addresses.c
+    statement = (
+        update(tables.addresses)
+        .where(own.network_id == network_id, own.address == address, own.server_id.is_not(None), own.mac == mac)
+        .values(leased=True, changed_at=now)
+        .returning(own.vif_id.is_not(None))
+    )
+    return conn.scalar(statement)
 
 
 def released(conn: Connection, network_id: str, address: str, mac: str, now: datetime) -> bool | None:
@@ -238,14 +222,32 @@ def time_out(conn: Connection, host: str, now: datetime, seconds: float, held: f
 
 def free(conn: Connection, network_id: str, addresses: Sequence[str], now: datetime, seen: datetime) -> None:
     """Free addresses that wait and are not leased, unless they have changed after `seen`."""
-    conn.execute(_FREE, {"network_id": network_id, "addresses": list(addresses), "now": now, "seen": seen})
+    own = tables.addresses.c
+    statement = update(tables.addresses).where(
+        own.network_id == network_id,
+        in_array(own.address, addresses),
+        own.vif_id.is_(None),
+        ~own.leased,
+        own.changed_at <= seen,
+        own.grant_id.is_(None),
+    )
+    conn.execute(statement.values(server_id=None, changed_at=now))
 
 
 def waiting(conn: Connection, host: str) -> list[Waiting]:
     """Return the addresses in a host's networks that wait for the end of their DHCP leases."""
+    own = tables.addresses.c
+    query = (
+        select(own.network_id, func.host(own.address).label("address"), own.mac, own.leased, own.changed_at)
+        .join(tables.networks, tables.networks.c.id == own.network_id)
+        .where(tables.networks.c.host == host)
+        .where(own.server_id.is_not(None), own.vif_id.is_(None), own.grant_id.is_(None))
+        .order_by(own.changed_at)
+        .limit(500)
+    )
     return [
         Waiting(row.network_id, IPv4Address(row.address), row.mac or "", row.leased, row.changed_at)
-        for row in conn.execute(_WAITING, {"host": host})
+        for row in conn.execute(query)
     ]
 
 
@@ -284,7 +286,13 @@ def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:
 
 def vifs_on(conn: Connection, service_host: str) -> list[tuple[str, str, str]]:
     """Return the interfaces of all servers on a service's nodes: (id, its server's id, its node's name)."""
-    return [(vif, server, node) for vif, server, node in conn.execute(_ON_SERVICE, {"host": service_host})]
+    query = (
+        select(tables.vifs.c.id, servers.c.id, nodes.c.name)
+        .join(servers, servers.c.id == tables.vifs.c.server_id)
+        .join(nodes, nodes.c.id == servers.c.node_id)
+        .where(nodes.c.service_host == service_host)
+    )
+    return [(vif, server, node) for vif, server, node in conn.execute(query)]
 
 
 def vifs_beginning(conn: Connection, heads: Sequence[str]) -> list[tuple[str, str | None]]:
@@ -301,4 +309,11 @@ def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[dict[str, 
 
 def used(conn: Connection, project_id: str) -> int:
     """Return the number of fixed addresses of a project's servers."""
-    return int(conn.execute(_USED, {"project_id": project_id}).scalar_one())
+    query = (
+        select(func.count())
+        .select_from(tables.addresses)
+        .join(tables.vifs, tables.vifs.c.id == tables.addresses.c.vif_id)
+        .join(servers, servers.c.id == tables.vifs.c.server_id)
+        .where(servers.c.project_id == project_id)
+    )
+    return conn.execute(query).scalar_one()

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, and_, func, select, text, update
+
+from climate.compute.store.tables.networks import addresses, floating_addresses, floating_pools, networks
 
 _COLUMNS = """
     f.id::text, host(f.address) AS address, f.pool_id::text, p.name AS pool, p.interface, f.project_id,
@@ -51,11 +53,6 @@ _MAKE = text("""
     ON CONFLICT (address) DO NOTHING RETURNING id::text
 """)
 
-_USED = text("""
-    SELECT count(*) FROM compute_floating_addresses
-    WHERE project_id = :project_id AND NOT auto_assigned AND reservation IS NULL
-""")
-
 _RELEASE = text("""
     WITH gone AS (DELETE FROM compute_floating_addresses WHERE id = CAST(:id AS uuid) AND single)
     UPDATE compute_floating_addresses
@@ -63,21 +60,11 @@ _RELEASE = text("""
     WHERE id = CAST(:id AS uuid) AND NOT single
 """)
 
-_TAG = text("UPDATE compute_floating_addresses SET tags = CAST(:tags AS text[]) WHERE id = CAST(:id AS uuid)")
-
-_DESCRIBE = text("UPDATE compute_floating_addresses SET description = :description WHERE id = CAST(:id AS uuid)")
-
 _ASSOCIATE = text("""
     UPDATE compute_floating_addresses f
     SET fixed_network_id = a.network_id, fixed_address = a.address, host = n.host, changed_at = :now
     FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
     WHERE f.id = CAST(:id AS uuid) AND a.network_id = CAST(:network_id AS uuid) AND a.address = CAST(:address AS inet)
-    RETURNING n.host
-""")
-
-_DISASSOCIATE = text("""
-    UPDATE compute_floating_addresses f SET fixed_network_id = NULL, fixed_address = NULL, changed_at = :now
-    FROM compute_networks n WHERE f.id = CAST(:id AS uuid) AND n.id = f.fixed_network_id
     RETURNING n.host
 """)
 
@@ -93,17 +80,6 @@ _LET_GO = text("""
     RETURNING n.host
 """)
 
-_FOR = text("""
-    SELECT host(address) FROM compute_floating_addresses
-    WHERE fixed_network_id = CAST(:network_id AS uuid) AND fixed_address = CAST(:address AS inet)
-""")
-
-_STANDS_FOR = text("""
-    SELECT 1 FROM compute_floating_addresses f
-    JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
-    WHERE a.server_id = CAST(:server_id AS uuid) AND host(a.address) = :address
-""")
-
 _FIXED = text("""
     SELECT a.network_id::text, host(a.address) AS address, n.manager, n.host, s.project_id, v.id::text AS port_id,
            s.id::text AS server_id, v.place
@@ -116,15 +92,6 @@ _FIXED = text("""
       AND (CAST(:address AS inet) IS NULL OR a.address = CAST(:address AS inet))
       AND (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
     ORDER BY v.place, a.address FOR NO KEY UPDATE OF a
-""")
-
-# An associated address is served where its fixed address is.
-_ON_HOST = text("""
-    SELECT host(f.address) AS floating, host(f.fixed_address) AS fixed, p.interface
-    FROM compute_floating_addresses f
-    JOIN compute_floating_pools p ON p.id = f.pool_id
-    JOIN compute_networks n ON n.id = f.fixed_network_id
-    WHERE n.host = :host ORDER BY f.address
 """)
 
 
@@ -203,7 +170,12 @@ def make(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | Non
 
 def used(conn: Connection, project_id: str) -> int:
     """Return the number of addresses that count against the quota of a project."""
-    return int(conn.execute(_USED, {"project_id": project_id}).scalar_one())
+    query = select(func.count()).where(
+        floating_addresses.c.project_id == project_id,
+        ~floating_addresses.c.auto_assigned,
+        floating_addresses.c.reservation.is_(None),
+    )
+    return conn.execute(query).scalar_one()
 
 
 def release(conn: Connection, floating_id: str, now: datetime) -> None:
@@ -213,12 +185,13 @@ def release(conn: Connection, floating_id: str, now: datetime) -> None:
 
 def describe(conn: Connection, floating_id: str, description: str) -> None:
     """Update the description of an address."""
-    conn.execute(_DESCRIBE, {"id": floating_id, "description": description})
+    this = floating_addresses.c.id == floating_id
+    conn.execute(update(floating_addresses).where(this).values(description=description))
 
 
 def tag(conn: Connection, floating_id: str, tags: Sequence[str]) -> None:
     """Replace the tags of an address."""
-    conn.execute(_TAG, {"id": floating_id, "tags": list(tags)})
+    conn.execute(update(floating_addresses).where(floating_addresses.c.id == floating_id).values(tags=list(tags)))
 
 
 def associate(conn: Connection, floating_id: str, fixed: Fixed, now: datetime) -> None:
@@ -229,7 +202,13 @@ def associate(conn: Connection, floating_id: str, fixed: Fixed, now: datetime) -
 
 def disassociate(conn: Connection, floating_id: str, now: datetime) -> str | None:
     """Disassociate an address; return the host that translates it now, which may differ from the first one."""
-    host: str | None = conn.execute(_DISASSOCIATE, {"id": floating_id, "now": now}).scalar()
+    statement = (
+        update(floating_addresses)
+        .where(floating_addresses.c.id == floating_id, networks.c.id == floating_addresses.c.fixed_network_id)
+        .values(fixed_network_id=None, fixed_address=None, changed_at=now)
+        .returning(networks.c.host)
+    )
+    host: str | None = conn.scalar(statement)
     return host
 
 
@@ -244,14 +223,27 @@ def let_go(conn: Connection, server_id: str, now: datetime, vif_id: str | None =
 
 def standing_for(conn: Connection, fixed: Fixed) -> str | None:
     """Return the floating address that is associated with a fixed one, or None."""
-    given = {"network_id": fixed.network_id, "address": fixed.address}
-    value: str | None = conn.execute(_FOR, given).scalar()
+    query = select(func.host(floating_addresses.c.address)).where(
+        floating_addresses.c.fixed_network_id == fixed.network_id, floating_addresses.c.fixed_address == fixed.address
+    )
+    value: str | None = conn.scalar(query)
     return value
 
 
 def stands_for(conn: Connection, server_id: str, address: str) -> bool:
     """Return whether a floating address is associated with this fixed one of a server."""
-    return conn.execute(_STANDS_FOR, {"server_id": server_id, "address": address}).first() is not None
+    query = (
+        select(floating_addresses.c.id)
+        .join(
+            addresses,
+            and_(
+                addresses.c.network_id == floating_addresses.c.fixed_network_id,
+                addresses.c.address == floating_addresses.c.fixed_address,
+            ),
+        )
+        .where(addresses.c.server_id == server_id, func.host(addresses.c.address) == address)
+    )
+    return conn.execute(query).first() is not None
 
 
 def fixed(conn: Connection, wanted: Mapping[str, str | None]) -> list[Fixed]:
@@ -262,4 +254,14 @@ def fixed(conn: Connection, wanted: Mapping[str, str | None]) -> list[Fixed]:
 
 def on_host(conn: Connection, host: str) -> list[tuple[str, str, str | None]]:
     """Return (floating, fixed, interface) of all that a network host translates."""
-    return [(row.floating, row.fixed, row.interface) for row in conn.execute(_ON_HOST, {"host": host})]
+    floating, fixed = func.host(floating_addresses.c.address), func.host(floating_addresses.c.fixed_address)
+    # An associated address is served where its fixed address is.
+    query = (
+        select(floating, fixed, floating_pools.c.interface)
+        .select_from(floating_addresses)
+        .join(floating_pools, floating_pools.c.id == floating_addresses.c.pool_id)
+        .join(networks, networks.c.id == floating_addresses.c.fixed_network_id)
+        .where(networks.c.host == host)
+        .order_by(floating_addresses.c.address)
+    )
+    return [(row[0], row[1], row[2]) for row in conn.execute(query)]

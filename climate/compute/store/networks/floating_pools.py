@@ -3,20 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, cast, delete, func, select, text
+from sqlalchemy.dialects.postgresql import insert
+
+from climate.compute.store.tables.networks import floating_addresses, floating_pools
 
 _ALONE = text("LOCK TABLE compute_floating_pools IN SHARE ROW EXCLUSIVE MODE")
-
-_LOCK = text("SELECT FROM compute_floating_pools WHERE id = CAST(:id AS uuid) FOR UPDATE")
-
-_KEEP = text("SELECT FROM compute_floating_pools WHERE id = CAST(:id AS uuid) FOR KEY SHARE")
-
-_POOLS = text("""
-    SELECT p.id::text, p.subnet_id::text, p.name, p.cidr::text, host(p.gateway) AS gateway, p.interface, p.created_at,
-           count(f.id) AS addresses, count(f.id) FILTER (WHERE f.project_id IS NULL) AS free
-    FROM compute_floating_pools p LEFT JOIN compute_floating_addresses f ON f.pool_id = p.id
-    GROUP BY p.id ORDER BY p.created_at, p.name
-""")
 
 _RANGES = text("""
     SELECT pool_id::text, host(min(address)) AS first, host(max(address)) AS last
@@ -26,26 +18,12 @@ _RANGES = text("""
     GROUP BY pool_id, island ORDER BY min(address)
 """)
 
-_MAKE_POOL = text("""
-    INSERT INTO compute_floating_pools (id, name, cidr, gateway, interface)
-    VALUES (coalesce(CAST(:id AS uuid), gen_random_uuid()), :name, CAST(:cidr AS cidr), CAST(:gateway AS inet),
-            :interface)
-    ON CONFLICT DO NOTHING RETURNING id::text
-""")
-
-_DROP_POOL = text("DELETE FROM compute_floating_pools WHERE id = CAST(:id AS uuid)")
-
 # Addresses that are locked here cannot be allocated until the transaction ends.
 _HELD_OF = text("""
     SELECT host(address) FROM (SELECT address, project_id FROM compute_floating_addresses
                                WHERE pool_id = CAST(:id AS uuid)
                                  AND address BETWEEN CAST(:first AS inet) AND CAST(:last AS inet) FOR UPDATE) AS locked
     WHERE project_id IS NOT NULL ORDER BY address LIMIT 1
-""")
-
-_REMOVE = text("""
-    DELETE FROM compute_floating_addresses
-    WHERE pool_id = CAST(:id AS uuid) AND address BETWEEN CAST(:first AS inet) AND CAST(:last AS inet)
 """)
 
 _ADD = text("""
@@ -58,7 +36,25 @@ _ADD = text("""
 
 def pools(conn: Connection) -> list[dict[str, Any]]:
     """Return the pools, with their numbers of addresses and of free ones."""
-    return [dict(row) for row in conn.execute(_POOLS).mappings()]
+    pool = floating_pools.c
+    free = func.count(floating_addresses.c.id).filter(floating_addresses.c.project_id.is_(None))
+    query = (
+        select(
+            pool.id,
+            pool.subnet_id,
+            pool.name,
+            cast(pool.cidr, Text).label("cidr"),
+            func.host(pool.gateway).label("gateway"),
+            pool.interface,
+            pool.created_at,
+            func.count(floating_addresses.c.id).label("addresses"),
+            free.label("free"),
+        )
+        .outerjoin(floating_addresses, floating_addresses.c.pool_id == pool.id)
+        .group_by(pool.id)
+        .order_by(pool.created_at, pool.name)
+    )
+    return [dict(row) for row in conn.execute(query).mappings()]
 
 
 def ranges(conn: Connection) -> dict[str, list[tuple[str, str]]]:
@@ -74,9 +70,10 @@ def make_pool(conn: Connection, name: str, cidr: str, wanted: Mapping[str, str |
 
     `wanted`: optionally id, gateway, interface.
     """
-    given = {"id": None, "gateway": None, "interface": None, **wanted, "name": name, "cidr": cidr}
-    made: str | None = conn.execute(_MAKE_POOL, given).scalar()
-    return made
+    given = {key: wanted[key] for key in ("id", "gateway", "interface") if wanted.get(key) is not None}
+    row = insert(floating_pools).values(name=name, cidr=cidr, **given)
+    pool_id: str | None = conn.scalar(row.on_conflict_do_nothing().returning(floating_pools.c.id))
+    return pool_id
 
 
 def alone(conn: Connection) -> None:
@@ -86,17 +83,19 @@ def alone(conn: Connection) -> None:
 
 def lock(conn: Connection, pool_id: str) -> None:
     """Serialize additions to a pool until the end of the transaction."""
-    conn.execute(_LOCK, {"id": pool_id})
+    conn.execute(select(floating_pools.c.id).where(floating_pools.c.id == pool_id).with_for_update())
 
 
 def keep(conn: Connection, pool_id: str) -> None:
     """Prevent the deletion of a pool until the end of the transaction."""
-    conn.execute(_KEEP, {"id": pool_id})
+    conn.execute(
+        select(floating_pools.c.id).where(floating_pools.c.id == pool_id).with_for_update(read=True, key_share=True)
+    )
 
 
 def drop_pool(conn: Connection, pool_id: str) -> None:
     """Delete a pool without addresses."""
-    conn.execute(_DROP_POOL, {"id": pool_id})
+    conn.execute(delete(floating_pools).where(floating_pools.c.id == pool_id))
 
 
 def add(conn: Connection, pool_id: str, addresses: Sequence[str]) -> list[str]:
@@ -106,8 +105,9 @@ def add(conn: Connection, pool_id: str, addresses: Sequence[str]) -> list[str]:
 
 def remove(conn: Connection, pool_id: str, first: str, last: str) -> str | None:
     """Remove a range of addresses from a pool; return None, or an allocated one, which prevents the removal."""
-    given = {"id": pool_id, "first": first, "last": last}
-    held: str | None = conn.execute(_HELD_OF, given).scalar()
+    held: str | None = conn.execute(_HELD_OF, {"id": pool_id, "first": first, "last": last}).scalar()
     if held is None:
-        conn.execute(_REMOVE, given)
+        address = floating_addresses.c.address
+        own = floating_addresses.c.pool_id == pool_id
+        conn.execute(delete(floating_addresses).where(own, address.between(first, last)))
     return held

@@ -4,17 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select, text, update
 
 from climate.advisory_locks import Subject
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.networks import addresses, vifs
 
 # Two processes may handle one message at once: the second one finds the addresses that the first has held.
 _ALONE = text(Subject.NETWORK_GRANT.lock("grant_id"))
-
-_HELD = text("""
-    SELECT server_id::text, host(address) FROM compute_addresses
-    WHERE grant_id = CAST(:grant_id AS uuid) AND network_id = CAST(:network_id AS uuid)
-""")
 
 _HOLD = text("""
     UPDATE compute_addresses a
@@ -30,21 +27,6 @@ _HOLD = text("""
     RETURNING a.server_id::text, host(a.address)
 """)
 
-_HOLD_THIS = text("""
-    UPDATE compute_addresses
-    SET server_id = CAST(:server_id AS uuid), mac = :mac, grant_id = CAST(:grant_id AS uuid), leased = false,
-        changed_at = :now
-    WHERE network_id = CAST(:network_id AS uuid) AND address = CAST(:address AS inet) AND server_id IS NULL
-      AND (:reserved OR NOT reserved)
-    RETURNING host(address)
-""")
-
-_GIVE_BACK = text("""
-    UPDATE compute_addresses SET server_id = NULL, grant_id = NULL, changed_at = :now
-    WHERE grant_id = CAST(:grant_id AS uuid) AND network_id = CAST(:network_id AS uuid)
-      AND server_id = ANY(CAST(:server_ids AS uuid[]))
-""")
-
 # An address in an allocator's own records is free here; an address without a grant is not taken from its server.
 _RECORD = text("""
     UPDATE compute_addresses a
@@ -57,16 +39,6 @@ _RECORD = text("""
     RETURNING a.server_id::text
 """)
 
-_MACS = text("""
-    SELECT mac FROM compute_vifs WHERE mac = ANY(CAST(:macs AS text[]))
-    UNION SELECT mac FROM compute_addresses WHERE grant_id IS NOT NULL AND mac = ANY(CAST(:macs AS text[]))
-""")
-
-_RECORDED = text("""
-    SELECT host(address) AS address, server_id::text FROM compute_addresses
-    WHERE network_id = CAST(:network_id AS uuid) AND server_id IS NOT NULL AND grant_id IS NULL
-""")
-
 
 def alone(conn: Connection, grant_id: str) -> None:
     """Serialize the work on a grant until the end of the transaction."""
@@ -75,7 +47,8 @@ def alone(conn: Connection, grant_id: str) -> None:
 
 def held(conn: Connection, grant_id: str, network_id: str) -> dict[str, str]:
     """Return the addresses that a grant holds in a network: server id -> address."""
-    return _pairs(conn.execute(_HELD, {"grant_id": grant_id, "network_id": network_id}))
+    query = select(addresses.c.server_id, func.host(addresses.c.address)).where(_is_held(grant_id, network_id))
+    return _pairs(conn.execute(query))
 
 
 def hold(conn: Connection, grant_id: str, network_id: str, macs: Mapping[str, str], now: datetime) -> dict[str, str]:
@@ -88,14 +61,21 @@ def hold_this(
     conn: Connection, grant_id: str, network_id: str, wanted: Mapping[str, str | bool], now: datetime
 ) -> bool:
     """Hold this address; False if it is taken. `wanted`: server_id, mac, address, reserved."""
-    given = {"grant_id": grant_id, "network_id": network_id, "now": now, **wanted}
-    return conn.execute(_HOLD_THIS, given).first() is not None
+    row = addresses.c
+    free = and_(row.server_id.is_(None), or_(literal(wanted["reserved"]), ~row.reserved))
+    statement = (
+        update(addresses)
+        .where(row.network_id == network_id, row.address == wanted["address"], free)
+        .values(server_id=wanted["server_id"], mac=wanted["mac"], grant_id=grant_id, leased=False, changed_at=now)
+        .returning(row.address)
+    )
+    return conn.execute(statement).first() is not None
 
 
 def give_back(conn: Connection, grant_id: str, network_id: str, server_ids: Sequence[str], now: datetime) -> None:
     """Free the addresses that a grant still holds for these servers; recorded ones are kept."""
-    given = {"grant_id": grant_id, "network_id": network_id, "server_ids": list(server_ids), "now": now}
-    conn.execute(_GIVE_BACK, given)
+    held = update(addresses).where(_is_held(grant_id, network_id), in_array(addresses.c.server_id, server_ids))
+    conn.execute(held.values(server_id=None, grant_id=None, changed_at=now))
 
 
 def record(
@@ -115,13 +95,23 @@ def record(
 
 def macs_in_use(conn: Connection, macs: Sequence[str]) -> set[str]:
     """Return those of these MACs that an interface has, or will have."""
-    return set(conn.execute(_MACS, {"macs": list(macs)}).scalars())
+    own = select(vifs.c.mac).where(in_array(vifs.c.mac, macs))
+    future = select(addresses.c.mac).where(addresses.c.grant_id.is_not(None), in_array(addresses.c.mac, macs))
+    return set(conn.scalars(own.union(future)))
 
 
 def recorded(conn: Connection, network_id: str) -> dict[str, str]:
     """Return address -> server id, of all allocated ones of a network that no grant holds."""
-    return _pairs(conn.execute(_RECORDED, {"network_id": network_id}))
+    row = addresses.c
+    query = select(func.host(row.address), row.server_id).where(
+        row.network_id == network_id, row.server_id.is_not(None), row.grant_id.is_(None)
+    )
+    return _pairs(conn.execute(query))
 
 
-def _pairs(found: Iterable[Any]) -> dict[str, str]:
-    return {str(row[0]): str(row[1]) for row in found}
+def _pairs(rows: Iterable[Any]) -> dict[str, str]:
+    return {str(row[0]): str(row[1]) for row in rows}
+
+
+def _is_held(grant_id: str, network_id: str) -> ColumnElement[bool]:
+    return and_(addresses.c.grant_id == grant_id, addresses.c.network_id == network_id)

@@ -3,21 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, cast, func, or_, select, text
+from sqlalchemy.dialects.postgresql import insert
 
-# No row is returned if the token is outdated. Lending and taking back hold the row's lock. The row is kept for good,
-# so that a late worker is refused by its token.
-_FENCE = text("""
-    INSERT INTO compute_address_loans AS l (pool, fence) VALUES (:pool, :token)
-    ON CONFLICT (pool) DO UPDATE SET fence = excluded.fence, updated_at = clock_timestamp()
-    WHERE l.fence <= excluded.fence
-    RETURNING pool
-""")
-
-_OUTSIDE = text("""
-    SELECT id::text, name, subnet_id::text, cidr::text, host(gateway) AS gateway FROM compute_floating_pools
-    WHERE id::text = :network OR name = :network ORDER BY id::text = :network DESC LIMIT 1
-""")
+from climate.compute.store.tables.lent_pools import loans
+from climate.compute.store.tables.networks import floating_addresses, floating_pools
 
 _LEND = text("""
     INSERT INTO compute_floating_addresses (address, pool_id, project_id, tags, reservation, fence)
@@ -28,8 +18,6 @@ _LEND = text("""
     WHERE compute_floating_addresses.reservation = excluded.reservation
     RETURNING address
 """)
-
-_HOLDER = text("SELECT reservation FROM compute_floating_addresses WHERE address = CAST(:address AS inet)")
 
 _TAKE_BACK = text("""
     WITH gone AS (DELETE FROM compute_floating_addresses WHERE reservation = :pool
@@ -52,12 +40,28 @@ class Outside:
 
 def fence(conn: Connection, pool: str, token: int) -> bool:
     """Record the token of a pool, and lock its row; False if the token is outdated."""
-    return conn.execute(_FENCE, {"pool": pool, "token": token}).first() is not None
+    # Lending and taking back hold the row's lock. The row is kept for good, so that a late worker is refused by its
+    # token.
+    row = insert(loans).values(pool=pool, fence=token)
+    statement = row.on_conflict_do_update(
+        index_elements=[loans.c.pool],
+        set_={"fence": row.excluded.fence, "updated_at": func.clock_timestamp()},
+        where=loans.c.fence <= row.excluded.fence,
+    )
+    return conn.execute(statement.returning(loans.c.pool)).first() is not None
 
 
 def outside(conn: Connection, network: str) -> Outside | None:
     """Return the external network of that id or name."""
-    row = conn.execute(_OUTSIDE, {"network": network}).first()
+    own = floating_pools.c
+    is_id = cast(own.id, Text) == network
+    query = (
+        select(own.id, own.name, own.subnet_id, cast(own.cidr, Text), func.host(own.gateway))
+        .where(or_(is_id, own.name == network))
+        .order_by(is_id.desc())
+        .limit(1)
+    )
+    row = conn.execute(query).first()
     return Outside(*row) if row else None
 
 
@@ -68,8 +72,7 @@ def lend(conn: Connection, loan: dict[str, Any]) -> bool:
 
 def holder(conn: Connection, address: str) -> str | None:
     """Return the pool that an address is lent to, or None."""
-    value: str | None = conn.execute(_HOLDER, {"address": address}).scalar()
-    return value
+    return conn.scalar(select(floating_addresses.c.reservation).where(floating_addresses.c.address == address))
 
 
 class TakenBack(NamedTuple):

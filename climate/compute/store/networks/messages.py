@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, select, text
+
+from climate.compute.store.tables.networks import network_messages, networks
 
 _WRITE = text("""
     INSERT INTO compute_network_messages (network_id, method, body)
@@ -16,14 +18,6 @@ _WRITE = text("""
     WHERE EXISTS (SELECT FROM compute_networks n WHERE n.id = CAST(m.network_id AS uuid))
     ORDER BY m.place
 """)
-
-_OF_HOST = text("""
-    SELECT m.id, m.network_id::text, m.method, m.body
-    FROM compute_network_messages m JOIN compute_networks n ON n.id = m.network_id
-    WHERE n.host = :host ORDER BY m.id LIMIT 1000
-""")
-
-_DONE = text("DELETE FROM compute_network_messages WHERE id = :id")
 
 # A host that is down is not woken: the host that claims its networks is.
 _RING = text("""
@@ -59,12 +53,20 @@ def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, Any]
 
 def of_host(conn: Connection, host: str) -> list[Told]:
     """Return the messages to the allocator of a host, in the order of the changes."""
-    return [Told(*row) for row in conn.execute(_OF_HOST, {"host": host})]
+    own = network_messages.c
+    query = (
+        select(own.id, own.network_id, own.method, own.body)
+        .join(networks, networks.c.id == own.network_id)
+        .where(networks.c.host == host)
+        .order_by(own.id)
+        .limit(1000)
+    )
+    return [Told(*row) for row in conn.execute(query)]
 
 
 def done(conn: Connection, message_id: int) -> None:
     """Delete a message that its allocator has applied."""
-    conn.execute(_DONE, {"id": message_id})
+    conn.execute(delete(network_messages).where(network_messages.c.id == message_id))
 
 
 def to_ring(conn: Connection, now: datetime, again: float, down: float) -> list[str]:

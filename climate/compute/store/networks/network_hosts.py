@@ -1,15 +1,26 @@
 """Network services: their heartbeats, and calls to update their networks."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, text
 
 from climate.compute.models.node import Liveness
+from climate.compute.store.clock import NOW
+from climate.compute.store.networks.fixed_ips import OVERDUE
+from climate.compute.store.networks.networks import UNSERVED
 
-_BEAT = text("""
-    INSERT INTO compute_network_hosts (host, beat_at) VALUES (:host, :now)
+_BEAT = f"""
+    INSERT INTO compute_network_hosts (host, beat_at) VALUES (:host, {NOW})
     ON CONFLICT (host) DO UPDATE SET beat_at = excluded.beat_at
+"""
+
+_BEAT_AND_LOOK = text(f"""
+    WITH beat AS ({_BEAT})
+    SELECT EXISTS (SELECT FROM compute_networks w WHERE {UNSERVED}) AS unserved,
+           EXISTS (SELECT FROM compute_network_calls WHERE host = :host) AS called,
+           EXISTS (SELECT FROM compute_addresses a, compute_networks n WHERE {OVERDUE}) AS overdue
 """)
 
 _LISTED = text("""
@@ -57,9 +68,39 @@ _RING = text("""
 """)
 
 
-def beat(conn: Connection, host: str, now: datetime) -> None:
-    """Record the heartbeat of a network service."""
-    conn.execute(_BEAT, {"host": host, "now": now})
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """Kinds of work that a network host has."""
+
+    unserved: bool
+    """A network has no live host."""
+    called: bool
+    """The host has a pending call."""
+    overdue: bool
+    """An address of its networks has waited too long for its client or its server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Longest times in seconds."""
+
+    down: float
+    """From a host's heartbeat until it is down."""
+    client: float
+    """From the deletion of a server until its address is free."""
+    grant: float
+    """From the grant of an address until its server is recorded."""
+
+
+def beat(conn: Connection, host: str, now: datetime | None) -> None:
+    """Record the heartbeat of a network service; `now` is None for the database's clock."""
+    conn.execute(text(_BEAT), {"host": host, "now": now})
+
+
+def beat_and_look(conn: Connection, host: str, now: datetime | None, waits: Waits) -> HostWork:
+    """Record the heartbeat of a network service and return the work of its host, in one statement."""
+    given = {"host": host, "now": now, "down": waits.down, "seconds": waits.client, "held": waits.grant}
+    return HostWork(*conn.execute(_BEAT_AND_LOOK, given).one())
 
 
 def listed(conn: Connection, now: datetime, down_seconds: float) -> list[dict[str, object]]:

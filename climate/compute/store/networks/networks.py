@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy import Connection, RowMapping, Text, cast, exists, func, insert, select, text, update
+from sqlalchemy import delete as delete_from
 
 from climate.advisory_locks import Subject
 from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
+from climate.compute.store.clock import NOW
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.networks import addresses, networks
 
 _COLUMNS = """
     n.id::text, n.subnet_id::text, n.label, n.manager, n.cidr::text, n.cidr_v6::text, host(n.gateway) AS gateway,
@@ -36,8 +40,6 @@ _OF_PROJECT = text(f"""
     WHERE n.host IS NOT NULL AND n.project_id = :project_id ORDER BY n.vlan, n.cidr FOR SHARE
 """)
 
-_HAS_ANY = text("SELECT FROM compute_networks WHERE project_id = :project_id LIMIT 1")
-
 # Serialize by project first: the second of two concurrent boots finds the network assigned by the first.
 _QUEUE = text(Subject.PROJECT_NETWORK.lock("project_id"))
 
@@ -49,23 +51,7 @@ _GIVE = text(f"""
     RETURNING {_COLUMNS}
 """)
 
-_LOCK = text("SELECT FROM compute_networks WHERE id::text = :id FOR UPDATE")
-
-_KEEP = text("SELECT FROM compute_networks WHERE id::text = ANY(CAST(:ids AS text[])) ORDER BY id FOR SHARE")
-
-_TAKEN = text("SELECT cidr::text FROM compute_networks")
-
 _ALONE = text("LOCK TABLE compute_networks IN SHARE ROW EXCLUSIVE MODE")
-
-_MAKE = text("""
-    INSERT INTO compute_networks (id, label, manager, cidr, cidr_v6, gateway, gateway_v6, dhcp_start, dns, bridge,
-                                  bridge_interface, vlan, vpn_private_address, vpn_public_port, project_id)
-    VALUES (coalesce(CAST(:id AS uuid), gen_random_uuid()), :label, :manager, CAST(:cidr AS cidr),
-            CAST(:cidr_v6 AS cidr), CAST(:gateway AS inet),
-            CAST(:gateway_v6 AS inet), CAST(:dhcp_start AS inet), CAST(:dns AS inet[]), :bridge, :bridge_interface,
-            :vlan, CAST(:vpn_private_address AS inet), :vpn_public_port, :project_id)
-    RETURNING id::text
-""")
 
 _FILL = text("""
     INSERT INTO compute_addresses (network_id, address, reserved)
@@ -88,13 +74,17 @@ _CHANGE = text("""
 
 # Both hosts are called: the new one to serve the network, the old one to stop when it returns. The live hosts are
 # read again for a row that another host has claimed while this one waited for it: a join before would be outdated.
+UNSERVED = f"""
+    (w.host IS NULL
+     OR w.host <> :host
+        AND NOT EXISTS (SELECT FROM compute_network_hosts h
+                        WHERE h.host = w.host AND h.beat_at >= {NOW} - make_interval(secs => :down)))
+"""
+"""Condition of a network `w` that :host may claim, because no live host serves it."""
+
 _CLAIM = text(f"""
     WITH free AS (SELECT w.id, w.host FROM compute_networks w
-                  WHERE w.host IS NULL
-                     OR w.host <> :host
-                        AND NOT EXISTS (SELECT FROM compute_network_hosts h
-                                        WHERE h.host = w.host AND h.beat_at >=
-                                              CAST(:now AS timestamptz) - make_interval(secs => :down))
+                  WHERE {UNSERVED}
                   ORDER BY w.created_at, w.vlan, w.cidr LIMIT 1 FOR NO KEY UPDATE OF w SKIP LOCKED),
     called AS (INSERT INTO compute_network_calls (host)
                SELECT c.host FROM free, unnest(ARRAY[free.host, :host]) AS c(host) WHERE c.host IS NOT NULL)
@@ -102,18 +92,7 @@ _CLAIM = text(f"""
     RETURNING {_COLUMNS}
 """)
 
-_UNCLAIMED = text("SELECT EXISTS (SELECT FROM compute_networks WHERE host IS NULL)")
-
 _OWN = text(f"SELECT {_COLUMNS} FROM compute_networks n WHERE n.host = :host ORDER BY n.created_at, n.vlan, n.cidr")
-
-_ASSOCIATE = text("""
-    UPDATE compute_networks SET project_id = :project_id, host = CASE WHEN :unhost THEN NULL ELSE host END
-    WHERE id = CAST(:id AS uuid)
-""")
-
-_IN_USE = text("SELECT count(*) FROM compute_addresses WHERE network_id = CAST(:id AS uuid) AND server_id IS NOT NULL")
-
-_DELETE = text("DELETE FROM compute_networks WHERE id = CAST(:id AS uuid)")
 
 
 def listed(conn: Connection, project_id: str | None = None) -> list[Network]:
@@ -121,7 +100,7 @@ def listed(conn: Connection, project_id: str | None = None) -> list[Network]:
     return _many(conn, _LIST, {"ids": None, "project_id": project_id})
 
 
-def found(conn: Connection, ids: Sequence[str], project_id: str | None = None) -> dict[str, Network]:
+def by_ids(conn: Connection, ids: Sequence[str], project_id: str | None = None) -> dict[str, Network]:
     """Return the existing networks of these ids that the project may use."""
     return {network.id: network for network in _many(conn, _LIST, {"ids": list(ids), "project_id": project_id})}
 
@@ -138,17 +117,19 @@ def of_project(conn: Connection, project_id: str) -> list[Network]:
 
 def has_any(conn: Connection, project_id: str) -> bool:
     """Return whether a network belongs to a project alone, served or not."""
-    return conn.execute(_HAS_ANY, {"project_id": project_id}).first() is not None
+    query = select(networks.c.id).where(networks.c.project_id == project_id).limit(1)
+    return conn.execute(query).first() is not None
 
 
 def lock(conn: Connection, network_id: str) -> None:
     """Lock a network against concurrent allocation of interfaces."""
-    conn.execute(_LOCK, {"id": network_id})
+    conn.execute(select(networks.c.id).where(cast(networks.c.id, Text) == network_id).with_for_update())
 
 
 def keep(conn: Connection, ids: Sequence[str]) -> None:
     """Protect networks from changes during the allocation of interfaces."""
-    conn.execute(_KEEP, {"ids": list(ids)})
+    rows = select(networks.c.id).where(in_array(cast(networks.c.id, Text), ids)).order_by(networks.c.id)
+    conn.execute(rows.with_for_update(read=True))
 
 
 def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | None:
@@ -165,13 +146,12 @@ def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | 
 def taken(conn: Connection) -> list[str]:
     """Return the ranges of all networks, and serialize the creation of networks until the transaction ends."""
     conn.execute(_ALONE)
-    return list(conn.execute(_TAKEN).scalars())
+    return list(conn.scalars(select(cast(networks.c.cidr, Text))))
 
 
 def make(conn: Connection, draft: Draft) -> str:
     """Create a network and its pool of addresses; return its id."""
-    given = {
-        "id": draft.network_id,
+    row = {
         "label": draft.label,
         "manager": draft.manager,
         "cidr": str(draft.cidr),
@@ -187,10 +167,12 @@ def make(conn: Connection, draft: Draft) -> str:
         "vpn_public_port": draft.vpn_public_port,
         "project_id": draft.project_id,
     }
-    made = str(conn.execute(_MAKE, given).scalar_one())
+    if draft.network_id is not None:
+        row["id"] = draft.network_id
+    network_id = str(conn.execute(insert(networks).values(row).returning(networks.c.id)).scalar_one())
     pool = {"first": str(draft.cidr[0]), "count": draft.cidr.num_addresses}
-    conn.execute(_FILL, {"network_id": made, "reserved": [str(one) for one in draft.reserved], **pool})
-    return made
+    conn.execute(_FILL, {"network_id": network_id, "reserved": [str(one) for one in draft.reserved], **pool})
+    return network_id
 
 
 def change(conn: Connection, network_id: str, changes: str) -> None:
@@ -207,7 +189,7 @@ def claim(conn: Connection, host: str, now: object, down_seconds: float) -> Netw
 
 def unclaimed(conn: Connection) -> bool:
     """Return whether there is a network without a host."""
-    return bool(conn.execute(_UNCLAIMED).scalar_one())
+    return bool(conn.scalar(select(exists().where(networks.c.host.is_(None)))))
 
 
 def own(conn: Connection, host: str) -> list[Network]:
@@ -217,17 +199,19 @@ def own(conn: Connection, host: str) -> list[Network]:
 
 def associate(conn: Connection, network_id: str, project_id: str | None, *, unhost: bool = False) -> None:
     """Assign a network to a project or to none; `unhost`: another host may claim it."""
-    conn.execute(_ASSOCIATE, {"id": network_id, "project_id": project_id, "unhost": unhost})
+    owner = update(networks).where(networks.c.id == network_id).values(project_id=project_id)
+    conn.execute(owner.values(host=None) if unhost else owner)
 
 
 def in_use(conn: Connection, network_id: str) -> int:
     """Return the number of its addresses that are allocated, or still leased."""
-    return int(conn.execute(_IN_USE, {"id": network_id}).scalar_one())
+    query = select(func.count()).where(addresses.c.network_id == network_id, addresses.c.server_id.is_not(None))
+    return conn.execute(query).scalar_one()
 
 
 def delete(conn: Connection, network_id: str) -> None:
     """Delete a network and its addresses."""
-    conn.execute(_DELETE, {"id": network_id})
+    conn.execute(delete_from(networks).where(networks.c.id == network_id))
 
 
 def network_of(row: RowMapping) -> Network:

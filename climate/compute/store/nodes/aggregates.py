@@ -1,17 +1,16 @@
 """Aggregates of either kind, and the nodes in them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, Integer, func, literal, or_, select, text, update
+from sqlalchemy import delete as delete_from
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import insert as insert_into
 
 from climate.compute.models.aggregate import NAMED, ORDINARY, POOL, ZONE, Aggregate
-
-_INSERT = text("""
-    INSERT INTO compute_aggregates (name, kind, metadata) VALUES (:name, :kind, CAST(:metadata AS jsonb))
-    ON CONFLICT (name) DO NOTHING RETURNING id
-""")
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.nodes import aggregate_nodes, aggregates, nodes
 
 _LIST = text("""
     SELECT a.id, a.uuid::text, a.name, a.kind, a.metadata, a.fence, a.created_at, a.updated_at,
@@ -26,11 +25,6 @@ _LIST = text("""
     ORDER BY a.id
 """)
 
-_LOCK = text("SELECT id FROM compute_aggregates WHERE id = :id FOR NO KEY UPDATE")
-
-# A transaction that keeps the aggregate may be about to put a node into it: it ends before the nodes are counted.
-_LOCK_TO_DROP = text("SELECT id FROM compute_aggregates WHERE id = :id FOR UPDATE")
-
 _NODE = f"""
     SELECT n.id, n.name, n.service_host, n.pool, n.outside, n.present,
            ARRAY(SELECT m.aggregate_id FROM compute_aggregate_nodes m WHERE m.node_id = n.id) AS aggregates,
@@ -40,16 +34,6 @@ _NODE = f"""
                WHERE m.node_id = n.id AND a.metadata ->> '{NAMED}' = s.granted)) AS strangers
     FROM compute_nodes n
 """
-
-_LOCK_NAMED = text("""
-    SELECT id FROM compute_nodes WHERE name = :host OR service_host = :host ORDER BY name, id FOR NO KEY UPDATE
-""")
-
-_LOCK_MEMBERS = text("""
-    SELECT id FROM compute_nodes
-    WHERE pool = :name OR id IN (SELECT node_id FROM compute_aggregate_nodes WHERE aggregate_id = :id)
-    ORDER BY name, id FOR NO KEY UPDATE
-""")
 
 # A statement of its own after the lock, so that it reads the commit of the former holder.
 _READ = text(f"{_NODE} WHERE n.id = ANY(CAST(:ids AS int[])) ORDER BY n.name, n.id")
@@ -62,36 +46,6 @@ _ZONED = text(f"""
     WHERE m.node_id = ANY(CAST(:ids AS int[])) AND a.id <> :id AND a.metadata ->> '{ZONE}' <> :zone
     ORDER BY n.name, a.id LIMIT 1
 """)
-
-_CHANGE = text("""
-    UPDATE compute_aggregates
-    SET name = :name, kind = :kind, metadata = CAST(:metadata AS jsonb), updated_at = clock_timestamp()
-    WHERE id = :id
-""")
-
-_TAKEN = text("SELECT id FROM compute_aggregates WHERE name = :name AND id <> :id")
-
-_TOUCH = text("UPDATE compute_aggregates SET updated_at = clock_timestamp() WHERE id = :id")
-
-_LENT_FROM_OUTSIDE = text("SELECT name FROM compute_aggregates WHERE name = ANY(CAST(:names AS text[])) AND fence = 0")
-
-_DELETE = text("DELETE FROM compute_aggregates WHERE id = :id")
-
-_JOIN = text("""
-    INSERT INTO compute_aggregate_nodes (aggregate_id, node_id) SELECT :id, unnest(CAST(:ids AS int[]))
-""")
-
-_LEAVE = text("""
-    DELETE FROM compute_aggregate_nodes WHERE aggregate_id = :id AND node_id = ANY(CAST(:ids AS int[]))
-""")
-
-_PUT = text("""
-    UPDATE compute_nodes SET pool = CAST(:pool AS text), outside = CAST(:pool AS text) IS NOT NULL
-    WHERE id = ANY(CAST(:ids AS int[]))
-""")
-
-# A write without changes: the scheduler reads a pool's metadata with the rows of its nodes that were written.
-_REWRITE = text("UPDATE compute_nodes SET pool = pool WHERE id = ANY(CAST(:ids AS int[]))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +68,11 @@ class Member:
 
 def insert(conn: Connection, name: str, kind: str, metadata: Mapping[str, str]) -> int | None:
     """Insert an aggregate; return its id, or None if the name is taken."""
-    given = {"name": name, "kind": kind, "metadata": json.dumps(dict(metadata))}
-    made: int | None = conn.execute(_INSERT, given).scalar()
-    return made
+    row = insert_into(aggregates).values(name=name, kind=kind, metadata=dict(metadata))
+    aggregate_id: int | None = conn.scalar(
+        row.on_conflict_do_nothing(index_elements=["name"]).returning(aggregates.c.id)
+    )
+    return aggregate_id
 
 
 def listed(conn: Connection, aggregate_id: int | None = None) -> list[Aggregate]:
@@ -130,70 +86,99 @@ def lock(conn: Connection, aggregate_id: int, *, drop: bool = False) -> Aggregat
 
     The row of an aggregate is always locked before those of nodes.
     """
-    if conn.execute(_LOCK_TO_DROP if drop else _LOCK, {"id": aggregate_id}).first() is None:
+    # A transaction that keeps the aggregate may be about to put a node into it. FOR UPDATE waits until it ends, so that
+    # the nodes are counted afterwards.
+    row = select(aggregates.c.id).where(aggregates.c.id == aggregate_id).with_for_update(key_share=not drop)
+    if conn.execute(row).first() is None:
         return None
     return listed(conn, aggregate_id)[0]
 
 
 def lock_named(conn: Connection, host: str) -> list[Member]:
     """Lock the nodes of that name, or of the service host of that name, in name order."""
-    return _members(conn, list(conn.execute(_LOCK_NAMED, {"host": host}).scalars()))
+    return _lock(conn, or_(nodes.c.name == host, nodes.c.service_host == host))
 
 
 def lock_members(conn: Connection, aggregate: Aggregate) -> list[Member]:
     """Lock the nodes that are in an aggregate of either kind, in name order."""
-    given = {"id": aggregate.id, "name": aggregate.name if aggregate.kind == POOL else None}
-    return _members(conn, list(conn.execute(_LOCK_MEMBERS, given).scalars()))
+    if aggregate.kind == POOL:
+        is_member = nodes.c.pool == aggregate.name
+    else:
+        members = select(aggregate_nodes.c.node_id).where(aggregate_nodes.c.aggregate_id == aggregate.id)
+        is_member = nodes.c.id.in_(members)
+    return _lock(conn, is_member)
 
 
 def zoned_otherwise(conn: Connection, aggregate_id: int, ids: Sequence[int], zone: str) -> tuple[str, str, str] | None:
     """Return one of these nodes that another aggregate puts into another zone: (node, that aggregate, that zone)."""
-    found = conn.execute(_ZONED, {"id": aggregate_id, "ids": list(ids), "zone": zone}).one_or_none()
-    return tuple(found) if found else None
+    row = conn.execute(_ZONED, {"id": aggregate_id, "ids": list(ids), "zone": zone}).one_or_none()
+    return tuple(row) if row else None
 
 
 def lent_from_outside(conn: Connection, pools: Sequence[str]) -> frozenset[str]:
     """Return those of these pools that are not lent under a token of this deployment."""
-    return frozenset(conn.execute(_LENT_FROM_OUTSIDE, {"names": list(pools)}).scalars())
+    query = select(aggregates.c.name).where(in_array(aggregates.c.name, pools), aggregates.c.fence == 0)
+    return frozenset(conn.scalars(query))
 
 
 def is_taken(conn: Connection, name: str, aggregate_id: int) -> bool:
     """Return whether another aggregate has that name."""
-    return conn.execute(_TAKEN, {"name": name, "id": aggregate_id}).first() is not None
+    query = select(aggregates.c.id).where(aggregates.c.name == name, aggregates.c.id != aggregate_id)
+    return conn.execute(query).first() is not None
 
 
 def change(conn: Connection, aggregate_id: int, name: str, kind: str, metadata: Mapping[str, str]) -> None:
     """Update the name, kind and metadata of a locked aggregate."""
-    given = {"id": aggregate_id, "name": name, "kind": kind, "metadata": json.dumps(dict(metadata))}
-    conn.execute(_CHANGE, given)
+    values = {"name": name, "kind": kind, "metadata": dict(metadata), "updated_at": func.clock_timestamp()}
+    conn.execute(update(aggregates).where(aggregates.c.id == aggregate_id).values(values))
 
 
 def delete(conn: Connection, aggregate_id: int) -> None:
     """Delete a locked aggregate without nodes."""
-    conn.execute(_DELETE, {"id": aggregate_id})
+    conn.execute(delete_from(aggregates).where(aggregates.c.id == aggregate_id))
 
 
 def join(conn: Connection, aggregate: Aggregate, kind: str, ids: Sequence[int]) -> None:
     """Add locked nodes to an aggregate of this kind."""
     if kind == ORDINARY:
-        conn.execute(_JOIN, {"id": aggregate.id, "ids": list(ids)})
+        rows = select(literal(aggregate.id), func.unnest(literal(list(ids), ARRAY(Integer))))
+        conn.execute(insert_into(aggregate_nodes).from_select(["aggregate_id", "node_id"], rows))
     else:
-        conn.execute(_PUT, {"pool": aggregate.name, "ids": list(ids)})
-    conn.execute(_TOUCH, {"id": aggregate.id})
+        _put(conn, aggregate.name, ids)
+    _touch(conn, aggregate)
 
 
 def leave(conn: Connection, aggregate: Aggregate, ids: Sequence[int]) -> None:
     """Remove locked nodes from an aggregate."""
     if aggregate.kind == ORDINARY:
-        conn.execute(_LEAVE, {"id": aggregate.id, "ids": list(ids)})
+        own = aggregate_nodes.c
+        conn.execute(delete_from(aggregate_nodes).where(own.aggregate_id == aggregate.id, in_array(own.node_id, ids)))
     else:
-        conn.execute(_PUT, {"pool": None, "ids": list(ids)})
-    conn.execute(_TOUCH, {"id": aggregate.id})
+        _put(conn, None, ids)
+    _touch(conn, aggregate)
 
 
 def rewrite(conn: Connection, ids: Sequence[int]) -> None:
     """Write the rows of a pool's nodes, so that cached snapshots read the pool's metadata again."""
-    conn.execute(_REWRITE, {"ids": list(ids)})
+    # A write without changes: the scheduler reads a pool's metadata with the rows of its nodes that were written.
+    conn.execute(update(nodes).where(in_array(nodes.c.id, ids)).values(pool=nodes.c.pool))
+
+
+def _put(conn: Connection, pool: str | None, ids: Sequence[int]) -> None:
+    """Move nodes into a pool, or into none."""
+    conn.execute(update(nodes).where(in_array(nodes.c.id, ids)).values(pool=pool, outside=pool is not None))
+
+
+def _touch(conn: Connection, aggregate: Aggregate) -> None:
+    """Record the time of a change."""
+    this = update(aggregates).where(aggregates.c.id == aggregate.id)
+    conn.execute(this.values(updated_at=func.clock_timestamp()))
+
+
+def _lock(conn: Connection, condition: ColumnElement[bool]) -> list[Member]:
+    """Lock the nodes that fulfil a condition, in name order."""
+    query = select(nodes.c.id).where(condition).order_by(nodes.c.name, nodes.c.id)
+    return _members(conn, list(conn.scalars(query.with_for_update(key_share=True))))
 
 
 def _members(conn: Connection, ids: Sequence[int]) -> list[Member]:

@@ -1,8 +1,9 @@
 """SQL for the availability zone of a node: that of its aggregates, else its own."""
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from climate.compute.models.aggregate import ZONE
+from climate.compute.store.tables.nodes import nodes
 
 ZONE_OF_NODE = f"""coalesce((SELECT min(za.metadata ->> '{ZONE}') FROM compute_aggregate_nodes zm
                      JOIN compute_aggregates za ON za.id = zm.aggregate_id WHERE zm.node_id = n.id), n.zone)"""
@@ -22,11 +23,6 @@ _EXISTS = text(f"""
                                      WHERE m.node_id = n.id AND a.metadata ->> '{ZONE}' IS NOT NULL))
 """)
 
-_HAS_NODE = text("""
-    SELECT EXISTS (SELECT FROM compute_nodes
-                   WHERE present AND service_host = coalesce(:host, service_host) AND name = coalesce(:node, name))
-""")
-
 
 def exists(conn: Connection, zone: str, default: str) -> bool:
     """Return whether a node of an enabled service is in a zone; `default`: the zone of nodes that name none."""
@@ -35,4 +31,9 @@ def exists(conn: Connection, zone: str, default: str) -> bool:
 
 def has_node(conn: Connection, host: str | None, node: str | None) -> bool:
     """Return whether there is a node of that name, or of that service host, or both. None: any."""
-    return bool(conn.execute(_HAS_NODE, {"host": host, "node": node}).scalar_one())
+    query = select(nodes.c.id).where(nodes.c.present)
+    if host is not None:
+        query = query.where(nodes.c.service_host == host)
+    if node is not None:
+        query = query.where(nodes.c.name == node)
+    return bool(conn.scalar(select(query.exists())))

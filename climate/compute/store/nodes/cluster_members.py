@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
 from climate.compute.clusters.cluster_spec import MemberSpec
+from climate.compute.store.tables.cluster_members import orders
 
 _REPORT = text("""
     INSERT INTO compute_cluster_members
@@ -28,35 +29,6 @@ _OFFERED = text("""
            AND m.seen_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up
     FROM compute_cluster_members m JOIN compute_services v ON v.host = m.service_host
     WHERE m.service_host = :host AND m.name = :name AND m.cluster = :cluster
-""")
-
-_ASK = text("""
-    INSERT INTO compute_member_orders (service_host, verb, said, asked_at, until)
-    VALUES (:host, :verb, CAST(:said AS jsonb), :now, CAST(:now AS timestamptz) + make_interval(secs => :seconds))
-    RETURNING id::text
-""")
-
-_LOOK = text("""
-    SELECT begun_at IS NOT NULL AS begun, done_at IS NOT NULL AS done, answer, error
-    FROM compute_member_orders WHERE id = CAST(:id AS uuid)
-""")
-
-_WITHDRAW = text("DELETE FROM compute_member_orders WHERE id = CAST(:id AS uuid) AND begun_at IS NULL RETURNING id")
-
-_DROP = text("""
-    DELETE FROM compute_member_orders
-    WHERE id = CAST(:id AS uuid) OR until < CAST(:now AS timestamptz) - make_interval(days => 1)
-""")
-
-_BEGIN = text("""
-    UPDATE compute_member_orders SET begun_at = :now
-    WHERE id = CAST(:id AS uuid) AND service_host = :host AND begun_at IS NULL AND until > :now
-    RETURNING verb, said
-""")
-
-_FINISH = text("""
-    UPDATE compute_member_orders SET done_at = :now, answer = CAST(:answer AS jsonb), error = :error
-    WHERE id = CAST(:id AS uuid)
 """)
 
 
@@ -113,32 +85,38 @@ def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime,
 
 def ask(conn: Connection, host: str, verb: str, said: Mapping[str, Any], now: datetime, seconds: float) -> str:
     """Insert an order for a service, which may begin it for so many seconds; return its id."""
-    given = {"host": host, "verb": verb, "said": json.dumps(said), "now": now, "seconds": seconds}
-    return str(conn.execute(_ASK, given).scalar_one())
+    until = now + timedelta(seconds=seconds)
+    row = {"service_host": host, "verb": verb, "said": dict(said), "asked_at": now, "until": until}
+    return str(conn.execute(insert(orders).values(row).returning(orders.c.id)).scalar_one())
 
 
 def look(conn: Connection, order_id: str) -> tuple[bool, bool, Any, str | None]:
     """Return of an order: begun, done, the answer, and the error."""
-    row = conn.execute(_LOOK, {"id": order_id}).one()
-    return row.begun, row.done, row.answer, row.error
+    own = orders.c
+    query = select(own.begun_at.is_not(None), own.done_at.is_not(None), own.answer, own.error).where(own.id == order_id)
+    begun, done, answer, error = conn.execute(query).one()
+    return begun, done, answer, error
 
 
 def withdraw(conn: Connection, order_id: str) -> bool:
     """Withdraw an order that was not begun; False if it was."""
-    return conn.execute(_WITHDRAW, {"id": order_id}).first() is not None
+    this = (orders.c.id == order_id, orders.c.begun_at.is_(None))
+    return conn.scalar(delete(orders).where(*this).returning(orders.c.id)) is not None
 
 
 def drop(conn: Connection, order_id: str, now: datetime) -> None:
     """Delete an order whose answer was read, and abandoned orders older than a day."""
-    conn.execute(_DROP, {"id": order_id, "now": now})
+    conn.execute(delete(orders).where(or_(orders.c.id == order_id, orders.c.until < now - timedelta(days=1))))
 
 
 def begin(conn: Connection, order_id: str, host: str, now: datetime) -> tuple[str, Mapping[str, Any]] | None:
     """Begin an order as its service: return (verb, arguments); None if there is none to begin."""
-    row = conn.execute(_BEGIN, {"id": order_id, "host": host, "now": now}).first()
+    own = orders.c
+    this = (own.id == order_id, own.service_host == host, own.begun_at.is_(None), own.until > now)
+    row = conn.execute(update(orders).where(*this).values(begun_at=now).returning(own.verb, own.said)).first()
     return None if row is None else (row.verb, row.said)
 
 
 def finish(conn: Connection, order_id: str, answer: Any, error: str | None, now: datetime) -> None:
     """Store the answer to an order."""
-    conn.execute(_FINISH, {"id": order_id, "answer": json.dumps(answer), "error": error, "now": now})
+    conn.execute(update(orders).where(orders.c.id == order_id).values(done_at=now, answer=answer, error=error))

@@ -1,16 +1,12 @@
 """Health of nodes and their services, as rows."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, DateTime, Interval, and_, bindparam, case, func, select, text
 
-_LIST = text("""
-    SELECT n.name, n.service_host, n.pool, n.present, n.maintenance, v.enabled, v.disabled_reason, v.forced_down,
-           v.beat_at, v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS heard
-    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
-    ORDER BY n.id
-""")
+from climate.compute.models.node import PROMISED
+from climate.compute.store.tables.nodes import aggregates, nodes, services
 
 _WELL = text("""
     SELECT array_agg(n.name) AS names,
@@ -18,6 +14,30 @@ _WELL = text("""
             AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS all_well
     FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
 """)
+
+_SINCE = func.coalesce(bindparam("cloud_now", type_=DateTime(timezone=True)), func.statement_timestamp()) - bindparam(
+    "cloud_down", type_=Interval
+)
+_POOLS = and_(aggregates.c.name == nodes.c.pool, aggregates.c.kind == "pool", ~aggregates.c.metadata.has_key(PROMISED))
+
+NODES = (
+    select(
+        nodes.c.name.label("name"),
+        case((~nodes.c.outside, aggregates.c.name)).label("pool"),
+        and_(
+            nodes.c.present,
+            nodes.c.maintenance.is_(None),
+            services.c.enabled,
+            ~services.c.forced_down,
+            services.c.beat_at > _SINCE,
+        ).label("is_well"),
+    )
+    .select_from(nodes)
+    .join(services, services.c.host == nodes.c.service_host)
+    .outerjoin(aggregates, _POOLS)
+    .subquery("cloud_hosts")
+)
+"""All nodes as rows (name, pool, is_well); the pool is null for one that is not in a pool of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +61,17 @@ class Condition:
 
 def listed(conn: Connection, now: datetime, down: float) -> list[Condition]:
     """Return all nodes; a service has no recent heartbeat after `down` seconds without one. Times in UTC."""
-    rows = conn.execute(_LIST, {"now": now, "down": down}).mappings()
+    node, service = nodes.c, services.c
+    query = (
+        select(
+            *(node.name, node.service_host, node.pool, node.present, node.maintenance),
+            *(service.enabled, service.disabled_reason, service.forced_down, service.beat_at),
+            (service.beat_at > now - timedelta(seconds=down)).label("heard"),
+        )
+        .join(services, service.host == node.service_host)
+        .order_by(node.id)
+    )
+    rows = conn.execute(query).mappings()
     return [Condition(**{**row, "beat_at": row["beat_at"].astimezone(UTC)}) for row in rows]
 
 

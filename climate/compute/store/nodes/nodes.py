@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from climate.compute.models.node import Node
+from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
+from climate.compute.store.tables import servers as tables
 
 _LIST = text(f"""
     SELECT n.id, n.uuid::text, n.name, n.service_host, v.uuid::text AS service_uuid, n.vcpus, n.memory_mb, n.local_gb,
@@ -20,10 +22,6 @@ _LIST = text(f"""
     FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
     WHERE (CAST(:name AS text) IS NULL OR n.name = :name)
     ORDER BY n.id
-""")
-
-_SERVERS = text("""
-    SELECT node_id, id::text, name FROM compute_servers WHERE node_id = ANY(CAST(:ids AS int[])) ORDER BY created_at, id
 """)
 
 _OFFERED = text("""
@@ -53,8 +51,10 @@ def listed(conn: Connection, now: datetime, down: float, name: str | None = None
 
 def servers(conn: Connection, ids: Sequence[int]) -> Mapping[int, list[tuple[str, str]]]:
     """Return node -> (id, name) of the servers on it, oldest first."""
+    own = tables.servers.c
+    query = select(own.node_id, own.id, own.name).where(in_array(own.node_id, ids)).order_by(own.created_at, own.id)
     result: dict[int, list[tuple[str, str]]] = {node_id: [] for node_id in ids}
-    for node_id, server_id, name in conn.execute(_SERVERS, {"ids": list(ids)}):
+    for node_id, server_id, name in conn.execute(query):
         result[node_id].append((server_id, name))
     return result
 

@@ -53,9 +53,9 @@ _REPORT_NETWORKS = text(f"""
 """)
 
 
-def report(conn: Connection, host: str, service: str, found: Mapping[str, float], now: datetime) -> None:
+def report(conn: Connection, host: str, service: str, capabilities: Mapping[str, float], now: datetime) -> None:
     """Replace the last report of a service."""
-    values = {"capabilities": dict(found), "reported_at": now}
+    values = {"capabilities": dict(capabilities), "reported_at": now}
     made = insert(table).values(host=host, service=service, **values)
     conn.execute(made.on_conflict_do_update(index_elements=["host", "service"], set_=values))
 

@@ -11,12 +11,14 @@ from sqlalchemy import Connection, text
 from climate.advisory_locks import Subject
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
 from climate.compute.store import node_locks
+from climate.compute.store.clock import NOW
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 
-_BEAT = text("""
-    WITH pool AS (INSERT INTO compute_aggregates (name) VALUES (:pool) ON CONFLICT (name) DO NOTHING)
-    INSERT INTO compute_services (host, beat_at) VALUES (:host, :now)
-    ON CONFLICT (host) DO UPDATE SET beat_at = greatest(compute_services.beat_at, excluded.beat_at)
+_BEAT = text(f"""
+    WITH pool AS (INSERT INTO compute_aggregates (name) VALUES (:pool) ON CONFLICT (name) DO NOTHING),
+    beat AS (INSERT INTO compute_services (host, beat_at) VALUES (:host, {NOW})
+             ON CONFLICT (host) DO UPDATE SET beat_at = greatest(compute_services.beat_at, excluded.beat_at))
+    SELECT CASE WHEN coalesce(bool_and(present), true) THEN count(*) END FROM compute_nodes WHERE service_host = :host
 """)
 
 _TYPES = {
@@ -95,10 +97,6 @@ _ORPHANS = text("""
     RETURNING id
 """)
 
-_PRESENT = text(
-    "SELECT CASE WHEN coalesce(bool_and(present), true) THEN count(*) END FROM compute_nodes WHERE service_host = :host"
-)
-
 _LIST = text(f"""
     SELECT v.id, v.uuid::text, v.host, v.enabled, v.disabled_reason, v.forced_down, v.beat_at,
            NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
@@ -151,9 +149,14 @@ _ABANDONED = text("""
 _MAINTAIN = text("UPDATE compute_nodes SET maintenance = CAST(:reason AS text) WHERE id = ANY(CAST(:ids AS int[]))")
 
 
-def beat(conn: Connection, host: str, now: datetime) -> None:
-    """Record the heartbeat of a service; the first one creates its row, and the pool for leases."""
-    conn.execute(_BEAT, {"host": host, "now": now, "pool": FREEPOOL})
+def beat(conn: Connection, host: str, now: datetime | None) -> int | None:
+    """Record the heartbeat of a service; the first one creates its row, and the pool for leases.
+
+    `now` is None for the database's clock. Return the number of nodes of the service; None if there are rows of absent
+    ones.
+    """
+    nodes: int | None = conn.execute(_BEAT, {"host": host, "now": now, "pool": FREEPOOL}).scalar_one()
+    return nodes
 
 
 def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: NodeDefaults) -> list[int]:
@@ -166,12 +169,6 @@ def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: Nod
     conn.execute(_REPORT, given)
     conn.execute(_ABSENT, {"host": host, "names": [spec.name for spec in specs]})
     return list(conn.execute(_ORPHANS, {"host": host}).scalars())
-
-
-def present(conn: Connection, host: str) -> int | None:
-    """Return the number of nodes of a service; None if there are rows of absent ones."""
-    value: int | None = conn.execute(_PRESENT, {"host": host}).scalar_one()
-    return value
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:

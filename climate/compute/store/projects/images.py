@@ -7,9 +7,26 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, RowMapping, TextClause, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    RowMapping,
+    Text,
+    TextClause,
+    and_,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy import delete as delete_from
 
 from climate.compute.models.image import Content, Image
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.servers import images, servers
 
 _COLUMNS = """id::text, name, project_id, status, visibility, disk_format, container_format, size, sha512, properties,
               server_id::text, created_at, updated_at, min_disk_gb, min_ram_mb, protected, hidden, tags"""
@@ -36,8 +53,6 @@ _NAMED = text(f"""
     SELECT {_COLUMNS} FROM compute_images WHERE name = :name AND status = 'active' AND NOT hidden ORDER BY id LIMIT 1000
 """)
 
-_KNOWN = text("SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))")
-
 # A RESERVED server that moves to another node is created from the content again.
 _NEEDED = text("""
     SELECT id::text FROM compute_images WHERE id::text = ANY(CAST(:ids AS text[]))
@@ -48,8 +63,6 @@ _NEEDED = text("""
     SELECT 'migration-' || m.uuid FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
     WHERE 'migration-' || m.uuid = ANY(CAST(:ids AS text[]))
 """)
-
-_PIN = text("SELECT 1 FROM compute_images WHERE id = CAST(:id AS uuid) FOR KEY SHARE")
 
 SORTS = {
     "created_at": "created_at",
@@ -100,48 +113,6 @@ _SNAPSHOT_OF = text(f"""
       AND status <> 'killed'
 """)
 
-_SETTLE = text("""
-    UPDATE compute_images SET status = :status, size = :size, sha512 = :sha512,
-        disk_format = coalesce(:disk_format, disk_format), updated_at = :now
-    WHERE id = CAST(:id AS uuid) AND status IN ('queued', 'saving')
-    RETURNING id
-""")
-
-_MOVE = text("""
-    UPDATE compute_images SET status = :after, updated_at = :now
-    WHERE id = CAST(:id AS uuid) AND status = :before
-    RETURNING id
-""")
-
-# A snapshot in progress is completed by the task of its server.
-_SAVING = text("""
-    SELECT id::text FROM compute_images i
-    WHERE status = 'saving' AND updated_at < :before
-      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.task_image = i.id)
-""")
-
-_USED = text("""
-    SELECT count(*), coalesce(sum(size), 0)::bigint, count(*) FILTER (WHERE status = 'saving')
-    FROM compute_images WHERE project_id = :project_id AND status <> 'killed'
-""")
-
-_EDIT = text("""
-    UPDATE compute_images
-    SET name = :name, visibility = :visibility, properties = CAST(:properties AS jsonb), disk_format = :disk_format,
-        container_format = :container_format, min_disk_gb = :min_disk_gb, min_ram_mb = :min_ram_mb,
-        protected = :protected, hidden = :hidden, tags = CAST(:tags AS text[]), updated_at = :now
-    WHERE id = CAST(:id AS uuid)
-""")
-
-# A server that is being shelved has it as `task_image` until its guest is deleted.
-_SHELVED_IN = text("""
-    SELECT id::text FROM compute_servers
-    WHERE shelved_image = CAST(:id AS uuid) OR (task_image = CAST(:id AS uuid) AND task = 'shelving')
-    LIMIT 1
-""")
-
-_DELETE = text("DELETE FROM compute_images WHERE id = CAST(:id AS uuid) RETURNING id")
-
 
 @dataclass(frozen=True, slots=True)
 class ImageQuery:
@@ -184,7 +155,10 @@ class Used(NamedTuple):
 
 def used(conn: Connection, project_id: str) -> Used:
     """Return the usage of images by a project, without failed ones."""
-    return Used(*conn.execute(_USED, {"project_id": project_id}).one())
+    own = images.c
+    saving = func.count().filter(own.status == "saving")
+    query = select(func.count(), cast(func.coalesce(func.sum(own.size), 0), BigInteger), saving)
+    return Used(*conn.execute(query.where(own.project_id == project_id, own.status != "killed")).one())
 
 
 def insert(conn: Connection, image: Image) -> Image | None:
@@ -207,7 +181,7 @@ def named(conn: Connection, name: str) -> list[Image]:
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:
     """Return those of these texts that are ids of images."""
-    return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
+    return set(conn.scalars(select(images.c.id).where(in_array(cast(images.c.id, Text), ids))))
 
 
 def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
@@ -220,7 +194,8 @@ def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
 
 def pin(conn: Connection, image_id: str) -> bool:
     """Prevent the deletion of an image until the transaction ends; False if it does not exist."""
-    return conn.execute(_PIN, {"id": image_id}).first() is not None
+    query = select(images.c.id).where(images.c.id == image_id).with_for_update(read=True, key_share=True)
+    return conn.execute(query).first() is not None
 
 
 def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:
@@ -239,13 +214,17 @@ def listed(conn: Connection, query: ImageQuery) -> list[Image]:
 
 def move(conn: Connection, image_id: str, before: str, after: str, now: datetime) -> bool:
     """Change the status of an image from one to another; False if it has a different one, or is deleted."""
-    given = {"id": image_id, "before": before, "after": after, "now": now}
-    return conn.execute(_MOVE, given).first() is not None
+    this = (images.c.id == image_id, images.c.status == before)
+    statement = update(images).where(*this).values(status=after, updated_at=now)
+    return conn.execute(statement.returning(images.c.id)).first() is not None
 
 
 def saving(conn: Connection, before: datetime) -> set[str]:
     """Return the ids of images whose upload began before that moment, and has not ended."""
-    return set(conn.execute(_SAVING, {"before": before}).scalars())
+    # A snapshot in progress is completed by the task of its server.
+    has_task = exists().where(servers.c.task_image == images.c.id)
+    query = select(images.c.id).where(images.c.status == "saving", images.c.updated_at < before, ~has_task)
+    return set(conn.scalars(query))
 
 
 def settle(conn: Connection, image_id: str, status: str, now: datetime, content: Content | None = None) -> bool:
@@ -255,24 +234,38 @@ def settle(conn: Connection, image_id: str, status: str, now: datetime, content:
 
     The row stays locked until the transaction ends.
     """
-    known = content._asdict() if content else {"size": None, "sha512": None, "disk_format": None}
-    return conn.execute(_SETTLE, {"id": image_id, "status": status, "now": now, **known}).first() is not None
+    values: dict[str, Any] = {"size": None, "sha512": None}
+    if content is not None:
+        values = {
+            name: value for name, value in content._asdict().items() if name != "disk_format" or value is not None
+        }
+    this = (images.c.id == image_id, images.c.status.in_(("queued", "saving")))
+    statement = update(images).where(*this).values(**values, status=status, updated_at=now)
+    return conn.execute(statement.returning(images.c.id)).first() is not None
 
 
 def edit(conn: Connection, image: Image, now: datetime) -> None:
     """Update the mutable columns of an image."""
-    conn.execute(_EDIT, _row(image) | {"now": now})
+    names = (
+        *("name", "visibility", "properties", "disk_format", "container_format", "min_disk_gb", "min_ram_mb"),
+        *("protected", "hidden", "tags"),
+    )
+    values = {name: getattr(image, name) for name in names}
+    values |= {"properties": dict(image.properties), "tags": list(image.tags), "updated_at": now}
+    conn.execute(update(images).where(images.c.id == image.id).values(values))
 
 
 def delete(conn: Connection, image_id: str) -> bool:
     """Delete an image; False if it does not exist."""
-    return conn.execute(_DELETE, {"id": image_id}).first() is not None
+    return conn.execute(delete_from(images).where(images.c.id == image_id).returning(images.c.id)).first() is not None
 
 
 def shelved_in(conn: Connection, image_id: str) -> str | None:
     """Return the server that is shelved in this image, or being shelved; None: there is none."""
-    value: str | None = conn.execute(_SHELVED_IN, {"id": image_id}).scalar_one_or_none()
-    return value
+    # A server that is being shelved has it as `task_image` until its guest is deleted.
+    is_shelving = and_(servers.c.task_image == image_id, servers.c.task == "shelving")
+    query = select(servers.c.id).where(or_(servers.c.shelved_image == image_id, is_shelving)).limit(1)
+    return conn.scalar(query)
 
 
 def _is_uuid(text: str) -> bool:

@@ -3,27 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
+from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.nodes import Held
-
-# The nodes with present or future slots: a claim of a slot holds the lock of its node.
-_LOCK = text("""
-    SELECT id, name, pool, fence, outside FROM compute_nodes
-    WHERE name = ANY(CAST(:names AS text[])) OR id IN (SELECT node_id FROM compute_grant_slots WHERE pool = :pool)
-    ORDER BY name, id FOR NO KEY UPDATE
-""")
-
-# No row is returned if the token is outdated.
-_WRITE = text("""
-    INSERT INTO compute_grants AS g (pool, project_id, group_id, fence)
-    VALUES (:pool, :project_id, CAST(:group_id AS uuid), :token)
-    ON CONFLICT (pool) DO UPDATE
-    SET project_id = excluded.project_id, group_id = excluded.group_id, fence = excluded.fence, closed = false,
-        revoked = false, updated_at = clock_timestamp()
-    WHERE g.fence <= excluded.fence
-    RETURNING pool
-""")
+from climate.compute.store.tables import servers as tables
+from climate.compute.store.tables.nodes import nodes
+from climate.compute.store.tables.reserved_capacity import grants
+from climate.compute.store.tables.reserved_capacity import slots as grant_slots
 
 _SLOTS = text("""
     WITH wanted AS (SELECT * FROM unnest(CAST(:ids AS int[]), CAST(:slots AS int[])) AS w(node_id, slots)),
@@ -31,11 +19,6 @@ _SLOTS = text("""
         DELETE FROM compute_grant_slots WHERE pool = :pool AND NOT node_id = ANY(CAST(:ids AS int[])))
     INSERT INTO compute_grant_slots (pool, node_id, slots) SELECT :pool, node_id, slots FROM wanted
     ON CONFLICT (pool, node_id) DO UPDATE SET slots = excluded.slots
-""")
-
-_CLOSE = text("""
-    UPDATE compute_grants SET closed = true, fence = :token, updated_at = clock_timestamp()
-    WHERE pool = :pool AND fence <= :token RETURNING pool
 """)
 
 # The row is kept for good, so that a late worker is refused by its token.
@@ -47,15 +30,6 @@ _REVOKE = text("""
     WHERE g.fence <= excluded.fence
     RETURNING pool
 """)
-
-_SERVERS = text("SELECT count(*) FROM compute_servers WHERE granted = :pool")
-
-_GET = text("""
-    SELECT pool, project_id, group_id::text, closed, revoked, fence FROM compute_grants
-    WHERE pool = ANY(CAST(:pools AS text[]))
-""")
-
-_WITH_GROUP = text("SELECT pool FROM compute_grants WHERE group_id = CAST(:group_id AS uuid) AND NOT revoked")
 
 _USE = text("""
     SELECT g.project_id, g.closed, s.node_id, s.slots,
@@ -89,13 +63,24 @@ class Use:
 
 def lock(conn: Connection, pool: str, names: Sequence[str] = ()) -> list[Held]:
     """Lock the nodes with slots of a grant, and those of these names, in name order."""
-    return [Held(*row) for row in conn.execute(_LOCK, {"pool": pool, "names": list(names)})]
+    # The nodes with present or future slots: a claim of a slot holds the lock of its node.
+    own = nodes.c
+    with_slots = select(grant_slots.c.node_id).where(grant_slots.c.pool == pool)
+    query = select(own.id, own.name, own.pool, own.fence, own.outside)
+    locked = query.where(or_(in_array(own.name, names), own.id.in_(with_slots))).order_by(own.name, own.id)
+    return [Held(*row) for row in conn.execute(locked.with_for_update(key_share=True))]
 
 
 def write(conn: Connection, pool: str, project_id: str, group_id: str | None, token: int) -> bool:
     """Create a grant, or open it again; False if the token is outdated."""
-    given = {"pool": pool, "project_id": project_id, "group_id": group_id, "token": token}
-    return conn.execute(_WRITE, given).first() is not None
+    row = insert(grants).values(pool=pool, project_id=project_id, group_id=group_id, fence=token)
+    changed = {name: row.excluded[name] for name in ("project_id", "group_id", "fence")}
+    statement = row.on_conflict_do_update(
+        index_elements=["pool"],
+        set_={**changed, "closed": False, "revoked": False, "updated_at": func.clock_timestamp()},
+        where=grants.c.fence <= row.excluded.fence,
+    )
+    return conn.execute(statement.returning(grants.c.pool)).first() is not None
 
 
 def put(conn: Connection, pool: str, slots: Mapping[int, int]) -> None:
@@ -105,7 +90,9 @@ def put(conn: Connection, pool: str, slots: Mapping[int, int]) -> None:
 
 def close(conn: Connection, pool: str, token: int) -> bool:
     """Close a grant whose nodes are locked; False if it does not exist, or the token is outdated."""
-    return conn.execute(_CLOSE, {"pool": pool, "token": token}).first() is not None
+    this = update(grants).where(grants.c.pool == pool, grants.c.fence <= token)
+    closed = this.values(closed=True, fence=token, updated_at=func.clock_timestamp())
+    return conn.execute(closed.returning(grants.c.pool)).first() is not None
 
 
 def revoke(conn: Connection, pool: str, token: int) -> bool:
@@ -115,19 +102,20 @@ def revoke(conn: Connection, pool: str, token: int) -> bool:
 
 def servers(conn: Connection, pool: str) -> int:
     """Return the number of servers that use a grant, on a node or not."""
-    count: int = conn.execute(_SERVERS, {"pool": pool}).scalar_one()
-    return count
+    return conn.execute(select(func.count()).where(tables.servers.c.granted == pool)).scalar_one()
 
 
 def get(conn: Connection, pools: Sequence[str]) -> list[Grant]:
     """Return the current and former grants of these pools."""
-    return [Grant(**row) for row in conn.execute(_GET, {"pools": list(pools)}).mappings()]
+    query = select(*(grants.c[name] for name in Grant.__slots__)).where(in_array(grants.c.pool, pools))
+    return [Grant(*row) for row in conn.execute(query)]
 
 
 def with_group(conn: Connection, group_id: str) -> str | None:
     """Return the grant that a server group was created for, or None."""
-    value: str | None = conn.execute(_WITH_GROUP, {"group_id": group_id}).scalar()
-    return value
+    query = select(grants.c.pool).where(grants.c.group_id == group_id, ~grants.c.revoked)
+    pool: str | None = conn.scalar(query)
+    return pool
 
 
 def use(conn: Connection, pool: str) -> Use | None:

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, or_, select, text
 
 from climate.compute.errors import Busy
+from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import OWNER, PROMISED, WANTED
+from climate.compute.store.tables.nodes import aggregates
 
 FENCE = 1
 """Lower than every token, so that the first claim on the pool succeeds. Above zero, so that no API changes the pool."""
@@ -30,15 +32,6 @@ INSERT = f"""
 """
 """Statement that creates pools, for use in other statements."""
 
-_FORGET = text(f"""
-    DELETE FROM compute_aggregates a WHERE name = :pool AND metadata ? '{PROMISED}'
-""")
-
-_LISTED = text(f"""
-    SELECT id, name, metadata FROM compute_aggregates
-    WHERE kind = 'pool' AND fence > 0 AND (metadata ? '{PROMISED}' OR metadata ? '{OWNER}')
-""")
-
 
 def promise(conn: Connection, pool: str, wanted: Mapping[str, str]) -> int:
     """Insert a promised pool, or update its requirements; return the id of its aggregate."""
@@ -58,12 +51,15 @@ def inserted(wanted: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 def forget(conn: Connection, pool: str) -> None:
     """Delete a pool that is only promised."""
-    conn.execute(_FORGET, {"pool": pool})
+    conn.execute(delete(aggregates).where(aggregates.c.name == pool, aggregates.c.metadata.has_key(PROMISED)))
 
 
 def listed(conn: Connection) -> dict[str, tuple[int, Mapping[str, str] | None]]:
     """Return all pools of reservations by name: the id, and the requirements of a promised one."""
-    return {row.name: (row.id, _requirements(row.metadata)) for row in conn.execute(_LISTED)}
+    own = aggregates.c
+    is_promised_or_lent = or_(own.metadata.has_key(PROMISED), own.metadata.has_key(OWNER))
+    query = select(own.id, own.name, own.metadata).where(own.kind == POOL, own.fence > 0, is_promised_or_lent)
+    return {name: (number, _requirements(metadata)) for number, name, metadata in conn.execute(query)}
 
 
 def _metadata(wanted: Mapping[str, str]) -> dict[str, str]:

@@ -3,38 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
 from climate.advisory_locks import Subject
 from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import CLOSED, FREEPOOL, KEPT, OWNER, PROMISED
+from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.nodes import Held
-
-_LOCK_NAMED = text("""
-    SELECT id, name, pool, fence, outside FROM compute_nodes
-    WHERE name = ANY(CAST(:names AS text[])) OR pool = :pool
-    ORDER BY name, id FOR NO KEY UPDATE
-""")
-
-_LOCK_POOL = text("""
-    SELECT id, name, pool, fence, outside FROM compute_nodes
-    WHERE pool = :pool OR (pool = :freepool AND name = ANY(CAST(:free AS text[])))
-    ORDER BY name, id FOR NO KEY UPDATE
-""")
-
-_PUT = text("""
-    UPDATE compute_nodes SET pool = CAST(:pool AS text), outside = false, fence = greatest(fence, :token) WHERE id = :id
-""")
-
-_ALIVE = text("SELECT name FROM compute_aggregates WHERE name = ANY(CAST(:names AS text[])) ORDER BY name")
-
-_MAKE = text("INSERT INTO compute_aggregates (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
-
-_KEEP = text("SELECT kind FROM compute_aggregates WHERE name = :name FOR KEY SHARE")
-
-_KEEP_LENT = text(f"""
-    SELECT kind FROM compute_aggregates WHERE name = :name AND metadata ? '{OWNER}' AND fence > 0 FOR NO KEY UPDATE
-""")
+from climate.compute.store.tables.nodes import aggregates, nodes
 
 # The pool and its nodes in one statement; no row of the pool is returned if the token is outdated. Nodes that are in
 # it already are written too, so that the scheduler reads that the pool is open again.
@@ -62,16 +39,6 @@ _CLOSE = text("""
 # A lock by name while there is no row: two transactions may create the same pool.
 _QUEUE = text(Subject.POOL.lock("pool"))
 
-# Not FOR UPDATE: a node whose row is written twice by one transaction is checked against its pool again, under a
-# share of its key. A transaction that holds one also holds a node of the pool, and ends once all of them are locked.
-_LOCK = text("SELECT fence FROM compute_aggregates WHERE name = :pool FOR NO KEY UPDATE")
-
-_LENT_FROM_OUTSIDE = text(f"""
-    SELECT EXISTS (
-        SELECT FROM compute_aggregates
-        WHERE name = :pool AND kind = 'pool' AND fence = 0 AND metadata ->> '{OWNER}' = :project_id)
-""")
-
 # A server that may return counts too: its migration is not confirmed yet.
 _SERVERS_ON = text("""
     SELECT count(*) FROM compute_servers s LEFT JOIN compute_migrations m ON m.id = s.migration_id
@@ -98,29 +65,40 @@ _MEMBERS = text(f"""
 
 def lock_named(conn: Connection, names: Sequence[str], pool: str | None = None) -> list[Held]:
     """Lock the nodes of these names, and all of a pool, in name order."""
-    return [Held(*row) for row in conn.execute(_LOCK_NAMED, {"names": list(names), "pool": pool})]
+    is_named = in_array(nodes.c.name, names)
+    return _lock_nodes(conn, is_named if pool is None else or_(is_named, nodes.c.pool == pool))
 
 
 def lock_pool(conn: Connection, pool: str, free: Sequence[str] = ()) -> list[Held]:
     """Lock the nodes of a pool, and those of the reservation pool with a name in `free`, in name order."""
-    given = {"pool": pool, "freepool": FREEPOOL, "free": list(free)}
-    return [Held(*row) for row in conn.execute(_LOCK_POOL, given)]
+    is_free = and_(nodes.c.pool == FREEPOOL, in_array(nodes.c.name, free))
+    return _lock_nodes(conn, or_(nodes.c.pool == pool, is_free))
+
+
+def _lock_nodes(conn: Connection, condition: ColumnElement[bool]) -> list[Held]:
+    """Lock the nodes that fulfil a condition, in name order."""
+    own = nodes.c
+    query = select(own.id, own.name, own.pool, own.fence, own.outside).where(condition).order_by(own.name, own.id)
+    return [Held(*row) for row in conn.execute(query.with_for_update(key_share=True))]
 
 
 def put(conn: Connection, node_id: int, pool: str | None, token: int = 0) -> None:
     """Move a locked node into a pool or into none; its token never decreases."""
-    conn.execute(_PUT, {"id": node_id, "pool": pool, "token": token})
+    values = {"pool": pool, "outside": False, "fence": func.greatest(nodes.c.fence, token)}
+    conn.execute(update(nodes).where(nodes.c.id == node_id).values(values))
 
 
 def make(conn: Connection, pool: str) -> bool:
     """Create a pool without owner unless it exists, and keep it; False if an ordinary aggregate has its name."""
-    conn.execute(_MAKE, {"name": pool})
-    return conn.execute(_KEEP, {"name": pool}).scalar() == POOL
+    conn.execute(insert(aggregates).values(name=pool).on_conflict_do_nothing(index_elements=["name"]))
+    kind = select(aggregates.c.kind).where(aggregates.c.name == pool)
+    return conn.scalar(kind.with_for_update(read=True, key_share=True)) == POOL
 
 
 def keep_lent(conn: Connection, pool: str) -> bool:
     """Keep a lent pool until the transaction ends; False if it does not exist."""
-    return conn.execute(_KEEP_LENT, {"name": pool}).first() is not None
+    this = (aggregates.c.name == pool, aggregates.c.metadata.has_key(OWNER), aggregates.c.fence > 0)
+    return conn.execute(select(aggregates.c.kind).where(*this).with_for_update(key_share=True)).first() is not None
 
 
 def lend(conn: Connection, pool: str, project_id: str, ids: Sequence[int], token: int) -> bool:
@@ -137,17 +115,21 @@ def close(conn: Connection, pool: str, ids: Sequence[int], token: int) -> None:
 
 def lock(conn: Connection, pool: str) -> int | None:
     """Lock a pool before its nodes; return the highest token used on it, None if it does not exist."""
-    value: int | None = conn.execute(_LOCK, {"pool": pool}).scalar()
+    # Not FOR UPDATE: a node whose row is written twice by one transaction is checked against its pool again, under a
+    # share of its key. A transaction that holds one also holds a node of the pool, and ends once all are locked.
+    fence = select(aggregates.c.fence).where(aggregates.c.name == pool).with_for_update(key_share=True)
+    value: int | None = conn.scalar(fence)
     if value is None:
         conn.execute(_QUEUE, {"pool": pool})
-        value = conn.execute(_LOCK, {"pool": pool}).scalar()
+        value = conn.scalar(fence)
     return value
 
 
 def is_lent_from_outside(conn: Connection, pool: str, project_id: str) -> bool:
     """Return whether a pool is lent to a project, and not under a token of this deployment."""
-    value: bool = conn.execute(_LENT_FROM_OUTSIDE, {"pool": pool, "project_id": project_id}).scalar_one()
-    return value
+    own = aggregates.c
+    this = (own.name == pool, own.kind == POOL, own.fence == 0, own.metadata[OWNER].astext == project_id)
+    return bool(conn.scalar(select(exists().where(*this))))
 
 
 def servers_on(conn: Connection, ids: Sequence[int], *, but_granted: bool = False) -> int:
@@ -163,7 +145,8 @@ def take_back(conn: Connection, pool: str, ids: Sequence[int], token: int, to: s
 
 def alive(conn: Connection, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names that pools have."""
-    return tuple(conn.execute(_ALIVE, {"names": list(names)}).scalars()) if names else ()
+    query = select(aggregates.c.name).where(in_array(aggregates.c.name, names)).order_by(aggregates.c.name)
+    return tuple(conn.scalars(query)) if names else ()
 
 
 def members(conn: Connection, *, own: bool) -> Mapping[str, frozenset[str]]:

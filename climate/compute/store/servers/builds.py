@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from climate.compute.models.server import Server
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.servers import servers as server_rows
 
 # The common values of a build are sent once, and its servers are one statement however many they are.
 _SERVERS = text("""
@@ -25,15 +27,6 @@ _SERVERS = text("""
 _ACTIONS = text("""
     INSERT INTO compute_actions (server_id, project_id, action, request_id, user_id, started_at)
     SELECT id, :project_id, 'create', :request_id, :user_id, :now FROM unnest(CAST(:ids AS uuid[])) AS s(id)
-""")
-
-_NODES_OF = text("""
-    SELECT node_id FROM compute_servers
-    WHERE id = ANY(CAST(:ids AS uuid[])) AND project_id = :project_id AND node_id IS NOT NULL
-""")
-
-_NODES_WITHOUT = text("""
-    SELECT DISTINCT node_id FROM compute_servers WHERE node_id IS NOT NULL AND flavor ->> 'id' <> :flavor
 """)
 
 
@@ -55,12 +48,18 @@ def insert(conn: Connection, servers: Sequence[Server], user_data: str | None, r
 
 def nodes_of(conn: Connection, server_ids: Sequence[str], project_id: str) -> frozenset[int]:
     """Return the nodes of those of these servers that the project has."""
-    return frozenset(conn.execute(_NODES_OF, {"ids": list(server_ids), "project_id": project_id}).scalars())
+    own = server_rows.c
+    query = select(own.node_id).where(
+        in_array(own.id, server_ids), own.project_id == project_id, own.node_id.is_not(None)
+    )
+    return frozenset(conn.scalars(query))
 
 
 def nodes_of_other_flavors(conn: Connection, flavor_id: str) -> frozenset[int]:
     """Return the nodes with a server of another flavor; reads all servers."""
-    return frozenset(conn.execute(_NODES_WITHOUT, {"flavor": flavor_id}).scalars())
+    own = server_rows.c
+    query = select(own.node_id).distinct().where(own.node_id.is_not(None), own.flavor["id"].astext != flavor_id)
+    return frozenset(conn.scalars(query))
 
 
 def _common(server: Server) -> Mapping[str, object]:

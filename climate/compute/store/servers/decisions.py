@@ -1,16 +1,12 @@
 """Decisions of the scheduler, kept as long as one of their servers exists."""
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
-_ADD = text("""
-    INSERT INTO compute_decisions (build_id, server_id, made_at, body)
-    VALUES (:build_id, CAST(:server_id AS uuid), :now, CAST(:body AS jsonb))
-""")
+from climate.compute.store.tables.servers import decisions
 
 _OF = text("""
     SELECT d.build_id, d.server_id::text, d.made_at, d.body
@@ -36,8 +32,8 @@ _FORGET = text("""
 
 def add(conn: Connection, build_id: str, server_id: str | None, now: datetime, body: Mapping[str, Any]) -> None:
     """Insert a decision for one server, or for all of its build."""
-    given = {"build_id": build_id, "server_id": server_id, "now": now, "body": json.dumps(body)}
-    conn.execute(_ADD, given)
+    row = {"build_id": build_id, "server_id": server_id, "made_at": now, "body": dict(body)}
+    conn.execute(insert(decisions).values(row))
 
 
 def of(conn: Connection, server_id: str) -> list[Mapping[str, Any]]:

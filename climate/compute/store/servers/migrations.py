@@ -3,18 +3,20 @@
 Each change is written together with the row of the server, which the caller has locked.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, text
+from sqlalchemy import Connection, RowMapping, case, select, text, update
 
 from climate.advisory_locks import Subject
 from climate.compute.models.migration import ERROR, Migration
-from climate.compute.models.server import Room
+from climate.compute.models.server import VERIFY_RESIZE, Room
 from climate.compute.store.nodes import free_resources as rooms
+from climate.compute.store.tables.migrations import migrations
+from climate.compute.store.tables.nodes import nodes
+from climate.compute.store.tables.servers import servers
 
 _COLUMNS = """
     m.id, m.uuid::text, m.server_id::text, m.project_id, m.user_id, m.type, m.status, m.source_host, m.source_node,
@@ -41,17 +43,6 @@ _BEGIN = text(f"""
 
 _GET = f"SELECT {_COLUMNS} FROM compute_migrations m WHERE m.id = :id"
 
-_SET = text("""
-    UPDATE compute_migrations
-    SET status = CASE WHEN status = 'error' THEN status ELSE :status END, error = coalesce(CAST(:error AS text), error),
-        updated_at = :now
-    WHERE id = :id
-""")
-
-_PROGRESS = text("""
-    UPDATE compute_migrations SET progress = progress || CAST(:progress AS jsonb), updated_at = :now WHERE id = :id
-""")
-
 # Both rows in one statement: the usage of the two nodes stays the same.
 _SWAP = text("""
     WITH moved AS (
@@ -61,8 +52,6 @@ _SWAP = text("""
         WHERE id = CAST(:server_id AS uuid))
     UPDATE compute_migrations SET held_node_id = :held, updated_at = :now WHERE id = :id
 """)
-
-_LET_GO = text("UPDATE compute_servers SET migration_id = NULL, before = NULL WHERE id = CAST(:server_id AS uuid)")
 
 _FREE = text("""
     UPDATE compute_migrations m SET held_node_id = NULL, updated_at = :now
@@ -102,13 +91,6 @@ _HERE = text("""
     WHERE s.id = ANY(CAST(:ids AS uuid[]))
 """)
 
-_UNCONFIRMED = text("""
-    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
-    WHERE n.service_host = :host AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
-      AND s.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
-    ORDER BY s.id LIMIT 100
-""")
-
 # One server of a node at a time, so that each is down as briefly as possible.
 _LEAVING = text("""
     SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
@@ -120,17 +102,6 @@ _LEAVING = text("""
 """)
 
 _LOCK_MOVES = text(Subject.SERVER_MOVES.lock("node"))
-
-_LEFT_BY_ANOTHER = text("""
-    SELECT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
-                   WHERE m.source_node_id = :node AND o.id <> CAST(:server_id AS uuid) AND o.task IS NOT NULL)
-""")
-
-_MOVED_BY = text("""
-    SELECT s.id::text FROM compute_servers s JOIN compute_migrations m ON m.id = s.migration_id
-    WHERE m.source_host = :host AND m.user_id = :user_id AND s.status = 'VERIFY_RESIZE' AND s.task IS NULL
-    ORDER BY s.id LIMIT 100
-""")
 
 _FORGET = text("""
     DELETE FROM compute_migrations WHERE id = ANY(ARRAY(
@@ -228,19 +199,24 @@ def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migr
 
 def get(conn: Connection, migration_id: int, *, lock: bool = False) -> Migration | None:
     """Return the migration, with its row locked if requested; None if it does not exist."""
-    found = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
-    row = found.mappings().one_or_none()
+    rows = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
+    row = rows.mappings().one_or_none()
     return _migration(row) if row else None
 
 
 def set_status(conn: Connection, migration_id: int, status: str, now: datetime, error: str | None = None) -> None:
     """Set the status of a migration; an error is final."""
-    conn.execute(_SET, {"id": migration_id, "status": status, "error": error, "now": now})
+    own = migrations.c
+    values = {"status": case((own.status == ERROR, own.status), else_=status), "updated_at": now}
+    if error is not None:
+        values["error"] = error
+    conn.execute(update(migrations).where(own.id == migration_id).values(values))
 
 
 def set_progress(conn: Connection, migration_id: int, progress: Mapping[str, int], now: datetime) -> None:
     """Store the progress of a live migration; see `Migration.progress`."""
-    conn.execute(_PROGRESS, {"id": migration_id, "progress": json.dumps(dict(progress)), "now": now})
+    progressed = migrations.c.progress.concat(dict(progress))
+    conn.execute(update(migrations).where(migrations.c.id == migration_id).values(progress=progressed, updated_at=now))
 
 
 def swap(conn: Connection, migration: Migration, to: int, held: int, now: datetime) -> None:
@@ -262,7 +238,7 @@ def free(conn: Connection, migration_id: int, now: datetime) -> bool:
 
 def let_go(conn: Connection, server_id: str) -> None:
     """Record that a server is no longer migrating."""
-    conn.execute(_LET_GO, {"server_id": server_id})
+    conn.execute(update(servers).where(servers.c.id == server_id).values(migration_id=None, before=None))
 
 
 def fail(conn: Connection, migration_id: int, reason: str, now: datetime) -> None:
@@ -275,10 +251,10 @@ def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | 
 
     `tasks`: the tasks of servers that are on their way and have not arrived.
     """
-    found = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
+    rows = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
     return [
         Held(row["over"], row["away"], _migration({k: row[k] for k in row if k not in ("over", "away")}))
-        for row in found
+        for row in rows
     ]
 
 
@@ -295,7 +271,15 @@ def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
 
 def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> list[str]:
     """Return servers of a service that have waited for so many seconds for confirmation."""
-    return list(conn.execute(_UNCONFIRMED, {"host": host, "now": now, "seconds": seconds}).scalars())
+    query = (
+        select(servers.c.id)
+        .join(nodes, nodes.c.id == servers.c.node_id)
+        .where(nodes.c.service_host == host, servers.c.status == VERIFY_RESIZE, servers.c.task.is_(None))
+        .where(servers.c.updated_at < now - timedelta(seconds=seconds))
+        .order_by(servers.c.id)
+        .limit(100)
+    )
+    return list(conn.scalars(query))
 
 
 def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
@@ -306,12 +290,25 @@ def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
 def is_left_by_another(conn: Connection, node_id: int, server_id: str) -> bool:
     """Return whether another server is migrating from a node. Concurrent callers wait until this transaction ends."""
     conn.execute(_LOCK_MOVES, {"node": str(node_id)})
-    return bool(conn.scalar(_LEFT_BY_ANOTHER, {"node": node_id, "server_id": server_id}))
+    query = (
+        select(servers.c.id)
+        .join(migrations, migrations.c.id == servers.c.migration_id)
+        .where(migrations.c.source_node_id == node_id, servers.c.id != server_id, servers.c.task.is_not(None))
+    )
+    return bool(conn.scalar(select(query.exists())))
 
 
 def moved_by(conn: Connection, host: str, user_id: str) -> list[str]:
     """Return servers that this user had migrated away from a service, and that wait for confirmation."""
-    return list(conn.execute(_MOVED_BY, {"host": host, "user_id": user_id}).scalars())
+    query = (
+        select(servers.c.id)
+        .join(migrations, migrations.c.id == servers.c.migration_id)
+        .where(migrations.c.source_host == host, migrations.c.user_id == user_id)
+        .where(servers.c.status == VERIFY_RESIZE, servers.c.task.is_(None))
+        .order_by(servers.c.id)
+        .limit(100)
+    )
+    return list(conn.scalars(query))
 
 
 def forget(conn: Connection, now: datetime, seconds: float, most: int = MOST_FORGOTTEN) -> None:

@@ -1,22 +1,10 @@
 """Rows of rescheduled servers: renewal of the claim, and the move to another node."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, update
 
-_HOLD = text("""
-    UPDATE compute_servers
-    SET worker_until = greatest(worker_until, CAST(:now AS timestamptz) + make_interval(secs => :seconds))
-    WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid)
-    RETURNING task
-""")
-
-_MOVE = text("""
-    UPDATE compute_servers
-    SET node_id = :node_id, tried = tried || node_id, worker = NULL, worker_until = NULL, task_at = :now,
-        rung_at = NULL, updated_at = :now
-    WHERE id = CAST(:id AS uuid)
-""")
+from climate.compute.store.tables.servers import servers
 
 
 def hold(conn: Connection, server_id: str, worker: str, now: datetime, seconds: float) -> str | None:
@@ -24,12 +12,14 @@ def hold(conn: Connection, server_id: str, worker: str, now: datetime, seconds: 
 
     None if another worker has the claim, or if there is no task any more.
     """
-    value: str | None = conn.execute(
-        _HOLD, {"id": server_id, "worker": worker, "now": now, "seconds": seconds}
-    ).scalar_one_or_none()
-    return value
+    until = func.greatest(servers.c.worker_until, now + timedelta(seconds=seconds))
+    this = update(servers).where(servers.c.id == server_id, servers.c.worker == worker)
+    task: str | None = conn.scalar(this.values(worker_until=until).returning(servers.c.task))
+    return task
 
 
 def move(conn: Connection, server_id: str, node_id: int, now: datetime) -> None:
     """Move a server to another node after it failed on its own; that node's service may claim the task."""
-    conn.execute(_MOVE, {"id": server_id, "node_id": node_id, "now": now})
+    released = {"worker": None, "worker_until": None, "rung_at": None, "task_at": now, "updated_at": now}
+    tried = func.array_append(servers.c.tried, servers.c.node_id)
+    conn.execute(update(servers).where(servers.c.id == server_id).values(**released, node_id=node_id, tried=tried))

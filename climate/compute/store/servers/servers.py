@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, TextualSelect, column, text
+from sqlalchemy import Connection, RowMapping, TextualSelect, column, select, text, update
 
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
+from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
+from climate.compute.store.tables.servers import servers
 
 COLUMNS = f"""
     s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.hints,
@@ -88,14 +90,6 @@ _ON_SERVICE = text(f"SELECT {COLUMNS} {FROM} WHERE n.service_host = :host ORDER 
 
 _SLEEPING = text(f"SELECT {COLUMNS} {FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
 
-_KNOWN = text("SELECT id::text FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[]))")
-
-_USER_DATA = text("""
-    SELECT id::text, user_data FROM compute_servers WHERE id = ANY(CAST(:ids AS uuid[])) AND user_data IS NOT NULL
-""")
-
-_STATUS = text("UPDATE compute_servers SET status = :status, updated_at = :now WHERE id = CAST(:id AS uuid)")
-
 # Servers here and in child zones, those that builds have still to place, and orders without an answer of a child.
 _USED = text("""
     SELECT sum(each) AS instances, coalesce(sum(each * vcpus), 0) AS cores, coalesce(sum(each * ram_mb), 0) AS ram_mb
@@ -118,8 +112,10 @@ def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | Non
 
 def user_data(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the user data of these servers, in Base64; only servers with user data."""
-    rows = conn.execute(_USER_DATA, {"ids": list(ids)})
-    return {row.id: row.user_data for row in rows}
+    query = select(servers.c.id, servers.c.user_data).where(
+        in_array(servers.c.id, ids), servers.c.user_data.is_not(None)
+    )
+    return {row.id: row.user_data for row in conn.execute(query)}
 
 
 def in_pool(conn: Connection, pool: str) -> list[Server]:
@@ -144,12 +140,12 @@ def sleeping(conn: Connection) -> list[Server]:
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:
     """Return those of `ids` that are servers."""
-    return set(conn.execute(_KNOWN, {"ids": list(ids)}).scalars())
+    return set(conn.scalars(select(servers.c.id).where(in_array(servers.c.id, ids))))
 
 
 def set_status(conn: Connection, server_id: str, status: str, now: datetime) -> None:
     """Set the status of a server without a task."""
-    conn.execute(_STATUS, {"id": server_id, "status": status, "now": now})
+    conn.execute(update(servers).where(servers.c.id == server_id).values(status=status, updated_at=now))
 
 
 def used(conn: Connection, project_id: str) -> Mapping[str, int]:

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
 from climate.compute.models.node import FREEPOOL
+from climate.compute.store.tables.nodes import aggregates
 
 _SETTLED = text("""
     SELECT s.id::text, s.status, s.updated_at AS seen, n.name AS node,
@@ -37,8 +38,6 @@ _SETTLE = text("""
         SELECT id, project_id, action, :request_id, :user_id, message, :now, :now FROM changed)
     SELECT id::text FROM changed
 """)
-
-_CLOUD = text("SELECT uuid::text FROM compute_aggregates WHERE name = :name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +83,4 @@ def settle(conn: Connection, findings: Sequence[Finding], by: Mapping[str, str],
 
 def cloud(conn: Connection) -> str | None:
     """Return the identity of this cloud: the id of its reservation pool; None before the first heartbeat."""
-    value: str | None = conn.execute(_CLOUD, {"name": FREEPOOL}).scalar()
-    return value
+    return conn.scalar(select(aggregates.c.uuid).where(aggregates.c.name == FREEPOOL))

@@ -5,21 +5,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, select, text, update
+from sqlalchemy import delete as delete_from
+
+from climate.compute.store.tables.servers import actions, servers
 
 FAILED = "Error"
 """The message of a failed action; one that succeeded has none."""
-
-_RECORD = text("""
-    UPDATE compute_servers
-    SET task = :task, task_at = :now, rung_at = NULL, task_image = CAST(:image AS uuid), tried = '{}',
-        task_details = CAST(:details AS jsonb), updated_at = :now
-    WHERE id = CAST(:id AS uuid)
-""")
-
-_FENCE = text("""
-    UPDATE compute_servers SET fence = :token WHERE id = CAST(:id AS uuid) AND fence <= :token RETURNING id
-""")
 
 _CLAIM = text("""
     UPDATE compute_servers
@@ -44,20 +36,6 @@ _FINISH = text("""
     SELECT id FROM done
 """)
 
-_FAILED = text("""
-    UPDATE compute_actions SET finished_at = :now, message = :message
-    WHERE server_id = CAST(:id AS uuid) AND finished_at IS NULL
-""")
-
-_LET_GO = text("""
-    UPDATE compute_servers SET worker = NULL, worker_until = NULL, task_at = :now, rung_at = :now
-    WHERE id = CAST(:id AS uuid) AND worker = CAST(:worker AS uuid)
-""")
-
-_DELETE = text("DELETE FROM compute_servers WHERE id = CAST(:id AS uuid)")
-
-_FORGET = text("DELETE FROM compute_actions WHERE server_id = CAST(:id AS uuid)")
-
 # Orders to the services of cluster members are included in the statement, because pollers run it often.
 _UNFINISHED = text("""
     WITH orders AS (
@@ -78,17 +56,6 @@ _UNFINISHED = text("""
     SELECT * FROM served UNION ALL SELECT * FROM orders
 """)
 
-_ACTION = text("""
-    INSERT INTO compute_actions (server_id, project_id, action, request_id, user_id, started_at, finished_at)
-    VALUES (CAST(:server_id AS uuid), :project_id, :action, :request_id, :user_id, :now,
-            CASE WHEN CAST(:done AS boolean) THEN :now END)
-""")
-
-_ACTIONS = text("""
-    SELECT action, request_id, user_id, project_id, message, started_at, finished_at
-    FROM compute_actions WHERE server_id = CAST(:server_id AS uuid) ORDER BY id DESC LIMIT 1000
-""")
-
 
 def record(
     conn: Connection,
@@ -99,13 +66,15 @@ def record(
     details: Mapping[str, Any] | None = None,
 ) -> None:
     """Set the task of a server whose row is locked; its fault stays until the task is done."""
-    given = {"id": server_id, "task": task, "now": now, "image": image, "details": json.dumps(details or {})}
-    conn.execute(_RECORD, given)
+    values = {"task": task, "task_at": now, "rung_at": None, "task_image": image, "tried": [], "updated_at": now}
+    statement = update(servers).where(servers.c.id == server_id)
+    conn.execute(statement.values(**values, task_details=dict(details or {})))
 
 
 def fence(conn: Connection, server_id: str, token: int) -> bool:
     """Record the token; False if it is outdated."""
-    return conn.execute(_FENCE, {"id": server_id, "token": token}).first() is not None
+    this = (servers.c.id == server_id, servers.c.fence <= token)
+    return conn.scalar(update(servers).where(*this).values(fence=token).returning(servers.c.id)) is not None
 
 
 def claim(conn: Connection, server_id: str, host: str, worker: str, now: datetime, seconds: float) -> bool:
@@ -135,18 +104,20 @@ def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Ma
 
 def failed(conn: Connection, server_id: str, now: datetime) -> None:
     """Record that the action on a server has failed, though its task continues."""
-    conn.execute(_FAILED, {"id": server_id, "message": FAILED, "now": now})
+    unfinished = (actions.c.server_id == server_id, actions.c.finished_at.is_(None))
+    conn.execute(update(actions).where(*unfinished).values(finished_at=now, message=FAILED))
 
 
 def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None:
     """Release the claim on an unfinished task; another wake-up follows later."""
-    conn.execute(_LET_GO, {"id": server_id, "worker": worker, "now": now})
+    own = update(servers).where(servers.c.id == server_id, servers.c.worker == worker)
+    conn.execute(own.values(worker=None, worker_until=None, task_at=now, rung_at=now))
 
 
 def delete(conn: Connection, server_id: str) -> None:
     """Delete the row of a server, whose addresses are deallocated."""
-    conn.execute(_FORGET, {"id": server_id})
-    conn.execute(_DELETE, {"id": server_id})
+    conn.execute(delete_from(actions).where(actions.c.server_id == server_id))
+    conn.execute(delete_from(servers).where(servers.c.id == server_id))
 
 
 def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> list[tuple[str, str]]:
@@ -159,9 +130,13 @@ def note(
     conn: Connection, server_id: str, action: str, by: Mapping[str, str], now: datetime, *, done: bool = False
 ) -> None:
     """Add an action to the list of a server; `by`: project_id, user_id, request_id; `done`: it is finished."""
-    conn.execute(_ACTION, {"server_id": server_id, "action": action, "now": now, "done": done, **by})
+    row = {"server_id": server_id, "action": action, "started_at": now, "finished_at": now if done else None}
+    requester = {key: by[key] for key in ("project_id", "user_id", "request_id")}
+    conn.execute(insert(actions).values(**row, **requester))
 
 
 def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:
     """Return the actions on a server, newest first."""
-    return [dict(row) for row in conn.execute(_ACTIONS, {"server_id": server_id}).mappings()]
+    names = ("action", "request_id", "user_id", "project_id", "message", "started_at", "finished_at")
+    query = select(*(actions.c[name] for name in names)).where(actions.c.server_id == server_id)
+    return [dict(row) for row in conn.execute(query.order_by(actions.c.id.desc()).limit(1000)).mappings()]

@@ -116,13 +116,13 @@ def assign(conn: Connection, build_id: str, zone_id: int, blobs: Mapping[int, st
     conn.execute(insert(items), rows)
 
 
-def placed(conn: Connection, build_id: str, found: Mapping[int, tuple[int | None, str]]) -> None:
+def placed(conn: Connection, build_id: str, placements: Mapping[int, tuple[int | None, str]]) -> None:
     """Record the zones and servers of these numbers; their quota is counted with the servers from now on."""
-    for number, (zone_id, server_id) in found.items():
+    for number, (zone_id, server_id) in placements.items():
         values = {"zone_id": zone_id, "state": PLACED, "server_id": server_id, "blob": None}
         made = upsert(items).values(build_id=build_id, launch_index=number, **values)
         conn.execute(made.on_conflict_do_update(index_elements=["build_id", "launch_index"], set_=values))
-    conn.execute(update(builds).where(builds.c.id == build_id).values(pending=builds.c.pending - len(found)))
+    conn.execute(update(builds).where(builds.c.id == build_id).values(pending=builds.c.pending - len(placements)))
 
 
 def unassign(conn: Connection, build_id: str, numbers: Sequence[int]) -> None:

@@ -88,19 +88,21 @@ def claim_polls(conn: Connection, now: datetime, seconds: float) -> list[ChildZo
     return sorted((_zone(row) for row in conn.execute(claimed).mappings()), key=lambda zone: zone.id)
 
 
-def record_success(conn: Connection, polled: ChildZone, found: Mapping[str, Any]) -> ChildZone | None:
-    """Record a successful poll: `found` has last_seen and the report of the child.
+def record_success(conn: Connection, polled: ChildZone, report: Mapping[str, Any]) -> ChildZone | None:
+    """Record a successful poll: `report` has last_seen and the report of the child.
 
     None if the child was changed or deleted since `polled` was read.
     """
     values = {"is_active": True, "attempts": 0, "last_error": None, "last_error_at": None, "skipped_until": None}
-    return _recorded(conn, polled, {**values, **found})
+    return _recorded(conn, polled, {**values, **report})
 
 
-def record_failure(conn: Connection, polled: ChildZone, found: Mapping[str, Any], limit: int) -> ChildZone | None:
+def record_failure(conn: Connection, polled: ChildZone, report: Mapping[str, Any], limit: int) -> ChildZone | None:
     """Record a failed poll, as `record_success`; after `limit` failures in a row the child is inactive."""
     attempts = zones.c.attempts + 1
-    return _recorded(conn, polled, {**found, "attempts": attempts, "is_active": zones.c.is_active & (attempts < limit)})
+    return _recorded(
+        conn, polled, {**report, "attempts": attempts, "is_active": zones.c.is_active & (attempts < limit)}
+    )
 
 
 def mark_loops(conn: Connection, now: datetime, *, ids: Sequence[int] = (), deployments: Sequence[str] = ()) -> None:

@@ -26,18 +26,18 @@ log = structlog.get_logger("climate.compute.virt")
 
 def state_on(member: Member, entry: Entry) -> State:
     """Return the state of a server on a member; if the member does not keep states, the last recorded one."""
-    found = member.driver.states()
+    states = member.driver.states()
     if member.driver.remembers(member.spec.name):
-        return found.get(entry.guest.id, State.DEAD)
-    return found.get(entry.guest.id, entry.state)
+        return states.get(entry.guest.id, State.DEAD)
+    return states.get(entry.guest.id, entry.state)
 
 
 def states(cluster: Cluster) -> Mapping[str, State]:
     """Return the states of all servers of a cluster; if a member does not answer, the last known ones."""
-    found = _found(cluster)
+    states = _found(cluster)
     told: dict[str, State] = {}
     for server_id, entry in cluster.ledger.entries().items():
-        there = found.get(entry.place.machine)
+        there = states.get(entry.place.machine)
         if there is None or entry.starts or entry.moving is not None:
             told[server_id] = entry.state
         elif server_id in there:
@@ -47,39 +47,39 @@ def states(cluster: Cluster) -> Mapping[str, State]:
 
 def run_round(cluster: Cluster, failures: dict[str, str]) -> None:
     """Run one round for the servers of a cluster; log each problem of a server once."""
-    found = _found(cluster)
+    states = _found(cluster)
     for server_id in cluster.ledger.entries():
         try:
-            _process(cluster, server_id, found)
+            _process(cluster, server_id, states)
             failures.pop(server_id, None)
         except VirtError as error:
             if failures.get(server_id) != str(error):
                 failures[server_id] = str(error)
                 log.warning("server of a cluster not reconciled", server=server_id, reason=str(error))
-    _clear(cluster, found)
+    _clear(cluster, states)
     for move in _moves(cluster):
         _move(cluster, move)
     _move_live(cluster, failures)
 
 
-def _process(cluster: Cluster, server_id: str, found: Mapping[str, Mapping[str, State]]) -> None:
+def _process(cluster: Cluster, server_id: str, states: Mapping[str, Mapping[str, State]]) -> None:
     with cluster.ledger.holding(server_id, wait=False) as held:
         entry = cluster.ledger.get(server_id) if held else None
         if entry is not None:
-            _settle(cluster, entry, found)
+            _settle(cluster, entry, states)
 
 
 def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
     """Return machine -> states found there, for machines that answer."""
-    found: dict[str, Mapping[str, State]] = {}
+    states: dict[str, Mapping[str, State]] = {}
     for member in cluster.members.values():
-        if member.machine not in found and cluster.trouble(member) is None:
+        if member.machine not in states and cluster.trouble(member) is None:
             with suppress(VirtError):
-                found[member.machine] = member.driver.states()
-    return found
+                states[member.machine] = member.driver.states()
+    return states
 
 
-def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> None:
+def _settle(cluster: Cluster, entry: Entry, states: Mapping[str, Mapping[str, State]]) -> None:
     """Reconcile one server. Raise VirtError if it must wait."""
     if entry.moving is not None:
         entry = _continue(cluster, entry)
@@ -92,12 +92,12 @@ def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, Sta
     elif entry.starts:
         _start(cluster, entry)
     else:
-        _leave(cluster, _seen(cluster, entry, found))
+        _leave(cluster, _seen(cluster, entry, states))
 
 
-def _seen(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> Entry:
+def _seen(cluster: Cluster, entry: Entry, states: Mapping[str, Mapping[str, State]]) -> Entry:
     """Return the entry with the found state, which is read again if it changed."""
-    there = found.get(entry.place.machine)
+    there = states.get(entry.place.machine)
     if there is None or there.get(entry.guest.id) is entry.state:
         return entry
     state = state_on(cluster.host(entry), entry)
@@ -207,9 +207,9 @@ def _start(cluster: Cluster, entry: Entry) -> None:
     cluster.ledger.put(replace(settled, state=state))
 
 
-def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
+def _clear(cluster: Cluster, states: Mapping[str, Mapping[str, State]]) -> None:
     """Delete servers from a member that returned, if they are on another machine now."""
-    for machine, there in found.items():
+    for machine, there in states.items():
         member = next(one for one in cluster.members.values() if one.machine == machine)
         for server_id in there:
             with suppress(VirtError):

@@ -62,8 +62,8 @@ class HypervisorClusterDriver:
 
     def wiring(self, node: str) -> Wiring:
         cluster = self._cluster(node)
-        found = [] if cluster is None else [one.driver.wiring(one.spec.name) for one in cluster.members.values()]
-        return found[0] if found else Wiring.NONE
+        wirings = [] if cluster is None else [one.driver.wiring(one.spec.name) for one in cluster.members.values()]
+        return wirings[0] if wirings else Wiring.NONE
 
     def host_netns(self, node: str) -> str | None:
         cluster = self._cluster(node)
@@ -194,8 +194,8 @@ class HypervisorClusterDriver:
     def _look(self, cluster: Cluster, entry: Entry, member: Member) -> None:
         """Record the state after a call, even if the call failed."""
         with suppress(VirtError):
-            found = care.state_on(member, entry)
-            cluster.ledger.put(replace(entry, state=found, starts=False))
+            state = care.state_on(member, entry)
+            cluster.ledger.put(replace(entry, state=state, starts=False))
 
     def _entry(self, guest: Guest) -> Entry | None:
         return self._known(guest).ledger.get(guest.id)
@@ -217,11 +217,11 @@ class HypervisorClusterDriver:
 
     def _made(self, spec: NodeSpec) -> Cluster:
         named = spec.cluster.members if spec.cluster else ()
-        found = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
-        kind = next((one.spec.driver for one in found.values()), "")
-        found = {name: one for name, one in found.items() if one.spec.driver == kind}
+        members = {one.name: member for one in named if (member := self._member(spec, one)) is not None}
+        kind = next((one.spec.driver for one in members.values()), "")
+        members = {name: one for name, one in members.items() if one.spec.driver == kind}
         ledger, limits = Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults)
-        return Cluster(spec, found, ledger, limits, self.live_limits)
+        return Cluster(spec, members, ledger, limits, self.live_limits)
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:
         if member.service is not None:

@@ -231,7 +231,7 @@ def _live(member: Member) -> LiveMigrator | None:
 
 
 def _migrator(member: Member) -> LiveMigrator:
-    found = _live(member)
-    if found is None:
+    live = _live(member)
+    if live is None:
         raise VirtError(f"the driver of member {member.spec.name} cannot migrate running servers")
-    return found
+    return live

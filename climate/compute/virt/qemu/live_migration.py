@@ -145,8 +145,8 @@ class QemuMigrator:
         home = self.homes.of(server_id)
         waits, ordinary = home / INCOMING, self.homes.pid(server_id)
         recorded = processes.read(waits / PID)
-        found = [*((recorded,) if recorded else ()), *processes.carrying({WAITS_IN: str(home)})]
-        kill(pid for pid in found if pid != ordinary)
+        waiting = [*((recorded,) if recorded else ()), *processes.carrying({WAITS_IN: str(home)})]
+        kill(pid for pid in waiting if pid != ordinary)
         if (waits / COPY).exists() and ordinary is None and not spare_disk:
             self.homes.remove(server_id)
         elif waits.is_dir():

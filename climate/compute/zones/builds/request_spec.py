@@ -86,19 +86,19 @@ def written(request: BootRequest, image: str | None, count: int) -> dict[str, An
 
 def flavor_named(conn: Connection, name: str, project_id: str, *, admin: bool) -> Flavor:
     """Return the flavor of this zone with that name. Raise BadRequest if the project may use none."""
-    found = next((one for one in flavors.listed(conn) if one.name == name), None)
-    if found is None or not (found.usable_by(project_id) or admin):
+    flavor = next((one for one in flavors.listed(conn) if one.name == name), None)
+    if flavor is None or not (flavor.usable_by(project_id) or admin):
         raise BadRequest(f"Flavor {name[:80]} could not be found in this zone.")
-    return found
+    return flavor
 
 
 def image_named(conn: Connection, name: str, project_id: str) -> str:
     """Return the id of the image of this zone with that name. Raise BadRequest unless the project sees exactly one."""
-    found = [image for image in images.named(conn, name) if image.seen_by(project_id)]
-    if len(found) != 1:
+    usable = [image for image in images.named(conn, name) if image.seen_by(project_id)]
+    if len(usable) != 1:
         said = f"Image {name[:80]} could not be found in this zone."
-        raise BadRequest(said if not found else f"This zone has {len(found)} images called {name[:80]}.")
-    return found[0].id
+        raise BadRequest(said if not usable else f"This zone has {len(usable)} images called {name[:80]}.")
+    return usable[0].id
 
 
 def image_name(conn: Connection, image_id: str | None) -> str | None:

@@ -407,3 +407,43 @@ def test_a_beat_costs_as_much_however_large_its_networks_are(cloud: Cloud) -> No
             there.tend(thorough=True)
         spent.append(len(sent))
     assert spent[0] == spent[1]
+
+
+def test_a_beat_without_work_is_one_statement(cloud: Cloud) -> None:
+    there = cloud(manager="flat_dhcp")
+    there.served("private", "10.0.0.0/28")
+    there.boot()
+    there.settle()
+    there.clock.forward(seconds=3)
+    with there.counted() as sent:
+        there.tend()
+    assert len(sent) == 1, sent
+    heard = f"host = '{ONE}' AND beat_at = '{there.clock.time.isoformat()}'"
+    assert there.place.count("compute_network_hosts", heard) == 1
+
+
+def test_a_beat_without_calls_still_frees_addresses_that_waited_too_long(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", timeout_seconds=600, force_release=False)
+    network = there.served("private", "10.0.0.0/28")[0]
+    server = there.boot()[0]
+    held = there.vifs(server.id)[0]
+    there.settle()
+    there.tell(What.LEASED, network.id, str(held.addresses[0]), held.mac)
+    there.tend()
+    there.delete(server.id)
+    there.settle()
+    waits = "server_id IS NOT NULL AND vif_id IS NULL"
+    for seconds, left in ((599, 1), (2, 0)):
+        there.forward(seconds)
+        there.tend()
+        assert there.place.count("compute_addresses", waits) == left
+
+
+def test_a_beat_takes_the_networks_of_a_host_that_falls_silent(cloud: Cloud) -> None:
+    there = cloud(manager="vlan", down_seconds=60)
+    network = there.served("private", "10.0.0.0/28")[0]
+    there.tend(TWO)
+    there.forward(61)
+    there.tend(TWO)
+    assert there.network(network.id).host == TWO
+    assert set(there.wire(TWO).serving) == {network.id}, "it is served in the same beat"

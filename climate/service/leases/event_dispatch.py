@@ -1,4 +1,4 @@
-"""Claims of due events for workers, and rescue of events whose worker was lost: UNDONE to IN_PROGRESS, and back."""
+"""Dispatch of due events to workers, and rescue of events whose worker was lost: UNDONE to IN_PROGRESS, and back."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -89,9 +89,9 @@ def claim(
 def _claim_singly(climate: Climate, by: str, cursor: Cursor, limit: int, alive: Callable[[], None]) -> Claimed:
     with climate.engine.begin() as conn:
         now = climate.now(conn)
-        found = due_events.lock(conn, now, due_events.look(conn, now, cursor).ids, limit)
+        due = due_events.lock(conn, now, due_events.look(conn, now, cursor).ids, limit)
     count = 0
-    for one in found:
+    for one in due:
         try:
             with climate.engine.begin() as conn:
                 now = climate.now(conn)
@@ -135,8 +135,8 @@ def _no_more_than(locked: Sequence[_Held], holds: int) -> Sequence[_Held]:
 
 
 def _mark(conn: Connection, climate: Climate, by: str, chosen: Sequence[Due], now: datetime) -> int:
-    found = leases.get_many(conn, {one.lease_id for one in chosen})
-    in_turn = [found[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in found]
+    by_id = leases.get_many(conn, {one.lease_id for one in chosen})
+    in_turn = [by_id[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in by_id]
     ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
     # Only what is UNDONE in the locked rows: a concurrent claim since the read is valid.
     for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
@@ -156,9 +156,9 @@ def _mark(conn: Connection, climate: Climate, by: str, chosen: Sequence[Due], no
     return len(ready)
 
 
-def _most_urgent(found: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
+def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
     """Return the most urgent event of each lease among those that may run, because its events run one at a time."""
-    for lease in found:
+    for lease in leases:
         event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
         if event is not None:
             yield lease, event.id
@@ -236,17 +236,17 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
         stranded = _no_more_than(event_claims.stranded(conn, now, limit, event_id), holds)
         if not stranded:
             return 0
-        found = leases.get_many(conn, [one.lease_id for one in stranded])
+        by_id = leases.get_many(conn, [one.lease_id for one in stranded])
         happened: dict[UUID, list[Fact]] = {}
         count = 0
         for one in stranded:
-            lease = fold(happened.get(one.lease_id, []), found[one.lease_id])
+            lease = fold(happened.get(one.lease_id, []), by_id[one.lease_id])
             outcome = _lost(climate, one.event_id) if one.is_begun else _unbegun_outcome(lease, one.event_id, now)
             if outcome is not None and event_claims.settle(conn, one.event_id, one.token):
                 facts = facts_of(conn, lease, Message(one.event_id, one.token), by, outcome, now)
                 happened.setdefault(one.lease_id, []).extend(facts)
                 count += 1
-        changes = [(found[lease_id], facts) for lease_id, facts in happened.items()]
+        changes = [(by_id[lease_id], facts) for lease_id, facts in happened.items()]
         settled = leases.record_many(conn, system(by), changes)
         turns = [Turn(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
         delivery.notify(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
