@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     allocate,
+    blazar_import,
     cells,
     create,
     energy,
@@ -41,6 +42,7 @@ ALL = {
         energy,
         pool_filling,
         history,
+        blazar_import,
         networks,
         cells,
         zones,

@@ -37,14 +37,15 @@ def place(*, broker: bool = False) -> Iterator[Place]:
         home = Path(folder)
         redis_url = given.redis_url or ("" if broker else "redis://unused")
         wanted = replace(given, home=home, redis_url=redis_url, log_level="WARNING")
-        with embedded.run(home, wanted) as stores, _database(stores.database_url) as url:
+        with embedded.run(home, wanted) as stores, database(stores.database_url) as url:
             settings = replace(wanted, database_url=url, redis_url=stores.redis_url)
             bootstrap.migrate(settings)
             yield Place(settings)
 
 
 @contextmanager
-def _database(server_url: str) -> Iterator[str]:
+def database(server_url: str) -> Iterator[str]:
+    """An empty database on a server; it is gone afterwards."""
     admin = create_engine(server_url.replace("postgres://", "postgresql://", 1), isolation_level="AUTOCOMMIT")
     name = f"climate_bench_{uuid4().hex[:12]}"
     try:

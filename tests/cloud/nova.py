@@ -36,6 +36,9 @@ class Nova:
     """Of resource providers, which are named like their hypervisors; others Placement does not know."""
     down: set[str] = field(default_factory=set)
     """Hosts of services that are down, or were forced down."""
+    flavors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    access: dict[str, set[str]] = field(default_factory=dict)
+    """Projects that may use a private flavor."""
     passwords: bool = True
     """Whether an evacuation answers with a new password: `enable_instance_password` of its configuration."""
 
@@ -63,7 +66,36 @@ class Nova:
             "OS-EXT-SRV-ATTR:hypervisor_hostname": node,
         } | more
 
+    def flavor(self, flavor_id: str, **extra_specs: str) -> None:
+        """A private flavor that is there already."""
+        self.flavors[flavor_id] = {"id": flavor_id, "vcpus": 2, "ram": 4096, "disk": 20, "specs": extra_specs}
+        self.access.setdefault(flavor_id, set())
+
     # Its answers.
+
+    def flavor_of(self, flavor_id: str) -> Response:
+        return jsonify({"flavor": self.flavors.get(flavor_id) or abort(404)})
+
+    def drop_flavor(self, flavor_id: str) -> Response:
+        self.log.append(f"drop flavor {self.flavors.pop(flavor_id)['id']}")
+        return Response()
+
+    def specs_of(self, flavor_id: str) -> Response:
+        known = self.flavors.get(flavor_id) or abort(404)
+        if request.method == "POST":
+            known["specs"] |= request.get_json()["extra_specs"]
+        return jsonify({"extra_specs": known["specs"]})
+
+    def drop_spec(self, flavor_id: str, key: str) -> Response:
+        del self.flavors[flavor_id]["specs"][key]
+        return Response()
+
+    def change_access(self, flavor_id: str) -> Response:
+        ((verb, details),) = request.get_json().items()
+        if (details["tenant"] in self.access[flavor_id]) == (verb == "addTenantAccess"):
+            abort(409 if verb == "addTenantAccess" else 404)
+        (self.access[flavor_id].add if verb == "addTenantAccess" else self.access[flavor_id].remove)(details["tenant"])
+        return jsonify({"flavor_access": []})
 
     def make(self) -> Response:
         name = request.get_json()["aggregate"]["name"]
@@ -201,6 +233,12 @@ def nova(folder: Path, *, blazar_filter: bool = False) -> Iterator[tuple[Nova, C
         ("DELETE", "/servers/<server_id>", there.delete),
         ("POST", "/servers/<server_id>/action", there.do),
         ("DELETE", "/servers/<server_id>/metadata/<key>", there.unmark),
+        ("GET", "/flavors/<flavor_id>", there.flavor_of),
+        ("DELETE", "/flavors/<flavor_id>", there.drop_flavor),
+        ("POST", "/flavors/<flavor_id>/action", there.change_access),
+        ("GET", "/flavors/<flavor_id>/os-extra_specs", there.specs_of),
+        ("POST", "/flavors/<flavor_id>/os-extra_specs", there.specs_of),
+        ("DELETE", "/flavors/<flavor_id>/os-extra_specs/<key>", there.drop_spec),
     )
     for method, path, view in routes:
         app.add_url_rule(f"/compute{path}", f"{method} {path}", view, methods=[method])

@@ -68,7 +68,7 @@ def look(remote: Remote) -> Look:
     """Read the present state. Names are read first, so that a host deleted meanwhile is known by its aggregates."""
     names = hosts.names(remote)
     result = [_pool(each, names) for each in remote.get("/os-aggregates")["aggregates"]]
-    granted = {pool.name: pool for pool in result if GRANTED in pool.metadata}
+    granted = {pool.name: pool for pool in result if _is_capacity(pool)}
     return Look(names, {pool.name: pool for pool in result if _is_pool(pool)}, granted)
 
 
@@ -140,9 +140,15 @@ def _change(remote: Remote, pool: Pool, verb: str, host: str) -> None:
     remote.post(f"/os-aggregates/{pool.id}/action", {verb: {"host": host}})
 
 
+def _is_capacity(pool: Pool) -> bool:
+    """Return whether an aggregate is shared capacity, of climate or of Blazar, which gives it an owner as well."""
+    return GRANTED in pool.metadata or (OWNER in pool.metadata and pool.metadata.get(RESERVATION) == pool.name)
+
+
 def _is_pool(pool: Pool) -> bool:
     closed = pool.metadata.get(TENANT) == NOBODY
-    return pool.name in (FREEPOOL, BOOK) or OWNER in pool.metadata or (pool.name in KEPT and closed)
+    is_owned = OWNER in pool.metadata and not _is_capacity(pool)
+    return pool.name in (FREEPOOL, BOOK) or is_owned or (pool.name in KEPT and closed)
 
 
 def _pool(seen: Body, names: Names) -> Pool:

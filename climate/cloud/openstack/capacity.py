@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from climate.cloud import FREEPOOL, KEPT, Capacity, NotYet, Refused
 from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, servers
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, RESERVATION, TENANT, Look, Pool
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT, Look, Pool
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Body, Remote
 
@@ -25,7 +25,8 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     fence_store.fence_pool(remote, seen, capacity.pool, token)
     result = result or aggregates.ensure(remote, seen, capacity.pool)
     project = capacity.project_id
-    _mark(remote, result, {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None})
+    mark: Changes = {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None, OWNER: None}
+    _mark(remote, result, mark)
     for host in sorted(capacity.slots.keys() - result.hosts):
         aggregates.join(remote, seen.names, host, result)
     for host in sorted(result.hosts - capacity.slots.keys()):
@@ -102,8 +103,9 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
 
 
 def _shut(remote: Remote, pool: Pool) -> None:
-    project = pool.metadata.get(GRANTED, NOBODY)
-    _mark(remote, pool, {TENANT: NOBODY, CLOSED: "true"})
+    # Blazar names the project only as the tenant.
+    project = pool.metadata.get(GRANTED) or pool.metadata.get(TENANT, NOBODY)
+    _mark(remote, pool, {GRANTED: project, TENANT: NOBODY, CLOSED: "true"})
     flavors.expel(remote, pool.name, project)
 
 

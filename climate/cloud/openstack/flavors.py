@@ -7,6 +7,9 @@ PRIVATE = "os-flavor-access:is_public"
 RESERVATION = "aggregate_instance_extra_specs:reservation"
 """Extra spec that restricts servers to the hosts of the aggregate with the same value."""
 
+SLOT = "resources:CUSTOM_RESERVATION_"
+"""Prefix of Blazar's extra specs for slots, which only Blazar adds to the inventories of hosts."""
+
 
 def name_of(pool: str) -> str:
     """Return the name of the flavor of shared capacity."""
@@ -27,6 +30,9 @@ def make(remote: Remote, capacity: Capacity) -> None:
     if known is None:
         named = {"id": capacity.pool, "name": name_of(capacity.pool), PRIVATE: False}
         remote.post("/flavors", {"flavor": named | wanted})
+    for key in _extra_specs(remote, capacity.pool):
+        if key.startswith(SLOT):
+            remote.delete(f"{path}/os-extra_specs/{key}")
     specs = {**capacity.extra_specs, RESERVATION: capacity.pool}
     remote.post(f"{path}/os-extra_specs", {"extra_specs": specs})
 

@@ -1,0 +1,1 @@
+"""Import of the hosts, floating IPs and leases of a Blazar database."""
