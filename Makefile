@@ -94,7 +94,11 @@ $(BIN)/python:
 	$(PY) -m venv --without-pip $(VENV)
 
 # $(call install,LOCK): exactly the locked files, then climate itself as it lies here.
-install = $(call into_venv,--require-hashes -r $(1)) && $(call into_venv,--no-deps --no-build-isolation -e .)
+install = $(leave_former) $(call into_venv,--require-hashes -r $(1)) && $(call into_venv,--no-deps --no-build-isolation -e .)
+# The distribution was named `climate` before; beside it each entry point would be there twice.
+FORMER = $(wildcard $(VENV)/lib/python3*/site-packages/climate-[0-9]*.dist-info)
+leave_former = $(if $(FORMER),$(from_venv) climate &&)
+from_venv = $(if $(UV),$(UV) pip uninstall -q --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python uninstall -q -y)
 into_venv = $(if $(UV),$(UV) pip install -q $(COMPILE) --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python

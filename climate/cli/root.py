@@ -13,10 +13,13 @@ from climate.cli.servers import actions, explain, moves, server, volume
 from climate.cli.session import current
 from climate.cli.tree import cell, zone, zone_boot
 
+DISTRIBUTION = "climate-reservation"
+"""Name on the package index, where `climate` belongs to another project."""
+
 
 def _version() -> str:
     try:
-        return version("climate")
+        return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "from source"
 
