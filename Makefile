@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix docs bench bench-compare lock clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix docs bench bench-compare lock dist clean
 
 PY ?= python3
 VENV := .venv
@@ -79,6 +79,9 @@ lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv
 		--extra build --extra net pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
 		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+dist: $(VENV)/installed ## build wheel and sdist into dist/
+	$(BIN)/python -m hatchling build -d dist
 
 clean: ## remove what make has made; the data in ./var stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
