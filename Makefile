@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix docs bench bench-compare lock dist clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix docs bench bench-compare lock dist wheels clean
 
 PY ?= python3
 VENV := .venv
@@ -82,6 +82,10 @@ lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv
 
 dist: $(VENV)/installed ## build wheel and sdist into dist/
 	$(BIN)/python -m hatchling build -d dist
+
+wheels: $(VENV)/installed ## put the wheels of climate and of what it needs into dist/wheels, to install without network
+	$(BIN)/python -m hatchling build -t wheel -d dist/wheels
+	$(PY) -m pip download -q --only-binary :all: --no-deps --require-hashes -r requirements.lock -d dist/wheels
 
 clean: ## remove what make has made; the data in ./var stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -7,8 +7,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGED = {"Procfile": "climate/Procfile"}
 """Files that the package reads at run time, with their paths in the wheel."""
-SHARED = {"requirements.lock": "share/climate/requirements.lock"}
-"""File for operators, with their paths below the environment."""
+SHARED = {
+    "requirements.lock": "share/climate/requirements.lock",
+    "deploy/systemd": "share/climate/systemd",
+    "deploy/Containerfile": "share/climate/Containerfile",
+    "deploy/Containerfile.base": "share/climate/Containerfile.base",
+}
+"""Files for operators, with their paths below the environment."""
 
 
 class BuildHook(BuildHookInterface):
