@@ -8,7 +8,18 @@ from climate.cli.demo import demo
 from climate.cli.hosts import host, maintenance, move, pool, power, storage
 from climate.cli.leases import lease, limit, notice, reservation
 from climate.cli.networks import cloudpipe, floating, floatingip, network
-from climate.cli.operations import audit, doctor, events_tokens_api, journal, lab, node, processes, service, token_keys
+from climate.cli.operations import (
+    audit,
+    doctor,
+    events_tokens_api,
+    journal,
+    lab,
+    node,
+    processes,
+    service,
+    stores,
+    token_keys,
+)
 from climate.cli.servers import actions, explain, moves, server, volume
 from climate.cli.session import current
 from climate.cli.tree import cell, zone, zone_boot
@@ -42,7 +53,7 @@ def root(cloud: str | None) -> None:
 
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.cells, processes.migrate),
-    *(demo.command, lab.command, doctor.command, journal.group, token_keys.group, lease.group),
+    *(demo.command, lab.command, doctor.command, journal.group, stores.group, token_keys.group, lease.group),
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     audit.command,
