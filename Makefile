@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 ARGS ?=
+DIST ?= dist
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 # Where a user's settings forbid it, each of the many processes of a test run would compile all that it imports.
@@ -81,11 +82,11 @@ lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv
 		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 dist: $(VENV)/installed ## build wheel and sdist into dist/
-	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m hatchling build -d $(DIST)
 
 wheels: $(VENV)/installed ## put the wheels of climate and of what it needs into dist/wheels, to install without network
-	$(BIN)/python -m hatchling build -t wheel -d dist/wheels
-	$(PY) -m pip download -q --only-binary :all: --no-deps --require-hashes -r requirements.lock -d dist/wheels
+	$(BIN)/python -m hatchling build -t wheel -d $(DIST)/wheels
+	$(PY) -m pip download -q --only-binary :all: --no-deps --require-hashes -r requirements.lock -d $(DIST)/wheels
 
 clean: ## remove what make has made; the data in ./var stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

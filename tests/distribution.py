@@ -1,13 +1,14 @@
 """Wheel and sdist of this repository, built and installed for tests."""
 
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from tests.doc_pages import blocks, section
+
 ROOT = Path(__file__).parent.parent
-PIP = ("-m", "pip", "--disable-pip-version-check", "--python")
 
 
 def build_sdist(folder: Path) -> Path:
@@ -19,7 +20,7 @@ def build_wheel(folder: Path, sdist: Path) -> Path:
     """Build the wheel out of an unpacked sdist, as an installer without the repository does."""
     unpacked = folder / "source"
     unpacked.mkdir()
-    _run("tar", "-xf", str(sdist), "-C", str(unpacked))
+    _run("tar", "-xf", str(sdist), "-C", str(unpacked), cwd=folder)
     (source,) = unpacked.iterdir()
     return _build(source, folder, "wheel")
 
@@ -38,22 +39,21 @@ def runtime_files() -> set[str]:
     return {path for path in listed.splitlines() if (ROOT / path).is_file()}
 
 
-def install(wheel: Path, environment: Path) -> Path:
-    """Create an empty environment with the locked dependencies and the wheel; return the folder of its programs.
+def install(folder: Path) -> Path:
+    """Install from wheels by the commands of docs/install.md, with `folder` for /; return where the programs are."""
+    outer, made = os.path.realpath(sys.executable), f"{sys.prefix}/installed"
+    _run("make", "wheels", "-o", made, f"VENV={sys.prefix}", f"PY={outer}", f"DIST={folder}/dist", cwd=ROOT)
+    (folder / "requirements.lock").symlink_to(ROOT / "requirements.lock")
+    (folder / "opt").mkdir()
+    (python := folder / "python").mkdir()
+    (python / "python3").symlink_to(outer)
+    (commands,) = (block for block in blocks(section("install", "The wheel")) if "venv" in block)
+    environ = {"PATH": f"{python}:{os.defpath}", "HOME": str(folder), "PIP_CONFIG_FILE": os.devnull}
+    _run("sh", "-euc", commands.replace("/opt/", f"{folder}/opt/"), cwd=folder, environ=environ)
+    return folder / "opt" / "climate" / "bin"
 
-    As in the Makefile, uv installs where it is there, and the pip of the outer Python otherwise.
-    """
-    outer = os.path.realpath(sys.executable)
-    _run(outer, "-m", "venv", "--without-pip", str(environment))
-    python = str(environment / "bin" / "python")
-    uv = shutil.which("uv")
-    words = (uv, "pip", "install", "-q", "--python", python) if uv else (outer, *PIP, python, "install", "-q")
-    _run(*words, "--require-hashes", "-r", str(ROOT / "requirements.lock"))
-    _run(*words, "--no-deps", str(wheel))
-    return environment / "bin"
 
-
-def _run(*words: str, cwd: Path | None = None) -> str:
-    ran = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=540, check=False)
+def _run(*words: str, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
+    ran = subprocess.run(words, cwd=cwd, env=environ, capture_output=True, text=True, timeout=540, check=False)
     assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout}{ran.stderr}"
     return ran.stdout

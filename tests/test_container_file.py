@@ -6,6 +6,7 @@ import shlex
 from pathlib import PurePosixPath
 
 from climate.settings import Settings
+from tests.doc_pages import blocks, section
 from tests.test_distribution import PROJECT, ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -33,7 +34,8 @@ def written_by(target: str) -> set[str]:
     """Return the folders into which the commands of a make target write."""
     recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
     assert recipe is not None, f"make has no target {target}"
-    return set(re.findall(r" -d (\S+)", recipe[1]))
+    (usual,) = re.findall(r"^DIST \?= (\S+)$", MAKEFILE, re.MULTILINE)
+    return {folder.replace("$(DIST)", usual) for folder in re.findall(r" -d (\S+)", recipe[1])}
 
 
 def test_what_is_copied_is_there_and_not_ignored() -> None:
@@ -57,6 +59,17 @@ def test_no_command_of_the_image_needs_a_network() -> None:
     assert all("--no-index" in command and "--find-links /build/wheels" in command for command in pips)
     assert [command for command in words if re.search(r"\b(apt|apt-get|curl|wget|git|uv)\b", command)] == []
     assert not [rest for word, rest in IMAGE if word == "ADD"]
+
+
+def test_it_installs_as_the_page_does_whose_commands_a_test_runs() -> None:
+    commands = [word for run in named(IMAGE, "RUN") for word in run.split(" && ") if " install " in word]
+    shown = [
+        line for block in blocks(section("install", "The wheel")) for line in block.splitlines() if "/pip " in line
+    ]
+    ours = [shlex.split(command.replace("/build/wheels", "dist/wheels").replace("/build/", "")) for command in commands]
+    assert [words[words.index("install") :] for words in ours] == [
+        words[words.index("install") :] for words in map(shlex.split, shown)
+    ]
 
 
 def test_the_base_is_debian_with_the_python_that_climate_needs() -> None:

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.distribution import build_sdist, build_wheel, install
+from tests.distribution import install
 from tests.system.stack import Stack
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(find_spec("ensurepip") is None, reason="python3-venv is not installed"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +22,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack whose commands are those of the environment, and run where the repository is not."""
     folder = tmp_path_factory.mktemp("installed")
     (folder / "empty").mkdir()
-    programs = install(build_wheel(folder, build_sdist(folder)), folder / "environment")
+    programs = install(folder)
     more = {"HOME": str(folder), "PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
     command = (str(programs / "climate"),)
     stack = Stack(folder / "empty" / "var", more, program=command, folder=folder / "empty")
