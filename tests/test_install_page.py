@@ -36,6 +36,13 @@ def test_make_targets_and_files_exist() -> None:
         assert (ROOT / words[-1]).is_dir()
 
 
+def test_no_migration_can_be_reversed_as_it_says() -> None:
+    assert "none has a downgrade" in PAGE
+    versions = [*(ROOT / "migrations" / "versions").glob("*.py")]
+    assert len(versions) > 30
+    assert [path.name for path in versions if "def downgrade" in path.read_text(encoding="utf-8")] == []
+
+
 def test_it_installs_the_present_version_of_the_distribution() -> None:
     assert {*re.findall(r"/opt/climate-(\d[\d.]*\d)", PAGE)} == {PROJECT["version"]}
     (wheel,) = {*re.findall(r"dist/([\w.-]+\.whl)", PAGE)}

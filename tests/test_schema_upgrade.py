@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from alembic.util import CommandError
 from sqlalchemy import create_engine
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
@@ -44,6 +45,15 @@ def test_the_error_is_raised_at_once_without_a_wait(away: Callable[[int], Away])
     with pytest.raises(OperationalError, match="connection refused"):
         connected(engine, 0)
     assert server.left == 2
+
+
+def test_a_schema_of_a_later_release_is_refused(database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute("CREATE TABLE IF NOT EXISTS alembic_version (version_num varchar(32) PRIMARY KEY)")
+        conn.execute("DELETE FROM alembic_version")
+        conn.execute("INSERT INTO alembic_version VALUES ('9999_of_a_later_release')")
+    with pytest.raises(CommandError, match="9999_of_a_later_release"):
+        bootstrap.migrate(Settings(database_url=database_url))
 
 
 def test_the_wait_ends() -> None:
