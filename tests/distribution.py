@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.doc_pages import blocks, section
 
 ROOT = Path(__file__).parent.parent
+OUTER = os.path.realpath(sys.executable)
+"""The Python outside of the environment in which the tests run."""
 
 
 def build_sdist(folder: Path) -> Path:
@@ -39,14 +41,19 @@ def runtime_files() -> set[str]:
     return {path for path in listed.splitlines() if (ROOT / path).is_file()}
 
 
+def has_pip() -> bool:
+    """Return whether the outer Python has pip, and can put it into a new environment."""
+    return subprocess.run([OUTER, "-c", "import ensurepip, pip"], capture_output=True, check=False).returncode == 0
+
+
 def install(folder: Path) -> Path:
     """Install from wheels by the commands of docs/install.md, with `folder` for /; return where the programs are."""
-    outer, made = os.path.realpath(sys.executable), f"{sys.prefix}/installed"
-    _run("make", "wheels", "-o", made, f"VENV={sys.prefix}", f"PY={outer}", f"DIST={folder}/dist", cwd=ROOT)
+    made = f"{sys.prefix}/installed"
+    _run("make", "wheels", "-o", made, f"VENV={sys.prefix}", f"PY={OUTER}", f"DIST={folder}/dist", cwd=ROOT)
     (folder / "requirements.lock").symlink_to(ROOT / "requirements.lock")
     (folder / "opt").mkdir()
     (python := folder / "python").mkdir()
-    (python / "python3").symlink_to(outer)
+    (python / "python3").symlink_to(OUTER)
     (commands,) = (block for block in blocks(section("install", "The wheel")) if "venv" in block)
     environ = {"PATH": f"{python}:{os.defpath}", "HOME": str(folder), "PIP_CONFIG_FILE": os.devnull}
     _run("sh", "-euc", commands.replace("/opt/", f"{folder}/opt/"), cwd=folder, environ=environ)

@@ -24,9 +24,8 @@ def up(
     cloud.  Children get their settings as CLIMATE_* variables, added to `environ`.
     """
     first = (sys.executable, "-m", "climate.runner.first_run", *(["--demo"] if demo else []))
-    order = Order(
-        procfile_of(Path(__file__).parents[1]).read_text(encoding="utf-8"), tuple(only or ()), formation or {}, first
-    )
+    procfile = procfile_of(Path(__file__).parents[1]).read_text(encoding="utf-8")
+    order = Order(procfile, tuple(only or ()), formation or {}, first)
     return _up(settings, environ, order, sys.stdout)
 
 

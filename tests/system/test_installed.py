@@ -2,18 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.distribution import install
+from tests.distribution import has_pip, install
 from tests.system.stack import Stack
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(find_spec("ensurepip") is None, reason="python3-venv is not installed"),
+    pytest.mark.skipif(not has_pip(), reason="python3-pip or python3-venv is not installed"),
 ]
 
 
