@@ -226,11 +226,14 @@ def _wake_pollers(engine: Engine) -> None:
         conn.execute(select(func.pg_notify(CHANNEL, "")))
 
 
-def migrate(settings: Settings) -> None:
-    """Upgrade the database schema to this release; any number of processes may call this at once."""
+def migrate(settings: Settings, *, wait: float = 0.0) -> None:
+    """Upgrade the database schema to this release; any number of processes may call this at once.
+
+    Wait up to `wait` seconds for a database that does not answer.
+    """
     engine = connect(_database(settings), pool_size=1, application="climate-migrate")
     try:
-        with engine.connect() as conn:
+        with schema_upgrade.connected(engine, wait) as conn:
             conn.exec_driver_sql("SET statement_timeout = 0")
             conn.commit()
             schema_upgrade.upgrade(conn)

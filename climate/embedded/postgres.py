@@ -103,16 +103,24 @@ def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
     folder.mkdir(exist_ok=True)
     folder.chmod(0o700 if os.geteuid() else 0o711)
     data = folder / "data"
-    made_by = _first_line(data / "PG_VERSION")
-    try:
-        choice = binaries.choose_postgres(pg_bin, int(made_by) if made_by else None)
-    except StoreError as error:
-        raise StoreError(f"{data}: {error}" if made_by else str(error)) from None
-    where = place(choice.found, folder, data)
-    if not made_by:
+    where = place(_chosen(data, pg_bin).found, folder, data)
+    if not (data / "PG_VERSION").is_file():
         _make_data(folder, data, where)
     sockets = socket_folder(home, "postgres", where.account)
     return Postgres(_program(data, sockets, where, lock), _url(folder, sockets), data, sockets)
+
+
+def programs(home: Path, pg_bin: str) -> Path:
+    """Return the folder with the programs of the version that made the data in `home`, or that would make it."""
+    return _chosen(home / "postgres" / "data", pg_bin).found.path
+
+
+def _chosen(data: Path, pg_bin: str) -> binaries.Choice:
+    made_by = _first_line(data / "PG_VERSION")
+    try:
+        return binaries.choose_postgres(pg_bin, int(made_by) if made_by else None)
+    except StoreError as error:
+        raise StoreError(f"{data}: {error}" if made_by else str(error)) from None
 
 
 def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
