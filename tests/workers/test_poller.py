@@ -22,7 +22,7 @@ from climate.cloud.fake import FakeCloud
 from climate.connections import reading
 from climate.domain.errors import Unavailable
 from climate.domain.status import EventKind, EventStatus
-from climate.service import process_health
+from climate.service import housekeeping, process_health
 from climate.service.leases import event_claims, leases
 from climate.service.leases.leases import Order
 from climate.settings import Settings
@@ -38,7 +38,7 @@ from tests.service.lease_actions import hosts_wanted
 from tests.system.stack import await_so
 from workers import celery_app
 from workers.event_messages import BROKER_IS_AWAY
-from workers.poller import ALL_ROUNDS_SECONDS, Poller
+from workers.poller import ALL_ROUNDS_SECONDS, TIDY_SECONDS, Poller
 
 SLOW = 1200.0
 """Seconds between ticks: who looks within `PATIENCE` was woken, however busy the machine is."""
@@ -189,6 +189,31 @@ def test_trouble_of_one_chore_keeps_no_other_from_being_done(
         poller.deployment.climate.engine.dispose()
     assert done == ["builds"]
     assert "expired rows not deleted" in capsys.readouterr().out
+
+
+def test_expired_rows_are_deleted_once_a_minute_and_causes_of_pools_corrected_each_time(idle: Poller) -> None:
+    idle.do_housekeeping()
+    with counted(idle.deployment.climate.engine) as seen:
+        idle.do_housekeeping()
+    assert not [statement for statement in seen if statement.startswith("DELETE")], seen
+    assert [statement for statement in seen if "pool_cause" in statement and "UPDATE" in statement]
+    idle.tidied -= TIDY_SECONDS
+    with counted(idle.deployment.climate.engine) as seen:
+        idle.do_housekeeping()
+    assert len([statement for statement in seen if statement.startswith("DELETE")]) >= len(housekeeping.OLD) - 1
+
+
+def test_expired_rows_that_could_not_be_deleted_are_tried_again_with_the_next_chores(idle: Poller) -> None:
+    engine = idle.deployment.climate.engine
+    with engine.begin() as conn:
+        conn.execute(text("ALTER TABLE notices RENAME TO elsewhere"))
+    idle.do_housekeeping()
+    with engine.begin() as conn:
+        conn.execute(text("ALTER TABLE elsewhere RENAME TO notices"))
+    for is_tried in (True, False):
+        with counted(engine) as seen:
+            idle.do_housekeeping()
+        assert bool([statement for statement in seen if statement.startswith("DELETE FROM notices")]) == is_tried
 
 
 def test_rings_for_services_wait_for_no_chore(database_url: str) -> None:
