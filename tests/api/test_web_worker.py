@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
-from climate.web.worker import BufferingWorker
+from climate.web.worker import COLLECTIONS, BufferingWorker
 from tests.api.small_app import LONG, LONGER
 
 ROOT = Path(__file__).parents[2]
@@ -110,6 +110,10 @@ def test_fifty_slow_clients_keep_nobody_waiting(port: int) -> None:
         begun = time.monotonic()
         assert [ask(port, path) for path in (b"healthz", b"other")] == [b"/healthz 0", b"/other 0"]
         assert time.monotonic() - begun < SECONDS / 2
+
+
+def test_garbage_is_searched_for_rarely(port: int) -> None:
+    assert ask(port, b"collections").decode() == str(COLLECTIONS)
 
 
 def test_clients_that_do_not_hang_up_keep_nobody_waiting(port: int) -> None:
