@@ -102,19 +102,19 @@ class HypervisorClusterDriver:
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         if self._entry(guest) is not None:
-            self._ask(guest, lambda driver, asked: driver.stop(asked, kindly=kindly))
+            self._ask(guest, lambda driver, asked: driver.stop(asked, kindly=kindly), becomes=State.DEAD)
 
     def pause(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.pause(asked))
+        self._ask(guest, lambda driver, asked: driver.pause(asked), becomes=State.PAUSED)
 
     def unpause(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.unpause(asked))
+        self._ask(guest, lambda driver, asked: driver.unpause(asked), becomes=State.RUNNING)
 
     def suspend(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.suspend(asked))
+        self._ask(guest, lambda driver, asked: driver.suspend(asked), becomes=State.SUSPENDED)
 
     def resume(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.resume(asked), connected=True)
+        self._ask(guest, lambda driver, asked: driver.resume(asked), becomes=State.RUNNING, connected=True)
 
     def rewire(self, guest: Guest) -> None:
         if self._entry(guest) is not None:
@@ -171,8 +171,19 @@ class HypervisorClusterDriver:
                 self._look(cluster, entry, member)
 
     @as_virt_error
-    def _ask(self, guest: Guest, verb: Callable[[VirtDriver, Guest], None], *, connected: bool = False) -> None:
-        """Call a method of the member's driver; `connected`: pass interfaces and volumes, but not the config drive."""
+    def _ask(
+        self,
+        guest: Guest,
+        verb: Callable[[VirtDriver, Guest], None],
+        *,
+        becomes: State | None = None,
+        connected: bool = False,
+    ) -> None:
+        """Call a method of the member's driver, and record the state that the method leads to.
+
+        `becomes`: that state; None, and for a PREPARED server: the last one. `connected`: the ledger gets the
+        interfaces and volumes of `guest`.
+        """
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
             entry = _end_move(cluster, guest.id)
@@ -182,6 +193,10 @@ class HypervisorClusterDriver:
             member = cluster.host(entry)
             try:
                 verb(member.driver, replace(guest, node=member.spec.name))
+                if becomes is not None and entry.state is not State.PREPARED:
+                    # Recorded before the look, which fails if the member does not answer.
+                    entry = replace(entry, state=becomes)
+                    cluster.ledger.put(entry)
             except Unanswered:
                 entry = live_moves.rest(cluster, entry)
                 raise
