@@ -61,13 +61,13 @@ Watch = Callable[[Progress], Order]
 
 
 def sealed(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return data for the other side with its secrets encrypted."""
+    """Return data for the other side, or for a file, with its secrets encrypted."""
     return {**details, SECRETS: vault.seal(details[SECRETS])} if SECRETS in details else details
 
 
 def opened(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return data of the other side with its secrets decrypted. Raise VirtError if they cannot be."""
-    if SECRETS not in details:
+    if not isinstance(details.get(SECRETS), str):  # files of older releases have them open
         return details
     try:
         return {**details, SECRETS: vault.open(details[SECRETS])}
