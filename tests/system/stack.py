@@ -51,6 +51,8 @@ class Stack:
     packages: tuple[Path, ...] = ()
     """Folders with further packages that are installed beside climate."""
     port: int = field(default_factory=free_port)
+    arguments: tuple[str, ...] = ("--demo",)
+    """Arguments of `climate up`."""
     said: list[str] = field(default_factory=list)
     _process: "subprocess.Popen[str] | None" = None
     _reader: threading.Thread | None = None
@@ -85,7 +87,7 @@ class Stack:
         """Start without waiting."""
         self.said.clear()
         self._process = subprocess.Popen(
-            [*CLIMATE, "up", "--demo"],
+            [*CLIMATE, "up", *self.arguments],
             env=self.environ,
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
