@@ -31,6 +31,7 @@ from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity, keys
 from climate.identity.keys import KeyRing
+from climate.project_contents import DeploymentContents
 from climate.sealed_secrets import Vault
 from climate.service import readiness
 from climate.service.hosts import inventory
@@ -71,7 +72,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             cells=BundledCells(cloud),
             vault=vault,
         ),
-        identity=identity.build(engine, settings),
+        identity=identity.build(engine, settings, contents=DeploymentContents()),
         compute=cloud,
     )
 

@@ -74,17 +74,21 @@ def test_changes_of_projects_and_roles_are_reported(here: Place, admin: Asker) -
     made(admin.ask("PATCH", f"{V3}/projects/{lab}", json={"project": {"name": "labs"}}), 200)
     demo = me(here, "demo")
     role = f"{V3}/projects/{lab}/users/{demo}/roles/member"
-    for method in ("PUT", "PUT", "DELETE"):
+    for method in ("PUT", "PUT", "DELETE", "PUT"):
         assert admin.ask(method, role).status_code == 204
+    assert admin.ask("DELETE", f"{V3}/projects/{lab}").status_code == 204
+    last = {"name": "labs", "description": "", "enabled": False, "application_credentials": []}
     found = entries(here.climate, project_id=lab)
     assert [shown(entry) for entry in found] == [
         ("project", "created", None, {"name": "lab", "description": "", "enabled": True}),
         ("project", "changed", {"name": "lab", "enabled": True}, {"name": "labs", "enabled": False}),
         ("role", "created", None, {"role": "member"}),
         ("role", "deleted", {"role": "member"}, None),
+        ("role", "created", None, {"role": "member"}),
+        ("project", "deleted", {**last, "roles": [f"member of {demo}"]}, None),
     ]
     assert {entry.author for entry in found} == {me(here)}
-    assert [(entry.change.object_id, entry.change.name) for entry in found[2:]] == [(demo, "demo")] * 2
+    assert [(entry.change.object_id, entry.change.name) for entry in found[2:5]] == [(demo, "demo")] * 3
 
 
 def test_changes_of_credentials_are_reported(here: Place, demo: Asker) -> None:

@@ -55,6 +55,8 @@ class Stack:
     """Words of the command `climate`; the one of this Python unless an installed one is tried."""
     folder: Path = ROOT
     """Folder in which its commands run."""
+    arguments: tuple[str, ...] = ("--demo",)
+    """Arguments of `climate up`."""
     said: list[str] = field(default_factory=list)
     _process: "subprocess.Popen[str] | None" = None
     _reader: threading.Thread | None = None
@@ -89,7 +91,7 @@ class Stack:
         """Start without waiting."""
         self.said.clear()
         self._process = subprocess.Popen(
-            [*self.program, "up", "--demo"],
+            [*self.program, "up", *self.arguments],
             env=self.environ,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

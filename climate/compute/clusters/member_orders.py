@@ -125,7 +125,7 @@ def _delete(driver: VirtDriver, server_id: str) -> None:
 
 
 def _disconnect(driver: VirtDriver, server_id: str) -> None:
-    if isinstance(driver, ClusterDriver):
+    if isinstance(driver, MultiNodeDriver):
         driver.disconnect(server_id)
 
 

@@ -26,7 +26,7 @@ from climate.compute.store.networks import fixed_ips
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Interface, Wiring
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.vpn import cloudpipe_script
 from climate.connections import reading
 
@@ -199,12 +199,12 @@ def _hosts(compute: Compute) -> dict[str, str | None]:
 
 def _hosts_of_members(compute: Compute) -> Mapping[str, str | None]:
     """Return the network namespaces of the cluster members of this service that plug interfaces."""
-    return compute.driver.hosts_of_members() if isinstance(compute.driver, ClusterDriver) else {}
+    return compute.driver.hosts_of_members() if isinstance(compute.driver, MultiNodeDriver) else {}
 
 
 def _hosts_of_member_servers(compute: Compute) -> Mapping[str, str | None]:
     """Return the network namespaces of servers on such members, for the clusters of this service."""
-    return compute.driver.hosts_of_member_servers() if isinstance(compute.driver, ClusterDriver) else {}
+    return compute.driver.hosts_of_member_servers() if isinstance(compute.driver, MultiNodeDriver) else {}
 
 
 def _socket(compute: Compute, node: str) -> Socket:

@@ -27,7 +27,7 @@ from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.status import EventKind, EventStatus, HoldState, PartState
+from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus, PartState
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import journal
@@ -179,6 +179,12 @@ def is_promised(conn: Connection, resource_id: str) -> bool:
     """
     locks.lock_resource(conn, resource_id)
     return bool(with_resource(conn, [resource_id]))
+
+
+def count_open(conn: Connection, project_id: str) -> int:
+    """Return the number of leases of a project that have not ended, those in ERROR among them."""
+    still = (leases.c.project_id == project_id) & ~leases.c.gone & (leases.c.status != LeaseStatus.TERMINATED)
+    return int(conn.execute(select(func.count()).where(still)).scalar_one())
 
 
 def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:

@@ -186,7 +186,10 @@ def test_network_services_are_agents(there: World, admin: Person) -> None:
 
 
 def test_extensions_are_no_more_than_there_is(member: Person) -> None:
-    aliases = {row["alias"] for row in member.get(f"{N}/extensions")["extensions"]}
+    listed = member.get(f"{N}/extensions")["extensions"]
+    aliases = {row["alias"] for row in listed}
     assert {"external-net", "quotas"} <= aliases
-    assert member.get(f"{N}/extensions/external-net")["extension"]["alias"] == "external-net"
+    shown = [member.get(f"{N}/extensions/{one['alias']}")["extension"] for one in listed]
+    assert shown == listed
+    assert {one["name"] for one in member.get(N)["resources"]} == {"network", "subnet", "port", "floatingip"}
     assert member("GET", f"{N}/extensions/network_availability_zone").status_code == 404

@@ -18,7 +18,7 @@ from climate.compute.servers.interfaces import Who
 from climate.compute.virt import Guest, Wiring
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
 from climate.compute.virt.memory import MemoryDriver
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.shared_disks import KeepsHomes
 from tests.compute import network_factory
 from tests.compute.cloud_factory import Place, place
@@ -141,7 +141,7 @@ def test_an_interface_that_was_lost_at_a_member_here_is_plugged_in_again(pair: W
 def test_a_server_that_has_ended_by_itself_is_set_down_at_its_member(pair: WiredPair, wires: Wires) -> None:
     server = pair.booted(FAR)
     own = mac(pair, server.id)
-    assert isinstance(pair.rack.driver, ClusterDriver)
+    assert isinstance(pair.rack.driver, MultiNodeDriver)
     pair.rack.driver.members["process"].stop(Guest(server.id, "s", FAR), kindly=False)
     pair.tend()
     assert pair.here.look(server.id).status == SHUTOFF

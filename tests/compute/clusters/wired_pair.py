@@ -21,7 +21,7 @@ from climate.compute.servers import actions, sync_states, task_worker
 from climate.compute.virt import Guest
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
 from climate.compute.virt.hypervisor_cluster.member import Member
-from climate.compute.virt.multi_node import ClusterDriver
+from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import SERVICE, TINY, Place, place
 
 RACK, NEAR, FAR = "rack-7", "near", "far"
@@ -86,7 +86,7 @@ class WiredPair:
 
     def member(self, server: Server) -> str | None:
         own = self.here.compute.driver
-        assert isinstance(own, ClusterDriver)
+        assert isinstance(own, MultiNodeDriver)
         return own.member_of(Guest(server.id, "", "sum"))
 
     def do(self, server: Server, *tasks: str) -> None:
@@ -122,6 +122,6 @@ def wired_pair(
             yield made
         finally:
             for compute in (here.compute, made.rack):
-                assert isinstance(compute.driver, ClusterDriver)
+                assert isinstance(compute.driver, MultiNodeDriver)
                 for server_id in compute.driver.members["process"].states():
                     compute.driver.members["process"].delete(server_id)
