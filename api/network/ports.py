@@ -41,9 +41,9 @@ def create() -> Body:
     """Refuse to create a port, which is created with a server or by a server action."""
     validation.may_read()
     network_id = bodies.PORT.read(read_object())["network_id"]
-    found = networks.listed(compute(), validation.own_project())
-    own = {row.id for row in found.inside} | {row.id for row in found.outlines}
-    if network_id not in own | {pool["id"] for pool in found.pools}:
+    listed = networks.listed(compute(), validation.own_project())
+    own = {row.id for row in listed.inside} | {row.id for row in listed.outlines}
+    if network_id not in own | {pool.id for pool in listed.pools}:
         raise NotFound("The network of the port could not be found.")
     raise Forbidden(OF_SERVERS)
 

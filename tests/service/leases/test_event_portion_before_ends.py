@@ -15,7 +15,7 @@ from climate.domain.lease import Event, Lease
 from climate.domain.status import EventKind
 from climate.plugin import Lent, Plugins
 from climate.service.journal import check
-from climate.service.leases import event_claims, event_portions, leases
+from climate.service.leases import event_dispatch, event_portions, leases
 from climate.store.leases.claim_portions import Batched
 from plugins.physical_host import PhysicalHost
 from tests.compute.cloud_factory import request
@@ -135,7 +135,7 @@ def test_events_of_a_killed_worker_are_repeated_and_notified_once(here: Here) ->
     with pytest.raises(KeyboardInterrupt):
         event_portions.run(dying, here.rung(), "worker")
     here.ahead += timedelta(seconds=40)
-    assert event_claims.rescue(here.climate, "poller") == 3
+    assert event_dispatch.rescue(here.climate, "poller") == 3
     here.ahead += timedelta(seconds=40)
     assert len(run_alone(here)) == 3
     assert notices(here, "lease.before_end") == ids(made)

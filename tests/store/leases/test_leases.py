@@ -2,7 +2,7 @@
 
 from climate.context import Climate
 from climate.domain.lease import Lease, fold
-from climate.service.leases import event_claims
+from climate.service.leases import event_dispatch
 from climate.service.leases import leases as operations
 from climate.store.journal import journal
 from climate.store.leases import leases
@@ -28,7 +28,7 @@ def test_a_lease_of_hosts_storage_and_addresses_is_read_as_its_facts_say(climate
     assert [len(r.holds) for r in (holds, more)] == [2, 1]
     assert [len(addresses.addresses), first.amounts[0].amount, second.amounts[0].amount] == [2, 10, 20]
     clock.forward(hours=1)
-    event_claims.claim_due(climate, "poller")
+    event_dispatch.claim_due(climate, "poller")
     claimed = get(climate, lease)
     assert [len(event.shares) for event in claimed.events if event.token] == [3], "one for each type"
     assert claimed == _of_facts(climate, lease)
