@@ -193,9 +193,13 @@ class _Draft:
             capacity = lease_checks.capacity(host.record) if host and entry.size else None
             other = timelines.conflict(resource, entry, capacity) or own.conflict(resource, entry, capacity)
             if other is not None:
-                with_whom = "itself" if other == entry.lease else f"the lease {other}"
                 what = f"the host {host.record.name}" if host else "a floating IP"
-                return f"its allocation of {what} overlaps with {with_whom}", "update or delete one of them in Blazar"
+                if other == entry.lease:
+                    return f"its own allocations of {what} overlap, or are larger than the host", lease_checks.REPAIR
+                return (
+                    f"its allocation of {what} overlaps with the lease {other}",
+                    "update or delete one of them in Blazar",
+                )
             own.add(resource, entry)
         return None
 
