@@ -181,10 +181,7 @@ class _Draft:
             host = self.hosts[number]
             if (host.pool, host.reservation_id) != (Pool.LENT, one.id):
                 reason = f"it is active, but its host {host.record.name} is not in the aggregate {one.id}"
-                return (
-                    reason,
-                    f"add the host to that aggregate and remove it from {FREEPOOL}, or end the lease in Blazar",
-                )
+                return reason, f"move the host from {FREEPOOL} to that aggregate, or end the lease in Blazar"
         return None
 
     def _overlap(self, lease: ConvertedLease, timelines: Timelines) -> tuple[str, str] | None:
@@ -196,10 +193,8 @@ class _Draft:
                 what = f"the host {host.record.name}" if host else "a floating IP"
                 if other == entry.lease:
                     return f"its own allocations of {what} overlap, or are larger than the host", lease_checks.REPAIR
-                return (
-                    f"its allocation of {what} overlaps with the lease {other}",
-                    "update or delete one of them in Blazar",
-                )
+                reason = f"its allocation of {what} overlaps with the lease {other}"
+                return reason, "update or delete one of them in Blazar"
             own.add(resource, entry)
         return None
 
