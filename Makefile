@@ -1,13 +1,15 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab lint fix docs bench bench-compare lock clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest lint fix docs bench bench-compare lock dist wheels clean
 
 PY ?= python3
 VENV := .venv
+TEMPEST := .venv-tempest
 BIN := $(VENV)/bin
 UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 ARGS ?=
+DIST ?= dist
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 # Where a user's settings forbid it, each of the many processes of a test run would compile all that it imports.
@@ -54,6 +56,9 @@ campaign: $(VENV)/installed-dev ## run the long tests at full length, and write 
 test-netlab: $(VENV)/installed-dev ## run the tests of real networks, in a sandbox that vanishes with them
 	$(BIN)/python -m pytest --netlab -m netlab tests/netlab $(ARGS)
 
+test-tempest: $(VENV)/installed-dev $(TEMPEST)/installed ## run OpenStack's Tempest against climate: ARGS='blazar compute'
+	$(BIN)/python -m tests.tempest $(ARGS)
+
 lint: $(VENV)/installed-dev ## check style, types and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -79,9 +84,18 @@ lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv
 		--extra build --extra net pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
 		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
+		tests/tempest/requirements.in -o tests/tempest/requirements.lock
+
+dist: $(VENV)/installed ## build wheel and sdist into dist/
+	$(BIN)/python -m hatchling build -d $(DIST)
+
+wheels: $(VENV)/installed ## put the wheels of climate and of what it needs into dist/wheels, to install without network
+	$(BIN)/python -m hatchling build -t wheel -d $(DIST)/wheels
+	$(PY) -m pip download -q --only-binary :all: --no-deps --require-hashes -r requirements.lock -d $(DIST)/wheels
 
 clean: ## remove what make has made; the data in ./var stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) $(TEMPEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # venv without pip, and the outer pip working into it: Debian's python3-pip brings no ensurepip.
@@ -94,12 +108,26 @@ $(BIN)/python:
 	$(PY) -m venv --without-pip $(VENV)
 
 # $(call install,LOCK): exactly the locked files, then climate itself as it lies here.
-install = $(call into_venv,--require-hashes -r $(1)) && $(call into_venv,--no-deps --no-build-isolation -e .)
+install = $(leave_former) $(call into_venv,--require-hashes -r $(1)) && $(call into_venv,--no-deps --no-build-isolation -e .)
+# The distribution was named `climate` before; beside it each entry point would be there twice.
+FORMER = $(wildcard $(VENV)/lib/python3*/site-packages/climate-[0-9]*.dist-info)
+leave_former = $(if $(FORMER),$(from_venv) climate &&)
+from_venv = $(if $(UV),$(UV) pip uninstall -q --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python uninstall -q -y)
 into_venv = $(if $(UV),$(UV) pip install -q $(COMPILE) --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
 	@echo 'Installing what climate needs into $(VENV) (once) ...'
 	@$(call install,requirements.lock)
+	@touch $@
+
+# Tempest's own requirements would conflict with those of the tests.
+$(TEMPEST)/bin/python: | $(BIN)/python
+	$(PY) -m venv --without-pip $(TEMPEST)
+
+$(TEMPEST)/installed: BIN := $(TEMPEST)/bin
+$(TEMPEST)/installed: tests/tempest/requirements.lock | $(TEMPEST)/bin/python
+	@echo 'Installing Tempest into $(TEMPEST) (once) ...'
+	@$(call into_venv,--require-hashes -r tests/tempest/requirements.lock)
 	@touch $@
 
 # uv compiles only when told to, and each of the processes of a test run would compile all that it imports.

@@ -25,10 +25,14 @@ class Page:
     """Whether the client gave a limit."""
 
 
-def page() -> Page:
-    """Return the page in the query string; InvalidInput if `limit` is not a whole number above 0."""
+def page(*, may_be_empty: bool = False) -> Page:
+    """Return the page in the query string; InvalidInput if `limit` is not a whole number above 0.
+
+    `may_be_empty`: 0 is accepted too, and asks for no row.
+    """
     text = request.args.get("limit")
-    return Page(_limit(text), request.args.get("marker") or None, text is not None)
+    limit = 0 if may_be_empty and text == "0" else _limit(text)
+    return Page(limit, request.args.get("marker") or None, text is not None)
 
 
 def _limit(text: str | None) -> int:

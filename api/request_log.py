@@ -33,6 +33,8 @@ def _begin() -> None:
 
 def _end(response: Response) -> Response:
     response.headers["x-openstack-request-id"] = g.request_id
+    if request.path.startswith("/compute/"):
+        response.headers["x-compute-request-id"] = g.request_id
     response.headers["X-Content-Type-Options"] = "nosniff"
     seconds = perf_counter() - g.began
     route = request.url_rule.rule if request.url_rule else "(none)"

@@ -12,6 +12,7 @@ from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute
 from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.wired_driver import HostNetworks
 from climate.compute.errors import VirtError
 from climate.compute.images.quota import ImageLimits
 from climate.compute.migrations import host_drain
@@ -19,7 +20,7 @@ from climate.compute.models.node import NodeDefaults
 from climate.compute.nodes import nodes_file, services
 from climate.compute.scheduler.decisions.notifications import Tell, silent
 from climate.compute.store.cells import changes
-from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
+from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions, Find
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import MachineOptions
@@ -30,6 +31,7 @@ from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
 from climate.identity import Identity, keys
 from climate.identity.keys import KeyRing
+from climate.project_contents import DeploymentContents
 from climate.sealed_secrets import Vault
 from climate.service import readiness
 from climate.service.hosts import inventory
@@ -70,7 +72,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             cells=BundledCells(cloud),
             vault=vault,
         ),
-        identity=identity.build(engine, settings),
+        identity=identity.build(engine, settings, contents=DeploymentContents()),
         compute=cloud,
     )
 
@@ -110,19 +112,22 @@ def check_nodes(settings: Settings) -> None:
         there = driver.nodes()
     except VirtError:
         return
-    if not there and driver.told:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in driver.told.items())
+    if not there and driver.failures:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in driver.failures.items())
         raise SettingError(f"None of the nodes in {settings.nodes_file} can work here: {reasons}")
 
 
 def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
     schedule, rules = scheduler.chosen(settings)
+    hosts = HostNetworks(engine, networks.wires(settings), networks.options(settings))
+    find = _elsewhere(engine, settings, vault)
+    clusters = ClusterOptions(_node_defaults(settings), find, vault, hosts.connect)
     built = compute.build(
         engine,
         home=settings.home,
         service_host=settings.service_host,
         cast=lambda host, *servers: _wake_pollers(engine),
-        driver=_driver(settings, _elsewhere(engine, settings, vault)),
+        driver=_driver(settings, clusters),
     )
     return replace(
         built,
@@ -136,8 +141,8 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
         live_limits=_live_limits(settings),
-        network=networks.options(settings),
-        wires=networks.wires(settings),
+        network=hosts.network,
+        wires=hosts.wires,
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         network_queue=networks.queue(settings),
@@ -175,15 +180,13 @@ def _elsewhere(engine: Engine, settings: Settings, vault: Vault) -> Find:
     ).find
 
 
-def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> MultiNodeDriver:
-    wired = settings.network_driver == "linux"
+def _driver(settings: Settings, clusters: ClusterOptions | None = None) -> MultiNodeDriver:
     return compute.drivers(
         settings.home,
         settings.nodes_file,
         MachineOptions(settings.qemu_accel, _listening(settings), _live_limits(settings)),
-        wired=wired,
-        defaults=_node_defaults(settings),
-        find_elsewhere=find_elsewhere,
+        wired=settings.network_driver == "linux",
+        clusters=clusters or ClusterOptions(_node_defaults(settings)),
     )
 
 
@@ -226,11 +229,14 @@ def _wake_pollers(engine: Engine) -> None:
         conn.execute(select(func.pg_notify(CHANNEL, "")))
 
 
-def migrate(settings: Settings) -> None:
-    """Upgrade the database schema to this release; any number of processes may call this at once."""
+def migrate(settings: Settings, *, wait: float = 0.0) -> None:
+    """Upgrade the database schema to this release; any number of processes may call this at once.
+
+    Wait up to `wait` seconds for a database that does not answer.
+    """
     engine = connect(_database(settings), pool_size=1, application="climate-migrate")
     try:
-        with engine.connect() as conn:
+        with schema_upgrade.connected(engine, wait) as conn:
             conn.exec_driver_sql("SET statement_timeout = 0")
             conn.commit()
             schema_upgrade.upgrade(conn)

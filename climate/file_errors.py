@@ -6,7 +6,7 @@ UNREADABLE = (OSError, ValueError, RecursionError, yaml.YAMLError)
 """Errors that reading a file as text, YAML or JSON may raise; an invalid date is a ValueError."""
 
 
-def told(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return in one line why a file cannot be read: the position in the file if known, never other content of it."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__

@@ -200,6 +200,13 @@ class ResourcePlugin(Protocol):
     def before_end(self, cloud: Cloud, lent: Lent) -> None:
         """Carry out the actions that were requested ahead of the end."""
 
+    def before_end_together(self, cloud: object, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+        """Carry out the actions ahead of the ends of several leases, and return the outcome of each; optional hook.
+
+        It asks the cloud for nothing, and returns InUse for leases whose actions need it: `before_end` is called for
+        these. It is not called where a subclass overrides `before_end` alone.
+        """
+
     def close(self, cloud: Cloud, lent: Lent) -> None:
         """Begin the grace period: refuse new servers; existing ones continue until the end."""
 

@@ -14,8 +14,8 @@ import structlog
 from alembic import command
 from alembic.config import Config
 from psycopg import errors
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from climate.advisory_locks import MIGRATION
 
@@ -35,6 +35,22 @@ _IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected)
 def scripts() -> Path:
     """Return the folder of the migrations."""
     return Path(str(resources.files("migrations")))
+
+
+def connected(engine: Engine, seconds: float, *, pause: float = PAUSE) -> Connection:
+    """Return a connection; try again for up to `seconds` while the database does not answer, then raise its error."""
+    deadline = time.monotonic() + seconds
+    told = False
+    while True:
+        try:
+            return engine.connect()
+        except OperationalError as error:
+            if time.monotonic() + pause > deadline:
+                raise
+            if not told:
+                log.warning("the database does not answer; waiting", seconds=seconds, error=str(error.orig))
+            told = True
+        time.sleep(pause)
 
 
 def upgrade(conn: Connection, *, tries: int = TRIES, pause: float = PAUSE) -> None:
@@ -67,12 +83,12 @@ def _alone(conn: Connection) -> Iterator[None]:
 
     No statement waits for the lock: building an index waits for all statements under way, and the two would deadlock.
     """
-    told = False
+    is_logged = False
     while not conn.exec_driver_sql(f"SELECT pg_try_advisory_lock({MIGRATION})").scalar_one():
         conn.commit()
-        if not told:
+        if not is_logged:
             log.info("another process migrates the database; waiting")
-        told = True
+        is_logged = True
         time.sleep(LOOK)
     conn.commit()
     try:

@@ -31,6 +31,10 @@ class FlavorSpec(Schema):
     )
     amount = Count(required=True, validate=validate.Range(1, MOST), metadata={"description": "Number of servers."})
     affinity = Affinity(load_default=None)
+    resource_properties = fields.String(
+        validate=validate.Equal("", error="must be empty: the flavor says what its hosts must have"),
+        metadata={"description": "Empty; clients of Blazar send it."},
+    )
     on_end = fields.String(validate=validate.OneOf([TERMINATE]))
     grace_period = grace_period()
 

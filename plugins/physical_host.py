@@ -12,6 +12,7 @@ from climate.cloud import (
     CloudError,
     CloudServer,
     HostPools,
+    InUse,
     LendsTogether,
     Loan,
     NotYet,
@@ -105,6 +106,11 @@ def _same_hosts(ask: Ask, present: Reservation) -> tuple[Hold, ...]:
     return tuple(Hold(host, ask.window) for host in present.hosts) if same and inside and free else ()
 
 
+def _takes_snapshots(lent: Lent) -> bool:
+    """Return whether the servers of a lease are saved as images ahead of its end."""
+    return lent.reservation.spec.get("before_end") == "snapshot"
+
+
 def _imaged(cloud: Servers, server: CloudServer, token: int) -> bool:
     try:
         cloud.snapshot(server.id, f"{IMAGE_PREFIX}{server.name}", token)
@@ -174,12 +180,15 @@ class PhysicalHost:
         return cloud.lend_together([Loan(str(a.reservation.id), a.project_id, a.hosts, a.token) for a in lent])
 
     def before_end(self, cloud: Servers, lent: Lent) -> None:
-        if lent.reservation.spec.get("before_end") == "snapshot":
+        if _takes_snapshots(lent):
             pool = str(lent.reservation.id)
             servers = [server for server in cloud.servers_in(pool) if server.status in IMAGEABLE]
             made = [_imaged(cloud, server, lent.token) for server in servers]
             if not all(made):  # the end must not overtake them, because it deletes the servers
                 raise NotYet("images are still being created")
+
+    def before_end_together(self, cloud: object, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
+        return [InUse() if _takes_snapshots(each) else None for each in lent]
 
     def close(self, cloud: HostPools, lent: Lent) -> None:
         cloud.close(str(lent.reservation.id), lent.token)

@@ -27,6 +27,19 @@ def tables(page: str, *head: str) -> list[str]:
     return [row for rows in found for row in rows.splitlines()]
 
 
+def blocks(text: str, language: str = "") -> list[str]:
+    """Return the fenced blocks of a text that have this language, by default none: commands."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [block for word, block in fenced if word == language]
+
+
+def section(page: str, title: str) -> str:
+    """Return the text of a page below the heading `## title`, up to the next one."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text_of(page), re.DOTALL | re.MULTILINE)
+    assert found is not None, f"no section {title} in {page}.md"
+    return found[1]
+
+
 def functions_of(path: Path) -> set[str]:
     """Return the names of the test functions of a module; none if there is no such module."""
     if not path.is_file():

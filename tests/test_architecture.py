@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("climate", "api", "workers", "plugins", "benchmarks", "migrations")
+ROOMS = ("climate", "api", "workers", "plugins", "benchmarks", "migrations", "deploy")
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 

@@ -32,7 +32,7 @@ def test_refusal_and_hints_on_the_page_are_those_of_the_code() -> None:
         assert f"`{hint}`" in PAGE
 
 
-def test_weights_of_every_scheduler_are_told() -> None:
+def test_weights_of_every_scheduler_are_reported() -> None:
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", PAGE, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert set(BUNDLED) <= named

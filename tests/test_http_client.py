@@ -43,7 +43,7 @@ TROUBLE: dict[str, tuple[Callable[[Exchange], None], str]] = {
 
 
 @pytest.mark.parametrize("name", TROUBLE)
-def test_trouble_ends_in_time_and_is_told_without_what_was_said(receiver: Receiver, name: str) -> None:
+def test_trouble_ends_in_time_and_is_reported_without_what_was_said(receiver: Receiver, name: str) -> None:
     receiver.answer, told = TROUBLE[name]
     seconds = 0.3 if "0.3" in told else 30.0
     with pytest.raises(CourierError, match=told) as raised:

@@ -7,7 +7,19 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/glossary.md")
-TOPS = ("climate", "api", "workers", "plugins", "tests", "migrations", "benchmarks", "docs", ".ci", ".devcontainer")
+TOPS = (
+    "climate",
+    "api",
+    "workers",
+    "plugins",
+    "tests",
+    "migrations",
+    "benchmarks",
+    "docs",
+    "deploy",
+    ".ci",
+    ".devcontainer",
+)
 PATH = re.compile(r"`((?:%s)/[\w./-]*)`" % "|".join(re.escape(top) for top in TOPS))  # noqa: UP031
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 TARGET = re.compile(r"`make ([a-z-]+)")

@@ -24,7 +24,7 @@ def test_the_command_exists(command: str) -> None:
 
 
 @pytest.mark.parametrize("figure", sorted(set(re.findall(r"`(climate_[a-z_]+)`", PAGE))))
-def test_the_figure_is_told(figure: str) -> None:
+def test_the_figure_is_reported(figure: str) -> None:
     assert f'"{figure}"' in (HERE / "api" / "ops" / "metrics.py").read_text(encoding="utf-8")
 
 

@@ -38,7 +38,7 @@ def test_the_pools_their_aggregates_and_moves_are_those_of_the_table() -> None:
     assert told == {pool: (aggregates[pool], set(MOVES[pool])) for pool in Pool}
 
 
-def test_every_policy_is_told() -> None:
+def test_every_policy_is_reported() -> None:
     assert [names(row[0])[0] for row in rows("`on_end`")] == list(OnEnd)
 
 
@@ -47,7 +47,7 @@ def test_the_settings_it_names_exist() -> None:
     assert unknown_settings(PAGE) == of_the_hook
 
 
-def test_every_kind_of_notice_that_people_get_is_told() -> None:
+def test_every_kind_of_notice_that_people_get_is_reported() -> None:
     sources = [*(HERE / "climate" / "service").rglob("*.py"), *(HERE / "workers").glob("*.py")]
     code = "".join(path.read_text(encoding="utf-8") for path in sources)
     given = set(re.findall(r'Notice\(\s*"([a-z]+\.[a-z_]+)"', code))

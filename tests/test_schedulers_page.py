@@ -25,14 +25,14 @@ def block(language: str) -> str:
     return found[1]
 
 
-def test_each_scheduler_host_filter_and_cost_function_is_told() -> None:
+def test_each_scheduler_host_filter_and_cost_function_is_reported() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
     ours = [entry.name for entry in entry_points(group=costs.GROUP) if entry.value.startswith("climate.")]
     assert rows[: -len(ours)] == [*BUNDLED, *HOST_FILTERS]
     assert sorted(rows[-len(ours) :]) == sorted(ours)
 
 
-def test_each_operator_is_told_and_the_query_is_one() -> None:
+def test_each_operator_is_reported_and_the_query_is_one() -> None:
     told = re.search(r"an operator \((.*?)\)", PAGE)
     assert told is not None
     assert re.findall("`(.*?)`", told[1]) == list(OPERATORS)

@@ -100,7 +100,7 @@ def test_a_file_without_permission_is_named_in_one_sentence(tmp_path: Path, file
     assert path.name in sentence(tmp_path, file)
 
 
-def test_the_place_of_a_mistake_is_told(tmp_path: Path) -> None:
+def test_the_place_of_a_mistake_is_reported(tmp_path: Path) -> None:
     (tmp_path / "nodes.yaml").write_text("- name: a\n  vcpus: [1\n- name: b\n")
     assert "nodes.yaml cannot be read: line 3, column 7: " in sentence(tmp_path, "nodes.yaml")
 
@@ -120,7 +120,7 @@ def test_files_that_are_no_keys_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "token-000001.key").exists()
 
 
-def test_a_folder_of_keys_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_of_keys_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("a file")
     with pytest.raises(SettingError, match=r"cannot write a key in .*keys: File exists; CLIMATE_HOME has to be"):
         keys.KeyRing(tmp_path / "keys").fernet()

@@ -51,6 +51,8 @@ log = structlog.get_logger(__name__)
 
 CHORES_SECONDS = 10
 LIFE_SECONDS = 2
+TIDY_SECONDS = 60
+"""Seconds between two deletions of expired rows, which have been kept for an hour or longer."""
 SWEEP_SECONDS = 600
 SILENT_SECONDS = 15.0
 """Seconds without a finished beat after which a poller exits, for its supervisor to restart it."""
@@ -96,6 +98,8 @@ class Poller:
     refill_seconds: float = REFILL_SECONDS
     shown_life: dict[bool, float] = field(default_factory=lambda: {False: -math.inf, True: -math.inf})
     """Times of the last recorded heartbeats: after a successful claim, and after the end of what is due."""
+    tidied: float = -math.inf
+    """Time at which all expired rows were last deleted."""
     swept: float = -math.inf
     """Time at which old builds over zones were last deleted."""
     scheduler: BackgroundScheduler = field(
@@ -259,7 +263,7 @@ class Poller:
         """Run housekeeping and the deletion of orphans; an error in one does not stop the others."""
         climate, compute = self.deployment.climate, self.deployment.compute
         all_of_them: dict[str, Callable[[], object]] = {
-            "tidy": partial(housekeeping.tidy, climate),
+            "tidy": self._tidy,
             "sleepers": partial(server_boot.sweep, climate),
             "pools": partial(lease_pools.reconcile, climate),
             "abandoned": partial(local_delete.forget, compute),
@@ -272,6 +276,14 @@ class Poller:
                 self._log_postponed("a chore is put off", error, chore=name)
             except Exception:
                 log.exception("housekeeping step failed", chore=name)
+
+    def _tidy(self) -> None:
+        """Delete expired rows once a minute, or again at once while there are more than one run may delete."""
+        begun = time.monotonic()
+        is_due = begun - self.tidied >= TIDY_SECONDS
+        kinds = housekeeping.OLD if is_due else housekeeping.SOON
+        if not housekeeping.tidy(self.deployment.climate, kinds=kinds) and is_due:
+            self.tidied = begun
 
     def _sweep_builds(self) -> None:
         if time.monotonic() - self.swept >= SWEEP_SECONDS:

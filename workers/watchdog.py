@@ -16,9 +16,10 @@ import redis
 import structlog
 from celery.worker import state
 
+from climate.connections import alone
 from climate.settings import Settings
 from climate.store import db_errors, heartbeats
-from climate.store.engine import connect, database_time
+from climate.store.engine import connect
 from workers import celery_app
 
 log = structlog.get_logger(__name__)
@@ -77,8 +78,8 @@ def recorder(settings: Settings, queues: Sequence[str]) -> Callable[[], None]:
     engine = connect(settings.database_url, pool_size=1, application="climate-worker-life")
 
     def show() -> None:
-        with engine.begin() as conn:
-            heartbeats.beat(conn, roles, name, database_time(conn))
+        with alone(engine) as conn:
+            heartbeats.beat(conn, roles, name, None)
 
     return show
 

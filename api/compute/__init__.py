@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from api.compute import versions
+from api.compute import image_proxy, versions
 from api.compute.cells import cells as cell_routes
 from api.compute.networks import floating_ips, floating_ips_bulk
 from api.compute.networks import networks as network_routes
@@ -49,6 +49,7 @@ NOUNS = (
     volume_attachments,
     migrations,
     live_migrations,
+    image_proxy,
 )
 
 STATUS: dict[type[Exception], int] = {
@@ -57,7 +58,6 @@ STATUS: dict[type[Exception], int] = {
     errors.NoImageRoom: 413,
     errors.Forbidden: 403,
     errors.NotFound: 404,
-    errors.FlavorNotFound: 404,
     errors.Conflict: 409,
     errors.VirtError: 503,
     errors.MacsCollide: 503,

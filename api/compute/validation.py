@@ -8,7 +8,7 @@ from uuid import UUID
 from flask import request
 
 from api.request_context import caller
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import require
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
@@ -86,9 +86,11 @@ def uuid(value: Any, field: str) -> str:
 
 
 def metadata(value: Any, field: str = "metadata") -> dict[str, str]:
-    """Return metadata: keys and texts of up to 255 characters."""
-    if not isinstance(value, dict) or len(value) > MOST_METADATA:
+    """Return metadata: keys and texts of up to 255 characters. Raise Forbidden for more of them than the quota."""
+    if not isinstance(value, dict):
         raise InvalidInput(f"{field} must be an object of at most {MOST_METADATA} texts")
+    if len(value) > MOST_METADATA:
+        raise Forbidden(f"Quota exceeded: {field} must be an object of at most {MOST_METADATA} texts")
     for key, text in value.items():
         if not 0 < len(key) <= NAME_LENGTH or not isinstance(text, str) or len(text) > NAME_LENGTH:
             raise InvalidInput(f"{field}: keys and values must be texts of at most {NAME_LENGTH} characters")

@@ -14,9 +14,9 @@ blueprint = Blueprint("compute-discovery", __name__)
 
 @blueprint.get("/compute")
 @public
-def versions() -> tuple[dict[str, Any], int]:
+def versions() -> dict[str, Any]:
     """List the only version."""
-    return {"versions": [_version()]}, 300
+    return {"versions": [_version()]}
 
 
 @blueprint.get("/compute/v2.1")

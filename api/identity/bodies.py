@@ -8,16 +8,23 @@ from api.schema import shapes
 from api.schema.body import ABSENT, Body, Key
 from climate.domain.errors import InvalidInput
 from climate.identity import admin
-from climate.identity.models import ROLES
+from climate.identity.models import DOMAIN_ID, ROLES
 from climate.service.leases import dates
 
 
-def _name(value: Any, name: str) -> str:
-    return admin.check_name(value)
+def _name_key(longest: int = admin.LONGEST_NAME, **options: Any) -> Key:
+    return Key(lambda value, _name: admin.check_name(value, longest), shapes.name(longest), **options)
 
 
-def _name_key(**options: Any) -> Key:
-    return Key(_name, shapes.name(admin.LONGEST_NAME), required=True, **options)
+def _domain(value: Any, name: str) -> Any:
+    """Check the domain of a new user or project, and leave it out: there is one."""
+    if value is not None and text(value, name) != DOMAIN_ID:
+        raise admin.no_such("domain", value)
+    return ABSENT
+
+
+def _domain_key() -> Key:
+    return Key(_domain, shapes.or_null(shapes.text()), key="domain_id", default=ABSENT)
 
 
 def _description(value: Any, name: str) -> str:
@@ -42,9 +49,10 @@ class NewUser(Body):
 
     IS_OPEN = True
 
-    name = _name_key()
+    name = _name_key(admin.LONGEST_USER_NAME, required=True)
     password = text_key().or_null()
     description = _description_key()
+    domain = _domain_key()
     email = Key(_short_text, shapes.text()).or_null()
     enabled = _flag_or(True)
     default_project_id = text_key().or_null()
@@ -55,7 +63,7 @@ class ChangedUser(Body):
 
     IS_OPEN = True
 
-    name = Key(_name, shapes.name(admin.LONGEST_NAME), default=ABSENT)
+    name = _name_key(admin.LONGEST_USER_NAME, default=ABSENT)
     password = text_key(default=ABSENT).or_null()
     description = _description_key(default=ABSENT)
     email = Key(_short_text, shapes.text(), default=ABSENT).or_null()
@@ -77,8 +85,9 @@ class NewProject(Body):
 
     IS_OPEN = True
 
-    name = _name_key()
+    name = _name_key(required=True)
     description = _description_key()
+    domain = _domain_key()
     enabled = _flag_or(True)
 
 
@@ -87,7 +96,7 @@ class ChangedProject(Body):
 
     IS_OPEN = True
 
-    name = Key(_name, shapes.name(admin.LONGEST_NAME), default=ABSENT)
+    name = _name_key(default=ABSENT)
     description = _description_key(default=ABSENT)
     enabled = Key(flag, shapes.flag(), default=ABSENT)
 

@@ -3,9 +3,9 @@
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import bodies, views
+from api.identity import bodies, filters, views
 from api.request_context import caller, identity
-from climate.domain.errors import NotFound
+from climate.domain.errors import Forbidden, NotFound
 from climate.domain.policy import ADMIN, require
 from climate.identity import admin, lookup
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME
@@ -17,7 +17,7 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 def listing() -> dict[str, object]:
     """List all projects; for other users than administrators, those in which they have a role."""
     found = lookup.projects(identity(), request.args.get("name"), _own_user_id())
-    return views.listing("projects", [views.project(one) for one in found])
+    return views.listing("projects", [views.project(one) for one in found if filters.fits(request.args, one)])
 
 
 @blueprint.post("/projects")
@@ -40,6 +40,16 @@ def change(project_id: str) -> dict[str, object]:
     require(caller(), "identity:admin")
     changed = admin.change_project(identity(), caller(), project_id, bodies.CHANGED_PROJECT.read(read_object()))
     return {"project": views.project(changed)}
+
+
+@blueprint.delete("/projects/<project_id>")
+def remove(project_id: str) -> tuple[str, int]:
+    """Delete a project that has no resources, with its roles, application credentials, quotas and limits."""
+    require(caller(), "identity:admin")
+    if project_id == caller().project_id:
+        raise Forbidden("You cannot delete the project of your own token")
+    admin.remove_project(identity(), caller(), project_id)
+    return "", 204
 
 
 @blueprint.get("/domains")

@@ -3,7 +3,7 @@
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import bodies, views
+from api.identity import bodies, filters, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
@@ -19,7 +19,7 @@ def listing() -> dict[str, object]:
     """All users."""
     require(caller(), "identity:admin")
     found = lookup.users(identity(), request.args.get("name"))
-    return views.listing("users", [views.user(one) for one in found])
+    return views.listing("users", [views.user(one) for one in found if filters.fits(request.args, one)])
 
 
 @blueprint.post("")

@@ -1,7 +1,7 @@
 """Bodies of images: creation, and changes by JSON patch."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -34,6 +34,10 @@ _GB, _MB = 1 << 20, 1 << 26
 
 VERBS = ("add", "replace", "remove")
 CHANGE = 'Each change must be like {"op": "add|replace|remove", "path": "/key", "value": "…"}'
+OLD_CHANGE = 'Each change must be like {"replace": "/key", "value": "…"}, with add, replace or remove'
+
+RESERVED = "os_glance_"
+"""Beginning of the names of properties that only the image service may set."""
 
 
 def _name(value: Any, field: str) -> str:
@@ -149,9 +153,32 @@ def changed(image: Image, operations: Any) -> Image:
     return image
 
 
+def of_old_patch(operations: Any) -> Any:
+    """Return the changes of a patch of version 2.0 in the form of 2.1; what is no change stays as it is."""
+    if not isinstance(operations, list):
+        return operations
+    return [_of_old(one) if isinstance(one, dict) else one for one in operations]
+
+
+def _of_old(operation: Values) -> Values:
+    verbs = [verb for verb in VERBS if verb in operation]
+    if len(verbs) != 1 or operation.keys() - {*verbs, "value"}:
+        raise InvalidInput(OLD_CHANGE)
+    return {"op": verbs[0], "path": operation[verbs[0]], **{key: operation[key] for key in operation.keys() - {*verbs}}}
+
+
 def tagged(image: Image, text: str) -> Image:
     """Return the image with one more tag; InvalidInput."""
     return _set(image, {"tags": [*image.tags, text]})
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise Forbidden for the name of an attribute that nobody may set."""
+    for name in names:
+        if name in READ_ONLY:
+            raise Forbidden(f"Attribute '{name}' is read-only.")
+        if name.startswith(RESERVED):
+            raise Forbidden(f"Attribute '{name[:80]}' is reserved.")
 
 
 def tag(text: Any) -> str:
@@ -180,9 +207,7 @@ def _without(image: Image, key: str) -> Image:
 
 
 def _set(image: Image, values: Mapping[str, Any]) -> Image:
-    for key in values:
-        if key in READ_ONLY:
-            raise Forbidden(f"Attribute '{key}' is read-only.")
+    check_names(values)
     own = ATTRIBUTES.read(values)
     if image.status != QUEUED and {"disk_format", "container_format"} & own.keys():
         raise Forbidden("The format of an image with content cannot be changed.")

@@ -25,7 +25,7 @@ LISTS = {
 }
 """Keys with one value, or several by commas after `in:`."""
 
-NUMBERS, FLAGS = ("size_min", "size_max"), ("protected",)
+NUMBERS, FLAGS = ("size", "size_min", "size_max"), ("protected",)
 
 
 def wanted() -> ImageQuery:

@@ -10,14 +10,14 @@ from werkzeug.exceptions import UnsupportedMediaType
 from api.body import read_json, read_object
 from api.compute import validation
 from api.image import image_body, image_query
+from api.image.access import find, own
 from api.image.image_view import view
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
 from api.request_context import caller, compute, deployment, here
 from climate.compute.errors import NotFound
 from climate.compute.images import images, registry
-from climate.compute.models.image import ACTIVE, Image
-from climate.domain.errors import Forbidden
+from climate.compute.models.image import ACTIVE
 
 Body = dict[str, object]
 
@@ -25,6 +25,8 @@ blueprint = Blueprint("image-images", __name__, url_prefix="/image/v2")
 
 OCTETS = "application/octet-stream"
 PATCH = "application/openstack-images-v2.1-json-patch"
+OLD_PATCH = "application/openstack-images-v2.0-json-patch"
+"""Patches whose changes are like {"replace": "/name", "value": "…"}."""
 _BLOCK, _MB = 1 << 16, 1 << 20
 
 
@@ -66,14 +68,16 @@ def usage() -> Body:
 @blueprint.get("/images/<image_id>")
 def show(image_id: str) -> Body:
     """Show one image by its id; names are not accepted."""
-    return view(_find(image_id))
+    return view(find(image_id))
 
 
 @blueprint.patch("/images/<image_id>")
 def change(image_id: str) -> Body:
     """Update an image or its properties."""
-    _own(image_id)
-    operations = read_json((PATCH,))
+    own(image_id)
+    operations = read_json((PATCH, OLD_PATCH))
+    if request.mimetype == OLD_PATCH:
+        operations = image_body.of_old_patch(operations)
     registry.change(compute(), image_id, partial(image_body.changed, operations=operations))
     return show(image_id)
 
@@ -81,7 +85,7 @@ def change(image_id: str) -> Body:
 @blueprint.delete("/images/<image_id>")
 def delete(image_id: str) -> tuple[str, int]:
     """Delete an image and its content; refused if it is protected, or if a shelved server needs it."""
-    _own(image_id)
+    own(image_id)
     registry.delete(compute(), image_id)
     return "", 204
 
@@ -89,7 +93,7 @@ def delete(image_id: str) -> tuple[str, int]:
 @blueprint.put("/images/<image_id>/tags/<tag>")
 def add_tag(image_id: str, tag: str) -> tuple[str, int]:
     """Add a tag to an image."""
-    _own(image_id)
+    own(image_id)
     registry.change_tags(compute(), image_id, partial(image_body.tagged, text=tag))
     return "", 204
 
@@ -97,7 +101,7 @@ def add_tag(image_id: str, tag: str) -> tuple[str, int]:
 @blueprint.delete("/images/<image_id>/tags/<tag>")
 def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
     """Remove a tag from an image."""
-    _own(image_id)
+    own(image_id)
     registry.delete_tag(compute(), image_id, tag)
     return "", 204
 
@@ -105,7 +109,7 @@ def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
 @blueprint.put("/images/<image_id>/file")
 def upload(image_id: str) -> tuple[str, int]:
     """Upload the content of an image."""
-    image = _own(image_id)
+    image = own(image_id)
     if request.mimetype not in (OCTETS, ""):
         raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
     request.max_content_length = deployment().settings.max_image_mb * _MB
@@ -117,25 +121,11 @@ def upload(image_id: str) -> tuple[str, int]:
 @answers(OCTETS, "application/json")
 def download(image_id: str) -> Response:
     """Return the content of an active image."""
-    image = _find(image_id)
+    image = find(image_id)
     path = images.place(compute(), image.id)
     if image.status != ACTIVE or not path.exists():
         return Response(status=204)
     return send_file(path, mimetype=OCTETS)
-
-
-def _find(image_id: str) -> Image:
-    validation.may_read()
-    return registry.get(compute(), image_id, validation.own_project())
-
-
-def _own(image_id: str) -> Image:
-    """Return an image that the caller may change."""
-    validation.may_write()
-    image = _find(image_id)
-    if image.project_id != caller().project_id and not caller().is_admin:
-        raise Forbidden(f"You are not permitted to change image {image.id}.")
-    return image
 
 
 def _blocks() -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from api.network import views
 from api.network.filters import fitting, one
 from api.request_context import compute, deployment
 from climate.compute.network.operations import overview
+from climate.compute.store.networks.ip_counts import IpCount
 
 Body = dict[str, Any]
 
@@ -47,11 +48,11 @@ def _figures() -> list[Body]:
     return [_figure(row) for row in overview.addresses_in_use(compute())]
 
 
-def _figure(row: Body) -> Body:
-    counts = {"total_ips": row["total"], "used_ips": row["used"]}
-    of_subnet = {"subnet_id": row["subnet_id"], "subnet_name": row["name"], "cidr": row["cidr"], "ip_version": 4}
-    seen = {"id": row["id"], "network_id": row["id"], "network_name": row["name"], **counts}
-    return seen | {"subnet_ip_availability": [of_subnet | counts]} | views.whose(row["project_id"])
+def _figure(row: IpCount) -> Body:
+    counts = {"total_ips": row.total, "used_ips": row.used}
+    of_subnet = {"subnet_id": row.subnet_id, "subnet_name": row.name, "cidr": row.cidr, "ip_version": 4}
+    seen = {"id": row.id, "network_id": row.id, "network_name": row.name, **counts}
+    return seen | {"subnet_ip_availability": [of_subnet | counts]} | views.whose(row.project_id)
 
 
 def _agents() -> list[Body]:

@@ -191,6 +191,14 @@ class Quota(Body):
     tenant_id = Ignored(ANYTHING)
 
 
+class NewPort(Body):
+    """Network of a port."""
+
+    IS_OPEN = True
+
+    network_id = keys.uuid(required=True)
+
+
 def _below(key: str, content: Body) -> Below:
     """Return a body in which, as in Neutron, other keys beside the resource are ignored."""
     return Below(key, content, is_open=True)
@@ -199,7 +207,7 @@ def _below(key: str, content: Body) -> Below:
 NETWORK, SUBNET = _below("network", NewNetwork()), _below("subnet", NewSubnet())
 CHANGED_SUBNET, QUOTA = _below("subnet", ChangedSubnet()), _below("quota", Quota())
 FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floatingip", ChangedFloatingIp())
-TAGS = Tags()
+TAGS, PORT = Tags(), _below("port", NewPort())
 
 
 def project(given: dict[str, Any]) -> str | None:

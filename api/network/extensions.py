@@ -2,7 +2,7 @@
 
 from flask import Blueprint
 
-from api.network.filters import one
+from climate.domain.errors import NotFound
 
 Body = dict[str, object]
 
@@ -29,7 +29,10 @@ def listing() -> Body:
 @blueprint.get("/extensions/<alias>")
 def show(alias: str) -> Body:
     """Show one extension."""
-    return {"extension": one(({**row, "id": row["alias"]} for row in _all()), alias, "Extension with alias")}
+    found = next((row for row in _all() if row["alias"] == alias), None)
+    if found is None:
+        raise NotFound(f"Extension with alias {alias[:80]} could not be found.")
+    return {"extension": found}
 
 
 def _all() -> list[Body]:

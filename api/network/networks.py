@@ -8,6 +8,7 @@ from api.network import bodies, views
 from api.network.filters import fitting, one
 from api.request_context import compute
 from api.schema.body import Values
+from climate.compute.errors import Conflict
 from climate.compute.network.models import FLAT_DHCP, VLAN
 from climate.compute.network.operations import networks
 from climate.compute.network.pending_networks import Drawn
@@ -38,9 +39,18 @@ def create() -> tuple[Body, int]:
     return {"network": views.outline(networks.create_outline(compute(), drawn))}, 201
 
 
+@blueprint.put("/networks/<network_id>")
+def change(network_id: str) -> Body:
+    """Refuse to change a network, whose properties are fixed when it is created."""
+    one(_all(), network_id, "Network")
+    asked.may_administer()
+    raise Conflict(f"Network {network_id} cannot be changed: delete it, and create another")
+
+
 @blueprint.delete("/networks/<network_id>")
 def delete(network_id: str) -> tuple[str, int]:
     """Delete an unused network with its subnet."""
+    one(_all(), network_id, "Network")
     asked.may_administer()
     networks.delete_any(compute(), asked.path_id(network_id, "Network"))
     return "", 204

@@ -1,7 +1,7 @@
 """OpenAPI descriptions of all routes below /network/v2.0."""
 
 from api.compute.openapi import Face
-from api.network.bodies import CHANGED_FLOATING, CHANGED_SUBNET, FLOATING, NETWORK, QUOTA, SUBNET, TAGS
+from api.network.bodies import CHANGED_FLOATING, CHANGED_SUBNET, FLOATING, NETWORK, PORT, QUOTA, SUBNET, TAGS
 from api.schema.shapes import PAGE, Operation, Schema, answer
 
 PREFIX = "/network/v2.0"
@@ -33,6 +33,7 @@ QUOTAS = "/quotas/<project_id>"
 OPERATIONS = {
     **_looked_at("/networks", "networks", "network", "network_id"),
     ("POST", "/networks"): Operation({201: answer("network")}, NETWORK.shape(), refuses=(409,)),
+    ("PUT", "/networks/<network_id>"): Operation({}, refuses=(409,)),
     ("DELETE", "/networks/<network_id>"): Operation({204: None}, refuses=(409,)),
     **_looked_at("/subnets", "subnets", "subnet", "subnet_id"),
     ("POST", "/subnets"): Operation({201: answer("subnet")}, SUBNET.shape(), refuses=(404, 409)),
@@ -43,6 +44,9 @@ OPERATIONS = {
     ),
     ("DELETE", "/subnets/<subnet_id>"): Operation({}, refuses=(409,)),
     **_looked_at("/ports", "ports", "port", "port_id"),
+    ("POST", "/ports"): Operation({}, PORT.shape(), refuses=(404,)),
+    ("PUT", "/ports/<port_id>"): Operation({}),
+    ("DELETE", "/ports/<port_id>"): Operation({}),
     **_looked_at("/floatingips", "floatingips", "floatingip", "floating_id"),
     ("POST", "/floatingips"): Operation({201: answer("floatingip")}, FLOATING.shape(), refuses=(404, 409)),
     ("PUT", "/floatingips/<floating_id>"): Operation(

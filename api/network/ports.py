@@ -4,13 +4,17 @@ from uuid import UUID
 
 from flask import Blueprint, request
 
+from api.body import read_object
 from api.compute import validation
-from api.network import views
+from api.network import bodies, views
 from api.network.filters import fitting, one
 from api.request_context import compute
-from climate.compute.network.operations import overview
+from climate.compute.network.operations import networks, overview
+from climate.domain.errors import Forbidden, NotFound
 
 Body = dict[str, object]
+
+OF_SERVERS = "Ports are the interfaces of servers: Compute creates, changes and deletes them (os-interface)."
 
 blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 
@@ -30,6 +34,32 @@ def show(port_id: str) -> Body:
     """Show one port."""
     validation.may_read()
     return {"port": one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port")}
+
+
+@blueprint.post("/ports")
+def create() -> Body:
+    """Refuse to create a port, which is created with a server or by a server action."""
+    validation.may_read()
+    network_id = bodies.PORT.read(read_object())["network_id"]
+    found = networks.listed(compute(), validation.own_project())
+    own = {row.id for row in found.inside} | {row.id for row in found.outlines}
+    if network_id not in own | {pool["id"] for pool in found.pools}:
+        raise NotFound("The network of the port could not be found.")
+    raise Forbidden(OF_SERVERS)
+
+
+@blueprint.put("/ports/<port_id>")
+def change(port_id: str) -> Body:
+    """Refuse to change a port, which server actions change."""
+    show(port_id)
+    raise Forbidden(OF_SERVERS)
+
+
+@blueprint.delete("/ports/<port_id>")
+def delete(port_id: str) -> Body:
+    """Refuse to delete a port, which is deleted with its server or by a server action."""
+    show(port_id)
+    raise Forbidden(OF_SERVERS)
 
 
 def _id(text: str) -> str | None:

@@ -44,11 +44,12 @@ def create() -> tuple[Body, int]:
 @blueprint.put("/subnets/<subnet_id>")
 def change(subnet_id: str) -> Body:
     """Update the allocation ranges of an external network; other subnets cannot be changed."""
+    one(_all(), subnet_id, "Subnet")
     asked.may_administer()
     stretches = bodies.CHANGED_SUBNET.read(read_object()).get("allocation_pools")
     changed = subnets.reshape(compute(), subnet_id, stretches)
     view = one(_views(changed), subnet_id, "Subnet")
-    is_pool = any(pool["subnet_id"] == subnet_id for pool in changed.pools)
+    is_pool = any(pool.subnet_id == subnet_id for pool in changed.pools)
     if stretches is not None and not is_pool and _shown(stretches) != view["allocation_pools"]:
         raise Conflict(f"Subnet {subnet_id} belongs to a network of servers, whose addresses cannot be changed")
     return {"subnet": view}
@@ -57,8 +58,8 @@ def change(subnet_id: str) -> Body:
 @blueprint.delete("/subnets/<subnet_id>")
 def delete(subnet_id: str) -> tuple[str, int]:
     """Refuse to delete a subnet, which is deleted with its network."""
+    view = one(_all(), subnet_id, "Subnet")
     asked.may_administer()
-    view = one(_views(subnets.listed(compute(), None)), subnet_id, "Subnet")
     raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {view['network_id']}")
 
 

@@ -10,13 +10,29 @@ from api.request_context import deployment
 blueprint = Blueprint("network-discovery", __name__)
 
 
+RESOURCES = {"network": "networks", "subnet": "subnets", "port": "ports", "floatingip": "floatingips"}
+"""Name of a resource -> name of its collection."""
+
+
 @blueprint.get("/network")
-@blueprint.get("/network/v2.0")
 @public
 def versions() -> dict[str, object]:
     """List the only version."""
-    href = f"{deployment().settings.base_url}/network/v2.0/"
-    return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}]}
+    return {"versions": [{"id": "v2.0", "status": "CURRENT", "links": _links("")}]}
+
+
+@blueprint.get("/network/v2.0")
+@public
+def version() -> dict[str, object]:
+    """List the resources of the only version, as Neutron does; some clients look for the version itself here."""
+    found = [
+        {"name": name, "collection": collection, "links": _links(collection)} for name, collection in RESOURCES.items()
+    ]
+    return {**versions(), "resources": found}
+
+
+def _links(path: str) -> list[dict[str, str]]:
+    return [{"rel": "self", "href": f"{deployment().settings.base_url}/network/v2.0/{path}"}]
 
 
 @blueprint.get("/network/openapi.json")

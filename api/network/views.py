@@ -7,7 +7,9 @@ from typing import Any
 from api.request_context import caller, deployment
 from climate.compute.network import managers
 from climate.compute.network.models import Network
+from climate.compute.store.networks.fixed_ips import Port
 from climate.compute.store.networks.floating_ips import Floating
+from climate.compute.store.networks.floating_pools import PoolRow
 from climate.compute.store.networks.pending_networks import Outline
 
 Body = dict[str, Any]
@@ -30,10 +32,10 @@ def network(row: Network) -> Body:
     return seen | _provider(row.vlan, row.bridge_interface)
 
 
-def pool(row: Mapping[str, Any]) -> Body:
+def pool(row: PoolRow) -> Body:
     """Return an external network, whose addresses are floating IPs."""
-    seen = _network(row["id"], row["name"], row["created_at"], None) | {"subnets": [row["subnet_id"]]}
-    return seen | {"router:external": True, "is_default": False} | _provider(None, row["interface"])
+    seen = _network(row.id, row.name, row.created_at, None) | {"subnets": [row.subnet_id]}
+    return seen | {"router:external": True, "is_default": False} | _provider(None, row.interface)
 
 
 def outline(row: Outline) -> Body:
@@ -93,11 +95,11 @@ def subnet(row: Network) -> Body:
     }
 
 
-def pool_subnet(row: Mapping[str, Any], ranges: Ranges) -> Body:
+def pool_subnet(row: PoolRow, ranges: Ranges) -> Body:
     """Return the subnet of an external network."""
-    seen = _subnet(row["subnet_id"], row["name"], row["id"], row["cidr"]) | whose(None)
-    pools = [{"start": first, "end": last} for first, last in ranges.get(row["id"], ())]
-    return seen | {"gateway_ip": row["gateway"], "allocation_pools": pools}
+    seen = _subnet(row.subnet_id, row.name, row.id, row.cidr) | whose(None)
+    pools = [{"start": first, "end": last} for first, last in ranges.get(row.id, ())]
+    return seen | {"gateway_ip": row.gateway, "allocation_pools": pools}
 
 
 def _subnet(subnet_id: str, name: str, network_id: str, cidr: str) -> Body:
@@ -114,21 +116,21 @@ def _subnet(subnet_id: str, name: str, network_id: str, cidr: str) -> Body:
     }
 
 
-def port(row: Mapping[str, Any]) -> Body:
+def port(row: Port) -> Body:
     """Return the port of an interface of a server."""
     return {
-        "id": row["port_id"],
+        "id": row.port_id,
         "name": "",
-        "network_id": row["network_id"],
-        "device_id": row["server_id"],
+        "network_id": row.network_id,
+        "device_id": row.server_id,
         "device_owner": "compute:nova",
-        "mac_address": row["mac"],
-        "fixed_ips": [{"subnet_id": row["subnet_id"], "ip_address": address} for address in row["addresses"]],
-        "status": "ACTIVE" if row["status"] == "ACTIVE" else "DOWN",
+        "mac_address": row.mac,
+        "fixed_ips": [{"subnet_id": row.subnet_id, "ip_address": address} for address in row.addresses],
+        "status": "ACTIVE" if row.status == "ACTIVE" else "DOWN",
         "admin_state_up": True,
         "security_groups": [],
         "tags": [],
-        **whose(row["project_id"]),
+        **whose(row.project_id),
     }
 
 

@@ -72,17 +72,17 @@ def list_notices(query: Read) -> ResponseReturnValue:
 
 
 def _body(kept: Kept) -> dict[str, Any]:
-    told = kept.notice
+    notice = kept.notice
     return {
         "id": str(kept.id),
         "at": date(kept.at),
-        "kind": told.kind,
-        "message": told.message,
-        "project_id": told.project_id,
-        "user_id": told.user_id,
-        "lease_id": _text(told.lease_id),
-        "host_id": _text(told.host),
-        "details": dict(told.body),
+        "kind": notice.kind,
+        "message": notice.message,
+        "project_id": notice.project_id,
+        "user_id": notice.user_id,
+        "lease_id": _text(notice.lease_id),
+        "host_id": _text(notice.host),
+        "details": dict(notice.body),
     }
 
 

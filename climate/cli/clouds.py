@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from climate.cli.errors import NOT_ALLOWED, USAGE, Failure
-from climate.file_errors import UNREADABLE, told
+from climate.file_errors import UNREADABLE, reason_of
 
 DEFAULT = "climate"
 
@@ -64,7 +64,7 @@ def _clouds(path: Path) -> Mapping[str, Any]:
     except PermissionError:
         raise Failure(f"{path} cannot be read", NOT_ALLOWED, "run the command as the owner of the file") from None
     except UNREADABLE as wrong:
-        raise Failure(f"{path} is not usable: {told(wrong)}", USAGE, "correct it, or move it away") from None
+        raise Failure(f"{path} is not usable: {reason_of(wrong)}", USAGE, "correct it, or move it away") from None
     clouds = content.get("clouds") if isinstance(content, dict) else content
     if clouds is not None and not isinstance(clouds, dict):
         raise Failure(f"{path} is not usable: a mapping named clouds is expected", USAGE, "correct it, or move it away")

@@ -18,16 +18,20 @@ from climate.cli.operations import (
     node,
     processes,
     service,
+    stores,
     token_keys,
 )
 from climate.cli.servers import actions, explain, moves, server, volume
 from climate.cli.session import current
 from climate.cli.tree import cell, zone, zone_boot
 
+DISTRIBUTION = "climate-reservation"
+"""Name on the package index, where `climate` belongs to another project."""
+
 
 def _version() -> str:
     try:
-        return version("climate")
+        return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "from source"
 
@@ -50,8 +54,8 @@ def root(cloud: str | None) -> None:
 
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.cells, processes.migrate),
-    *(demo.command, lab.command, doctor.command, journal.group, import_blazar.group, token_keys.group),
-    lease.group,
+    *(demo.command, lab.command, doctor.command, journal.group, import_blazar.group, stores.group),
+    *(token_keys.group, lease.group),
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     audit.command,

@@ -280,12 +280,12 @@ def _host(node: Node, default_zone: str) -> CloudHost:
     )
 
 
-def _list(told: object) -> list[object]:
-    return told if isinstance(told, list) else []
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
-def _object(told: object) -> dict[str, object]:
-    return told if isinstance(told, dict) else {}
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def _grant(capacity: Capacity) -> Grant:

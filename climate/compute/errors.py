@@ -22,10 +22,6 @@ class NotFound(ComputeError):
     """The resource could not be found."""
 
 
-class FlavorNotFound(ComputeError):
-    """The flavor could not be found."""
-
-
 class Forbidden(ComputeError):
     """The user is not allowed to do this."""
 

@@ -16,7 +16,7 @@ from climate.embedded.folder import give_to, socket_folder
 from climate.embedded.os_account import Place, place
 from climate.embedded.reaper import started_at
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
-from climate.file_errors import told
+from climate.file_errors import reason_of
 
 USER = DATABASE = "climate"
 PORT = 5432
@@ -103,16 +103,24 @@ def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
     folder.mkdir(exist_ok=True)
     folder.chmod(0o700 if os.geteuid() else 0o711)
     data = folder / "data"
-    made_by = _first_line(data / "PG_VERSION")
-    try:
-        choice = binaries.choose_postgres(pg_bin, int(made_by) if made_by else None)
-    except StoreError as error:
-        raise StoreError(f"{data}: {error}" if made_by else str(error)) from None
-    where = place(choice.found, folder, data)
-    if not made_by:
+    where = place(_chosen(data, pg_bin).found, folder, data)
+    if not (data / "PG_VERSION").is_file():
         _make_data(folder, data, where)
     sockets = socket_folder(home, "postgres", where.account)
     return Postgres(_program(data, sockets, where, lock), _url(folder, sockets), data, sockets)
+
+
+def programs(home: Path, pg_bin: str) -> Path:
+    """Return the folder with the programs of the version that made the data in `home`, or that would make it."""
+    return _chosen(home / "postgres" / "data", pg_bin).found.path
+
+
+def _chosen(data: Path, pg_bin: str) -> binaries.Choice:
+    made_by = _first_line(data / "PG_VERSION")
+    try:
+        return binaries.choose_postgres(pg_bin, int(made_by) if made_by else None)
+    except StoreError as error:
+        raise StoreError(f"{data}: {error}" if made_by else str(error)) from None
 
 
 def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
@@ -135,7 +143,7 @@ def _url(folder: Path, sockets: Path) -> str:
     try:
         password = (folder / "password").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = told(error)
+        why = reason_of(error)
         raise StoreError(
             f"{folder / 'password'} cannot be read: {why}; the password of the database is there"
         ) from None

@@ -6,6 +6,7 @@ from sqlalchemy import Engine
 from climate.identity.initial_accounts import first_start
 from climate.identity.keys import KeyRing
 from climate.identity.passwords import Passwords
+from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.revocation_cache import Watch
 from climate.identity.service import Identity
 from climate.settings import Settings
@@ -13,7 +14,12 @@ from climate.settings import Settings
 __all__ = ["Identity", "build", "first_start"]
 
 
-def build(engine: Engine, settings: Settings, hasher: PasswordHasher | None = None) -> Identity:
+def build(
+    engine: Engine,
+    settings: Settings,
+    hasher: PasswordHasher | None = None,
+    contents: ProjectContents | None = None,
+) -> Identity:
     """Return the identity service over `engine`; its keys are files in the home folder of the settings."""
     return Identity(
         engine=engine,
@@ -21,4 +27,5 @@ def build(engine: Engine, settings: Settings, hasher: PasswordHasher | None = No
         keys=KeyRing(settings.home / "keys"),
         watch=Watch(engine),
         passwords=Passwords(hasher, at_once=1, waiting=max(1, settings.web_threads // 2 - 1)),
+        contents=contents or NoContents(),
     )

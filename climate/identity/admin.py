@@ -8,18 +8,19 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from climate.domain.errors import InvalidInput, NotFound
+from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.policy import Caller
 from climate.identity import audit
 from climate.identity.models import ROLES, Project, User, Who
 from climate.identity.passwords import check_new
 from climate.identity.store import assignments, projects, unique, users
-from climate.identity.store.revocations import PROJECT, USER
+from climate.identity.store.revocations import PROJECT, ROLE, USER, role_subject
 
 if TYPE_CHECKING:
     from climate.identity.service import Identity
 
-LONGEST_NAME = 64
+LONGEST_NAME, LONGEST_USER_NAME = 64, 255
+"""Maximum length of the name of a project and of a user, as in Keystone."""
 LONGEST_TEXT = 255
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 TAKEN = "This name is taken already"
@@ -65,11 +66,33 @@ def change_project(identity: "Identity", author: Caller, project_id: str, change
     return project
 
 
+def remove_project(identity: "Identity", author: Caller, project_id: str) -> None:
+    """Delete a project with its roles, application credentials, settings and tokens.
+
+    Raise Conflict with the resources that it still has. A request that began earlier may still create one; its owner is
+    then an unknown project, which administrators see.
+    """
+    with identity.engine.begin() as conn:
+        users.lock_with_default(conn, project_id)
+        project = projects.lock(conn, project_id)
+        if project is None:
+            raise no_such("project", project_id)
+        left = identity.contents.count(conn, project_id)
+        if left:
+            found = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
+            raise Conflict(f"Project {project.name} still has resources; delete them first: {found}")
+        audit.project_deleted(conn, author, project)
+        identity.revoke(conn, PROJECT, project_id)
+        identity.contents.delete_settings(conn, author, project_id)
+        projects.remove(conn, project_id)
+    identity.watch.forget()
+
+
 def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
     """Create a user. Raise Conflict when the name is taken, InvalidInput when the default project is unknown."""
     user = User(
         id=uuid4().hex,
-        name=check_name(new.name),
+        name=check_name(new.name, LONGEST_USER_NAME),
         description=check_text("description", new.description),
         email=None if new.email is None else check_text("email", new.email),
         enabled=new.enabled,
@@ -85,7 +108,9 @@ def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
 
 def change_user(identity: "Identity", author: Caller, user_id: str, changes: Mapping[str, Any]) -> User:
     """Update a user; a change of password or `enabled` revokes its tokens."""
-    wanted = _checked(changes, {"name", "description", "email", "enabled", "default_project_id"})
+    wanted = _checked(changes, {"description", "email", "enabled", "default_project_id"})
+    if "name" in changes:
+        wanted["name"] = check_name(changes["name"], LONGEST_USER_NAME)
     if changes.get("password") is not None:
         wanted["password_hash"] = identity.passwords.hash(check_new(changes["password"]))
     with unique.begin(identity.engine, TAKEN) as conn:
@@ -124,13 +149,13 @@ def give_role(identity: "Identity", author: Caller, user_id: str, project_id: st
 
 
 def take_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
-    """Remove a role in a project from a user, and revoke the tokens that contain it."""
+    """Remove a role in a project from a user, and revoke the user's tokens for that project."""
     with identity.engine.begin() as conn:
         user = _check_triple(conn, user_id, project_id, role)
         if not assignments.remove(conn, user_id, project_id, role):
             raise NotFound("The user does not have this role there")
         audit.role_taken(conn, author, user, project_id, role)
-        identity.revoke(conn, USER, user_id)
+        identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
     identity.watch.forget()
 
 
@@ -185,7 +210,7 @@ def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) ->
     user = users.lock(conn, user_id)
     if user is None:
         raise no_such("user", user_id)
-    if projects.find(conn, Who(id=project_id)) is None:
+    if projects.find(conn, Who(id=project_id), share=True) is None:
         raise no_such("project", project_id)
     if role not in ROLES:
         raise no_such("role", role)

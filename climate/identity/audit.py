@@ -64,6 +64,14 @@ def project_changed(conn: Connection, author: Caller, before: Project, after: Pr
         _record(conn, author, _Subject(AuditKind.PROJECT, after.id, after.name, after.id), old, new)
 
 
+def project_deleted(conn: Connection, author: Caller, project: Project) -> None:
+    """Record the deletion of a project, with the roles and credentials that are deleted with it."""
+    roles = [f"{one.role} of {one.user_id}" for one in assignments.listing(conn, Filter(project_id=project.id))]
+    names = [f"{one.name} of {one.user_id}" for one in credentials.of_project(conn, project.id)]
+    before = {**_project(project), "roles": roles, "application_credentials": names}
+    _record(conn, author, _Subject(AuditKind.PROJECT, project.id, project.name, project.id), before, None)
+
+
 def role_given(conn: Connection, author: Caller, user: User, project_id: str, role: str) -> None:
     _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), None, {"role": role})
 

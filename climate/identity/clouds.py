@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from climate.file_errors import UNREADABLE, told
+from climate.file_errors import UNREADABLE, reason_of
 from climate.identity import private_files
 from climate.identity.models import DOMAIN_NAME
 
@@ -34,7 +34,7 @@ def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[
     try:
         present = _read(path)
     except UNREADABLE as error:
-        echo(f"{path} cannot be read and was left alone: {told(error)}; move it away to get a new one")
+        echo(f"{path} cannot be read and was left alone: {reason_of(error)}; move it away to get a new one")
         return
     wanted = dict(present.get("clouds") or {})
     for cloud, user in USERS.items():

@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from climate.domain.policy import ADMIN, MEMBER
-from climate.file_errors import told
+from climate.file_errors import reason_of
 from climate.identity import audit, clouds, private_files
 from climate.identity.audit import SETUP
 from climate.identity.models import Project, User, Who
@@ -73,7 +73,7 @@ def _kept(home: Path, name: str) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        why = f"{told(error)}; the password of user {name} is expected there, in one line"
+        why = f"{reason_of(error)}; the password of user {name} is expected there, in one line"
         raise SettingError(f"{_file(home, name)} cannot be read: {why}") from error
 
 

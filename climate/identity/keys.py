@@ -11,7 +11,7 @@ from time import monotonic
 import structlog
 from cryptography.fernet import Fernet, MultiFernet
 
-from climate.file_errors import told
+from climate.file_errors import reason_of
 from climate.settings import SettingError
 
 log = structlog.get_logger(__name__)
@@ -104,7 +104,7 @@ class KeyRing:
         try:
             self._write(self._folder / f"{self._name}-{number:06}.key")
         except OSError as error:
-            raise SettingError(f"cannot write a key in {self._folder}: {told(error)}; {WRITABLE}") from error
+            raise SettingError(f"cannot write a key in {self._folder}: {reason_of(error)}; {WRITABLE}") from error
 
     def _write(self, path: Path) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,5 +129,5 @@ def _key(path: Path) -> Fernet:
     try:
         return Fernet(path.read_bytes())
     except (OSError, ValueError) as error:
-        why = told(error) if isinstance(error, OSError) else "it is no key"
+        why = reason_of(error) if isinstance(error, OSError) else "it is no key"
         raise SettingError(f"{path} cannot be used: {why}; {EXPECTED}") from error

@@ -11,7 +11,17 @@ from sqlalchemy import Engine
 from climate import connections
 from climate.domain.errors import NotAuthenticated
 from climate.identity.store import revocations
-from climate.identity.store.revocations import CREDENTIAL, PROJECT, TOKEN, USER, Key, Reading, Revocation
+from climate.identity.store.revocations import (
+    CREDENTIAL,
+    PROJECT,
+    ROLE,
+    TOKEN,
+    USER,
+    Key,
+    Reading,
+    Revocation,
+    role_subject,
+)
 from climate.identity.tokens import Grant
 
 FRESH = 0.9
@@ -60,8 +70,8 @@ class Watch:
             return
         if any((TOKEN, audit) in revoked for audit in grant.audit_ids):
             raise NotAuthenticated()
-        for kind, subject in ((USER, grant.user_id), (PROJECT, grant.project_id), (CREDENTIAL, grant.credential_id)):
-            before = revoked.get((kind, subject))
+        for key in _subjects(grant):
+            before = revoked.get(key)
             if before is not None and grant.issued_at <= before.issued_before.timestamp():
                 raise NotAuthenticated()
 
@@ -95,6 +105,12 @@ class Watch:
         if looked - last.tidied < TIDY:
             return View(looked, reading, revoked, last.tidied, asked)
         return View(looked, reading, _tidied(revoked, reading.now), looked, asked)
+
+
+def _subjects(grant: Grant) -> tuple[Key, ...]:
+    """Return the subjects whose revocation covers tokens with this grant."""
+    role = role_subject(grant.user_id, grant.project_id)
+    return (USER, grant.user_id), (PROJECT, grant.project_id), (CREDENTIAL, grant.credential_id), (ROLE, role)
 
 
 def _merged(revoked: Mapping[Key, Revocation], found: Iterable[Revocation]) -> dict[Key, Revocation]:

@@ -10,6 +10,7 @@ from climate.identity.authentication import Headers
 from climate.identity.keys import KeyRing
 from climate.identity.password_cache import Memory
 from climate.identity.passwords import Passwords
+from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.revocation_cache import Watch
 from climate.identity.store import revocations
 from climate.identity.tokens import Grant, GrantCache
@@ -27,6 +28,7 @@ class Identity:
     passwords: Passwords = field(default_factory=Passwords)
     memory: Memory = field(default_factory=Memory)
     grants: GrantCache = field(default_factory=GrantCache)
+    contents: ProjectContents = field(default_factory=NoContents)
 
     def authenticate(self, headers: Headers, address: str = "") -> Caller:
         """Return the caller of these headers.

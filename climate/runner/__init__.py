@@ -8,7 +8,7 @@ from climate.runner.stack import Order
 from climate.runner.stack import up as _up
 from climate.settings import Settings
 
-__all__ = ["up"]
+__all__ = ["procfile_of", "up"]
 
 
 def up(
@@ -24,12 +24,12 @@ def up(
     cloud.  Children get their settings as CLIMATE_* variables, added to `environ`.
     """
     first = (sys.executable, "-m", "climate.runner.first_run", *(["--demo"] if demo else []))
-    order = Order(_procfile().read_text(encoding="utf-8"), tuple(only or ()), formation or {}, first)
+    procfile = procfile_of(Path(__file__).parents[1]).read_text(encoding="utf-8")
+    order = Order(procfile, tuple(only or ()), formation or {}, first)
     return _up(settings, environ, order, sys.stdout)
 
 
-def _procfile() -> Path:
-    """Return the path of the Procfile: at the root of the tree, or inside the installed package."""
-    package = Path(__file__).parents[1]
-    places = (package.parent / "Procfile", package / "Procfile")
-    return next((path for path in places if path.is_file()), places[0])
+def procfile_of(package: Path) -> Path:
+    """Return the Procfile of an installed package, or the one beside the package in the repository."""
+    packaged = package / "Procfile"
+    return packaged if packaged.is_file() else package.parent / "Procfile"

@@ -56,16 +56,16 @@ def run(work: Callable[[], int], kept: Sequence[Path] = (), *, session: bool = F
     except OSError as error:
         raise Impossible(why(error)) from None
     here, there = os.pipe()
-    told, tells = os.pipe()
+    reader, writer = os.pipe()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     first = os.fork()
     if first == 0:
         os.close(there)
-        os.close(told)
-        _first(work, kept, session, (here, tells))
+        os.close(reader)
+        _first(work, kept, session, (here, writer))
     os.close(here)
-    os.close(tells)
-    refusal = _read_all(told)
+    os.close(writer)
+    refusal = _read_all(reader)
     status = _attend(first, lambda code: session or code != _BY_KERNEL)
     os.close(there)
     if refusal:
@@ -100,7 +100,7 @@ def _separate() -> None:
 
 def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: tuple[int, int]) -> NoReturn:
     """Run as process 1 of the sandbox: set it up, start the work, and reap all processes."""
-    parent, tells = pipes
+    parent, writer = pipes
     status = CANNOT
     try:
         kernel.die_with_parent()
@@ -111,11 +111,11 @@ def _first(work: Callable[[], int], kept: Sequence[Path], session: bool, pipes: 
         if select.select([parent], [], [], 0)[0]:
             os._exit(CANNOT)
         namespace.furnish(kept)
-        os.close(tells)
+        os.close(writer)
         status = _attend(_start(work, session), lambda code: session or code != _BY_KERNEL)
     except OSError as error:
         with suppress(OSError):
-            os.write(tells, why(error).encode())
+            os.write(writer, why(error).encode())
     finally:
         os._exit(status)
 

@@ -135,8 +135,8 @@ def _program(name: str, path: str) -> str:
     return shutil.which(name, path=path) or name
 
 
-def _run(words: Sequence[str], told: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, input=told, capture_output=True, text=True, check=False)  # noqa: S603
+def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, input=stdin, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def _try_tap() -> None:

@@ -187,7 +187,7 @@ def _batch(host: str | None, given: Iterable[str]) -> None:
     if not lines:
         return
     try:
-        _ip(*_at(host), "-batch", "-", told="\n".join([*lines, ""]))
+        _ip(*_at(host), "-batch", "-", stdin="\n".join([*lines, ""]))
     except LabError as error:
         failed = re.search(r"Command failed -:(\d+)", str(error))
         raise LabError(f"{lines[int(failed[1]) - 1]}: {error}" if failed else str(error)) from None
@@ -197,10 +197,10 @@ def _at(host: str | None) -> tuple[str, ...]:
     return () if host is None else ("-netns", host)
 
 
-def _ip(*words: str, told: str = "") -> str:
+def _ip(*words: str, stdin: str = "") -> str:
     argv = ("ip", *words)
     try:
-        done = subprocess.run(argv, input=told, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LabError(f"{' '.join(argv)}: {error}") from None
     if done.returncode:

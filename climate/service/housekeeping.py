@@ -33,6 +33,9 @@ OLD: Mapping[str, Forget] = {
 }
 """Expired rows and corrections; each function processes a portion and returns its number of rows."""
 
+SOON: Mapping[str, Forget] = {"causes of pools": OLD["causes of pools"]}
+"""Kinds that other rounds read, and that do not wait for the others."""
+
 
 def show_life(climate: Climate, process: str, *roles: str) -> None:
     """Record that this process has just done the work of these roles; readiness checks the age of that."""
@@ -40,25 +43,31 @@ def show_life(climate: Climate, process: str, *roles: str) -> None:
 
 
 def _beat(conn: Connection, climate: Climate, roles: Sequence[str], process: str) -> None:
-    heartbeats.beat(conn, roles, process, climate.now(conn))
+    heartbeats.beat(conn, roles, process, climate.other_time(conn))
 
 
-def tidy(climate: Climate, alive: Callable[[], None] = lambda: None) -> None:
+def tidy(climate: Climate, alive: Callable[[], None] = lambda: None, kinds: Mapping[str, Forget] = OLD) -> bool:
     """Delete expired idempotency keys, fences, healing attempts, notifications and processes.
 
     Also corrects causes of hosts that a process of an older release has moved. Each portion is a transaction of
-    its own, and an error of one kind does not stop the others. `alive` is called after each portion.
+    its own, and an error of one kind does not stop the others. `alive` is called after each portion. Return whether
+    more may be left.
     """
-    for name, forget in OLD.items():
+    is_left = False
+    for name, forget in kinds.items():
         try:
-            _forget(climate, forget, alive)
+            is_left |= _forget(climate, forget, alive)
         except (Unavailable, *db_errors.ERRORS) as error:
             log.warning("expired rows not deleted", rows=name, error=db_errors.reason(error))
+            is_left = True
+    return is_left
 
 
-def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> None:
+def _forget(climate: Climate, forget: Forget, alive: Callable[[], None]) -> bool:
+    """Process portions of one kind; return whether more may be left."""
     for _ in range(PORTIONS):
         went = run(climate, forget, climate)
         alive()
         if went < PORTION:
-            break
+            return False
+    return True

@@ -60,8 +60,8 @@ def check_poller(conn: Connection, now: float, slowest: float) -> Check:
     if at is None:
         return Check("poller", False, "never heard of: start `climate poller`")
     age = max(0.0, now - at.timestamp())
-    ok, told = age <= slowest, f"last claim {age:.1f} s ago"
-    return Check("poller", ok, told if ok else f"{told}: start `climate poller`, or see its log")
+    ok, message = age <= slowest, f"last claim {age:.1f} s ago"
+    return Check("poller", ok, message if ok else f"{message}: start `climate poller`, or see its log")
 
 
 def check_events(conn: Connection, now: datetime) -> Check:

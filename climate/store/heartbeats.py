@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, exists, func, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, Text, bindparam, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from climate.store.batch_delete import drop
+from climate.store.schema import Time
 from climate.store.tables.operations import beats
 
 FORGOTTEN = timedelta(hours=1)
@@ -32,10 +33,12 @@ class QueueBeat:
     """Number of workers with a recent heartbeat."""
 
 
-def beat(conn: Connection, roles: Sequence[str], process: str, now: datetime) -> None:
-    """Record heartbeats of a process for each of the roles, in one statement."""
-    mark = insert(beats).values([{"role": role, "process": process, "at": now} for role in roles])
-    conn.execute(mark.on_conflict_do_update(index_elements=["role", "process"], set_={"at": now}))
+def beat(conn: Connection, roles: Sequence[str], process: str, now: datetime | None) -> None:
+    """Record heartbeats of a process for each of the roles, in one statement.
+
+    `now` is None for the database's clock.
+    """
+    conn.execute(_BEAT, {"roles": list(roles), "who": process, "now": now})
 
 
 def latest(conn: Connection, role: str) -> datetime | None:
@@ -63,3 +66,13 @@ def forget_old(conn: Connection, now: datetime) -> int:
     of_host = [beats.c.role.startswith(prefix, autoescape=True) for prefix in HOST_QUEUES]
     is_needless = or_(is_outlived, *of_host, beats.c.at < now - ROLE_FORGOTTEN)
     return drop(conn, beats, (beats.c.at < now - FORGOTTEN) & is_needless)
+
+
+# The roles are one value, because a statement with a list of rows is compiled anew each time.
+_ROWS = select(
+    func.unnest(bindparam("roles", type_=ARRAY(Text))),
+    bindparam("who", type_=Text),
+    func.coalesce(bindparam("now", type_=Time), func.statement_timestamp()),
+)
+_MARK = insert(beats).from_select(["role", "process", "at"], _ROWS)
+_BEAT = _MARK.on_conflict_do_update(index_elements=["role", "process"], set_={"at": _MARK.excluded.at})

@@ -51,17 +51,17 @@ class Result:
 _ADD = text("""
     INSERT INTO notices (at, next_at, audience, kind, message, project_id, user_id, lease_id, host, body)
     SELECT :now, :now, n.audience, n.kind, n.message, n.project_id, n.user_id, n.lease_id, n.host, n.body
-    FROM ROWS FROM (jsonb_to_recordset(CAST(:told AS jsonb)) AS
+    FROM ROWS FROM (jsonb_to_recordset(CAST(:notices AS jsonb)) AS
         (audience text, kind text, message text, project_id text, user_id text, lease_id uuid, host bigint, body jsonb)
         ) WITH ORDINALITY AS n (audience, kind, message, project_id, user_id, lease_id, host, body, place)
     ORDER BY n.place
 """)
 
 
-def add(conn: Connection, now: datetime, told: Sequence[Notice]) -> None:
+def add(conn: Connection, now: datetime, messages: Sequence[Notice]) -> None:
     """Store notifications in the order given, in one statement; they are due for delivery at once."""
-    if told:
-        conn.execute(_ADD, {"now": now, "told": json.dumps([_row(notice) for notice in told])})
+    if messages:
+        conn.execute(_ADD, {"now": now, "notices": json.dumps([_row(notice) for notice in messages])})
 
 
 def listed(conn: Connection, wanted: Listing) -> list[Kept]:
@@ -150,7 +150,7 @@ def _row(notice: Notice) -> Mapping[str, Any]:
 
 
 def _kept(row: Any) -> Kept:
-    told = Notice(
+    notice = Notice(
         row.kind, row.message, row.project_id, row.user_id, row.lease_id, row.host, row.body, Audience(row.audience)
     )
-    return Kept(row.id, row.at, told, row.attempts)
+    return Kept(row.id, row.at, notice, row.attempts)

@@ -1,6 +1,7 @@
 """A small application behind the worker of the web server, in a process of its own."""
 
 import fcntl
+import gc
 import os
 import resource
 from collections.abc import Iterable, Iterator
@@ -75,6 +76,9 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         start_response("200 OK", [("Content-Length", str(os.fstat(file.fileno()).st_size))])
         sent: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
         return sent
+    if path == "/collections":
+        start_response("200 OK", [("Content-Length", str(len(answer := str(gc.get_threshold()).encode())))])
+        return [answer]
     size = os.getpid() if path == "/pid" else len(environ["wsgi.input"].read())
     lengths = {"/long": LONG, "/long/broken": LONG, "/longer": LONGER}
     answer = f"{path} {size}".encode() + b"x" * lengths.get(path, 0)

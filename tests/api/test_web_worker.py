@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
-from climate.web.worker import BufferingWorker
+from climate.web.worker import COLLECTIONS, BufferingWorker
 from tests.api.small_app import LONG, LONGER
 
 ROOT = Path(__file__).parents[2]
@@ -110,6 +110,10 @@ def test_fifty_slow_clients_keep_nobody_waiting(port: int) -> None:
         begun = time.monotonic()
         assert [ask(port, path) for path in (b"healthz", b"other")] == [b"/healthz 0", b"/other 0"]
         assert time.monotonic() - begun < SECONDS / 2
+
+
+def test_garbage_is_searched_for_rarely(port: int) -> None:
+    assert ask(port, b"collections").decode() == str(COLLECTIONS)
 
 
 def test_clients_that_do_not_hang_up_keep_nobody_waiting(port: int) -> None:
@@ -280,7 +284,7 @@ def test_bodies_come_through_whole_however_they_are_sent(port: int) -> None:
             assert answer(one) == b"/body %d" % size
 
 
-def test_a_client_that_asks_first_is_told_to_go_on(port: int) -> None:
+def test_a_client_that_asks_first_is_asked_to_go_on(port: int) -> None:
     head = (POST % 5).replace(b"Host", b"Expect: 100-continue\r\nHost")
     with client(port, head) as one:
         assert one.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -355,7 +355,9 @@ class Wire:
         if path[0] == "os-hosts" and path[2:] == ["moves"]:
             return _json(200, {"moves": self.moves})
         if path[0] == "os-hypervisors":
-            return _json(200, {"hypervisors": self._page(self.nodes, request)})
+            own = set() if "with_maintenance" in request.args else {"climate:maintenance"}
+            nodes = [{key: node[key] for key in node.keys() - own} for node in self.nodes]
+            return _json(200, {"hypervisors": self._page(nodes, request)})
         if path[0] == "os-cells":
             return self._cells(request, body)
         if path[0] == "os-hosts":

@@ -107,7 +107,7 @@ def test_token_prints_nothing_but_the_token(cli: Cli, wire: Wire) -> None:
     assert cli("token").out.strip() in wire.tokens
 
 
-def test_api_sends_what_it_is_told_and_never_to_a_stranger(cli: Cli) -> None:
+def test_api_sends_what_it_is_given_and_never_to_a_stranger(cli: Cli) -> None:
     ran = cli("api", "post", "/v1/things", "--data", '{"a": 1}')
     assert ran.data == {"path": "/v1/things", "method": "POST", "body": {"a": 1}}
     for path in ("http://example.org/", "//example.org/", "v1/things"):

@@ -93,7 +93,7 @@ def test_busy_is_tried_again_when_that_cannot_do_harm(cli: Cli, wire: Wire) -> N
     assert len([asked for asked in wire.asked if asked.path.endswith("/os-hosts")]) == 1
 
 
-def test_a_page_that_is_no_climate_is_told_in_one_line(cli: Cli, wire: Wire) -> None:
+def test_a_page_that_is_no_climate_is_reported_in_one_line(cli: Cli, wire: Wire) -> None:
     wire.answers = [(200, "<html>", {})]
     ran = cli("lease", "list")
     assert ran.code == 1

@@ -37,7 +37,7 @@ def test_limits_are_set_and_unset(cli: Cli, wire: Wire) -> None:
     assert wire.sent("DELETE", f"{LIMITS}/p1")
 
 
-def test_what_was_decided_is_told_with_its_author(cli: Cli, wire: Wire) -> None:
+def test_what_was_decided_is_reported_with_its_author(cli: Cli, wire: Wire) -> None:
     told = cli("limit", "history", "p1", "-f", "value", "-c", "author", "-c", "decided").out
     assert told == "admin host_hours=unset leases=4\n"
     assert wire.asked[-1].path == f"{LIMITS}/p1/history"

@@ -102,7 +102,8 @@ class Nova:
         if any(each["name"] == name for each in self.aggregates.values()):
             abort(409)
         self.log.append(f"make {name}")
-        return jsonify({"aggregate": self.put(name)})
+        made = self.put(name)
+        return jsonify({"aggregate": {key: made[key] for key in made.keys() - {"hosts", "metadata"}}})
 
     def act(self, number: str) -> Response:
         ((verb, details),) = request.get_json().items()

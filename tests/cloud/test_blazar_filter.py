@@ -69,7 +69,7 @@ def test_an_administrator_lets_another_project_in(there: Nova, cloud: Cloud) -> 
     assert not passes(there, "n1", "friend", "r1")
 
 
-def test_preemptible_servers_go_before_their_host_is_lent(there: Nova, cloud: Cloud) -> None:
+def test_preemptible_servers_go_before_their_host_is_allocated(there: Nova, cloud: Cloud) -> None:
     for host in (N1, N2):
         cloud.enrol(host, 1)
     assert passes(there, "n1", "other", preemptible=True)

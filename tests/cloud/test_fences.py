@@ -25,7 +25,7 @@ def told(tokens: Iterable[int], subject: str = HOST) -> dict[str, str]:
 
 
 @given(st.lists(st.integers(1, 2**60), min_size=1))
-def test_whoever_comes_after_a_higher_token_is_told(tokens: list[int]) -> None:
+def test_whoever_comes_after_a_higher_token_is_refused(tokens: list[int]) -> None:
     metadata = told(tokens)
     fencing.check(metadata, [HOST], max(tokens))
     with pytest.raises(Fenced):
@@ -61,7 +61,7 @@ def test_subjects_do_not_mix() -> None:
         fencing.check(metadata, [fencing.of_host("h2"), HOST], 8)
 
 
-def test_servers_are_told_from_hosts() -> None:
+def test_servers_are_distinguished_from_hosts() -> None:
     assert fencing.servers({**told([9]), **told([5], fencing.of_server("s1"))}) == ["s1"]
 
 

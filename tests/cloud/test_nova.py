@@ -32,14 +32,14 @@ def cloud(both: tuple[Nova, Cloud]) -> Cloud:
     return both[1]
 
 
-def test_the_reservation_pool_is_made_with_the_first_host_and_is_nobodys(there: Nova, cloud: Cloud) -> None:
+def test_the_reservation_pool_is_created_with_the_first_host_and_is_nobodys(there: Nova, cloud: Cloud) -> None:
     assert cloud.pools() == {FREEPOOL: frozenset()}
     cloud.enrol(N1, 1)
     assert (there.of(FREEPOOL)["hosts"], there.of(FREEPOOL)["metadata"]) == (["n1"], {TENANT: NOBODY})
     assert cloud.pools() == {FREEPOOL: {N1}}
 
 
-def test_a_service_of_several_hypervisors_is_not_lent_as_one(there: Nova, cloud: Cloud) -> None:
+def test_a_service_of_several_hypervisors_is_not_allocated_as_one(there: Nova, cloud: Cloud) -> None:
     cloud.enrol("m1", 1)
     assert there.of(FREEPOOL)["hosts"] == ["m1"]
     there.of(FREEPOOL)["hosts"] = ["metal"]
@@ -97,13 +97,13 @@ def test_an_aggregate_of_an_administrator_is_no_pool_by_its_name(there: Nova, cl
     assert there.of(MAINTENANCE)["hosts"] == ["n2"]
 
 
-def test_a_pool_that_was_made_and_not_marked_is_marked(there: Nova, cloud: Cloud) -> None:
+def test_a_pool_that_was_created_and_not_marked_is_marked(there: Nova, cloud: Cloud) -> None:
     there.put(MAINTENANCE)
     cloud.place(N1, MAINTENANCE, 1)
     assert (there.of(MAINTENANCE)["hosts"], there.of(MAINTENANCE)["metadata"]) == (["n1"], {TENANT: NOBODY})
 
 
-def test_a_closed_pool_is_nobodys_until_it_is_lent_again(there: Nova, cloud: Cloud) -> None:
+def test_a_closed_pool_is_nobodys_until_it_is_allocated_again(there: Nova, cloud: Cloud) -> None:
     cloud.enrol(N1, 1)
     cloud.enrol(N2, 1)
     cloud.lend("r1", "demo", [N1], 1)

@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "openstack.md").read_text(encoding=
 
 
 @pytest.mark.parametrize("word", [FREEPOOL, BOOK, CLOSED, OWNER, TENANT, MADE_OF, OCCASION, f"{SLEEPS}=true"])
-def test_every_name_that_others_see_there_is_told(word: str) -> None:
+def test_every_name_that_others_see_there_is_reported(word: str) -> None:
     assert f"`{word}`" in PAGE
 
 

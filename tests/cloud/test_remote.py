@@ -96,7 +96,7 @@ def test_a_cloud_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         without_identity(tmp_path, free_port()).get("/servers")
 
 
-def test_no_secret_is_told_when_signing_in_fails(tmp_path: Path) -> None:
+def test_no_secret_is_shown_when_signing_in_fails(tmp_path: Path) -> None:
     def refuse() -> tuple[Response, int]:
         assert PASSWORD in request.get_data(as_text=True)
         return jsonify({"error": {"code": 401, "message": "The request requires authentication."}}), 401
@@ -125,7 +125,7 @@ def test_every_request_has_a_time_out(tmp_path: Path) -> None:
         ("there", lambda path: str(path / "none.yaml"), "none.yaml' is not a file"),
     ],
 )
-def test_settings_that_cannot_be_used_are_told(
+def test_settings_that_cannot_be_used_are_reported(
     tmp_path: Path, entry: str, config: Callable[[Path], str], says: str
 ) -> None:
     with pytest.raises(SettingError, match=says):

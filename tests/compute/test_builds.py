@@ -125,7 +125,7 @@ def asked(here: Place, **wanted: Any) -> Spec:
     return specs[0]
 
 
-def test_the_scheduler_is_told_all_there_is(here: Place) -> None:
+def test_the_scheduler_gets_all_nodes(here: Place) -> None:
     image = Image(str(uuid4()), "i", "demo", ACTIVE, "private", "raw", "bare", 0, None, {"architecture": "x86_64"})
     with here.compute.engine.begin() as conn:
         images.insert(conn, image)

@@ -187,7 +187,7 @@ def test_a_node_comes_back_to_the_reservation_pool_with_the_servers_in_its_slots
         pools.place(here.compute, "n1", "freepool", 6)
 
 
-def test_a_node_with_servers_in_slots_is_not_lent(here: Place) -> None:
+def test_a_node_with_servers_in_slots_is_not_allocated(here: Place) -> None:
     server = here.boot_one(grant(here, {"n1": 1}))
     with pytest.raises(Busy):
         pools.lend(here.compute, "r1", "demo", ["n1"], 2)
@@ -298,7 +298,7 @@ def test_the_hint_names_the_same_reservation_as_the_flavor_or_none(here: Place) 
     assert here.count("compute_servers") == 1
 
 
-def test_a_server_that_cannot_be_made_is_moved_within_the_slots(here: Place) -> None:
+def test_a_server_that_cannot_be_created_is_moved_within_the_slots(here: Place) -> None:
     flavor = grant(here, {"n1": 1, "n2": 1})
     here.driver.broken = {"n1"}
     assert here.boot_one(flavor).node == "n2"

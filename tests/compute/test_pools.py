@@ -33,7 +33,7 @@ def test_nobody_boots_on_what_is_kept_for_leases(here: Place) -> None:
     assert here.boot_one().node == "n4"
 
 
-def test_a_lent_node_is_for_the_hint_of_its_project_until_it_is_closed(here: Place) -> None:
+def test_an_allocated_node_is_for_the_hint_of_its_project_until_it_is_closed(here: Place) -> None:
     lend(here, "n1")
     hint = {"reservation": "r1"}
     assert here.boot_one(hints=hint).node == "n1"
@@ -44,7 +44,7 @@ def test_a_lent_node_is_for_the_hint_of_its_project_until_it_is_closed(here: Pla
     assert here.boot(hints=hint)[0].status == ERROR
 
 
-def test_all_nodes_of_a_pool_are_open_when_it_is_lent_again(here: Place) -> None:
+def test_all_nodes_of_a_pool_are_open_when_it_is_allocated_again(here: Place) -> None:
     """Also those that were not named then, which the scheduler remembers as closed."""
     lend(here, "n1", "n2")
     lending.close(here.compute, "r1", 2)
@@ -65,7 +65,7 @@ def test_a_pool_is_taken_back_when_it_is_empty(here: Place) -> None:
     assert lending.pools(here.compute) == {"freepool": {"n1", "n2"}}
 
 
-def test_a_node_with_servers_or_a_lent_one_is_not_enrolled(here: Place) -> None:
+def test_a_node_with_servers_or_an_allocated_one_is_not_enrolled(here: Place) -> None:
     busy = here.boot_one().node or ""
     with pytest.raises(Conflict, match="has servers"):
         lending.enrol(here.compute, busy, 1)

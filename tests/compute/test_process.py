@@ -54,7 +54,7 @@ def test_whoever_has_started_everything_knows_where_all_drivers_keep_their_guest
 
 
 @pytest.mark.parametrize("content", ["- {vcpus: 1}", "just text", "[", "- {name: a, vcpus: x}", "- {name: a}"])
-def test_a_damaged_file_of_nodes_is_told(tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_of_nodes_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / nodes_file.FILE).write_text(content)
     with pytest.raises(VirtError):
         nodes_file.read(tmp_path)
@@ -111,7 +111,7 @@ def test_a_reserved_server_that_lost_its_disk_is_woken_all_the_same(real: Place,
     assert driver.states() == {server.id: State.RUNNING}
 
 
-def test_a_server_whose_image_was_deleted_before_it_was_made_is_an_error(real: Place, driver: ProcessDriver) -> None:
+def test_a_server_whose_image_was_deleted_before_it_was_created_is_an_error(real: Place, driver: ProcessDriver) -> None:
     made = real.image()
     server = real.boot(image_id=made)[0]
     real.drop_image(made)

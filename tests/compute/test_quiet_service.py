@@ -53,7 +53,7 @@ def test_what_was_reported_is_not_compared_again_until_something_changes(scratch
         assert _compared(here, last), "now and then all are compared, whoever has changed a row by hand"
 
 
-def test_nodes_of_a_file_are_made_once_until_it_changes(tmp_path: Path) -> None:
+def test_nodes_of_a_file_are_created_once_until_it_changes(tmp_path: Path) -> None:
     file = NodesFile(tmp_path)
     nodes_file.write(tmp_path, [node("n1")])
     driver = MultiNodeDriver(file.nodes, {"memory": MemoryDriver()})

@@ -45,7 +45,7 @@ def test_each_scheduler_places_and_tells_how(here: Place, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_under_each_scheduler_a_lent_node_is_for_its_project_alone(here: Place, name: str) -> None:
+def test_under_each_scheduler_an_allocated_node_is_for_its_project_alone(here: Place, name: str) -> None:
     cloud = under(here, name)
     for node in NODES:
         pools.enrol(cloud.compute, node, 1)

@@ -24,7 +24,7 @@ def heard(here: Place) -> tuple[Place, list[tuple[str, Mapping[str, Any]]]]:
     return replace(here, compute=replace(here.compute, tell=lambda kind, body: told.append((kind, body)))), told
 
 
-def test_a_selection_is_told_of_with_its_request_and_its_nodes(here: Place) -> None:
+def test_a_selection_is_reported_with_its_request_and_its_nodes(here: Place) -> None:
     cloud, told = heard(here)
     made = cloud.boot(count=2, least=2, networks=(), hints={"own": "x"})
     assert [kind for kind, _ in told] == [START, END]

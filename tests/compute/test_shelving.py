@@ -70,7 +70,7 @@ def test_without_room_it_stays_shelved(here: Place) -> None:
     assert here.look(server.id) == server
 
 
-def test_a_server_whose_image_is_gone_is_not_made_of_nothing(here: Place) -> None:
+def test_a_server_whose_image_is_gone_is_not_created_without_an_image(here: Place) -> None:
     server = shelved(here, here.boot_one())
     image = here.compute.images / str(server.shelved_image)
     image.rename(image.with_name("elsewhere"))
@@ -118,7 +118,7 @@ def test_what_cannot_be_imaged_is_shut_off_and_says_why(here: Place) -> None:
     assert here.drift() == []
 
 
-def test_what_cannot_be_made_again_stays_shelved_and_holds_no_room(here: Place) -> None:
+def test_what_cannot_be_recreated_stays_shelved_and_holds_no_room(here: Place) -> None:
     server = shelved(here, here.boot_one())
     here.driver.broken.update({"n1", "n2", "n3", "n4"})
     unshelve.unshelve(here.compute, server.id)

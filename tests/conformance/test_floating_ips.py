@@ -153,7 +153,7 @@ def test_what_is_outside(outside: Outside) -> None:
         assert outside.cloud.find_external(other) is None
 
 
-def test_lent_and_taken_back(outside: Outside) -> None:
+def test_allocate_and_release(outside: Outside) -> None:
     lend(outside, ONE, 1)
     lend(outside, TWO, 1)
     lend(outside, ONE, 1)
@@ -165,7 +165,7 @@ def test_lent_and_taken_back(outside: Outside) -> None:
     assert outside.addresses() == {ONE: ("demo", _tags(POOL))}, "a later claim may begin anew"
 
 
-def test_more_is_lent_under_a_later_claim(outside: Outside) -> None:
+def test_more_is_allocated_under_a_later_claim(outside: Outside) -> None:
     lend(outside, ONE, 1)
     lend(outside, ONE, 5)
     lend(outside, TWO, 5)
@@ -177,7 +177,7 @@ def test_more_is_lent_under_a_later_claim(outside: Outside) -> None:
     assert set(outside.addresses()) == {ONE, TWO}
 
 
-def test_nothing_is_lent_late(outside: Outside) -> None:
+def test_nothing_is_allocated_late(outside: Outside) -> None:
     outside.cloud.take_back_addresses(POOL, [ONE], 7)
     with pytest.raises(Fenced):
         lend(outside, ONE, 6)
@@ -187,7 +187,7 @@ def test_nothing_is_lent_late(outside: Outside) -> None:
     assert outside.addresses() == {ONE: ("demo", _tags(OTHER))}, "another pool is none of its business"
 
 
-def test_an_address_is_lent_to_one_pool_at_a_time(outside: Outside) -> None:
+def test_an_address_is_allocated_to_one_pool_at_a_time(outside: Outside) -> None:
     lend(outside, ONE, 1)
     with pytest.raises(NotYet, match=f"reservation {POOL}"):
         lend(outside, ONE, 2, OTHER)

@@ -117,7 +117,7 @@ def test_a_host_comes_back_to_its_lease_pool_which_stays_without_it(scene: Scene
     assert scene.server("r1") is not None
 
 
-def test_what_is_out_of_use_is_neither_enrolled_nor_withdrawn_nor_lent(scene: Scene) -> None:
+def test_what_is_out_of_use_is_neither_enrolled_nor_withdrawn_nor_allocated(scene: Scene) -> None:
     cloud = scene.cloud
     cloud.place("h1", MAINTENANCE, 11)
     for verb in (cloud.enrol, cloud.withdraw):
@@ -189,7 +189,7 @@ def test_a_placing_is_remembered_wherever_the_host_goes(scene: Scene) -> None:
     assert cloud.pools() == {FREEPOOL: frozenset(), FAILED: {"h1"}}
 
 
-def test_a_pool_that_was_closed_is_open_when_it_is_lent_again(scene: Scene) -> None:
+def test_a_pool_that_was_closed_is_open_when_it_is_allocated_again(scene: Scene) -> None:
     cloud = scene.cloud
     lent(scene, "h1", "h2")
     cloud.close("r1", 11)

@@ -32,7 +32,7 @@ def test_hosts_are_found_by_their_ids(scene: Scene) -> None:
     assert list(scene.cloud.find_hosts(str(uuid4()))) == []
 
 
-def test_enrolling_and_withdrawing_are_made_so(scene: Scene) -> None:
+def test_enrolling_and_withdrawing_are_carried_out(scene: Scene) -> None:
     cloud = scene.cloud
     assert cloud.pools() == {FREEPOOL: frozenset()}
     for _ in range(2):
@@ -87,7 +87,7 @@ def test_a_host_with_servers_is_not_enrolled(scene: Scene) -> None:
         scene.cloud.enrol(server.host or "", 1)
 
 
-def test_lending_is_made_so(scene: Scene) -> None:
+def test_lending_moves_hosts_to_the_pool(scene: Scene) -> None:
     cloud = lent(scene, "h1", "h2")
     scene.cloud.enrol("h3", 1)
     assert cloud.pools() == {FREEPOOL: frozenset({"h3"}), "r1": frozenset({"h1", "h2"})}
@@ -99,7 +99,7 @@ def test_lending_is_made_so(scene: Scene) -> None:
             verb("h1", 12)
 
 
-def test_only_hosts_of_the_reservation_pool_are_lent(scene: Scene) -> None:
+def test_only_hosts_of_the_reservation_pool_are_allocated(scene: Scene) -> None:
     cloud = lent(scene, "h1")
     cloud.enrol("h3", 1)
     for wrong, error in (("h1", NotYet), ("h2", NotYet), ("h9", Refused)):
@@ -115,7 +115,7 @@ def test_a_pool_can_be_without_hosts(scene: Scene) -> None:
     assert "r1" not in cloud.pools()
 
 
-def test_lent_hosts_are_for_their_project_alone(scene: Scene) -> None:
+def test_allocated_hosts_are_for_their_project_alone(scene: Scene) -> None:
     cloud = lent(scene, *HOSTS)
     assert scene.server() is None
     assert scene.server("r1", "other") is None

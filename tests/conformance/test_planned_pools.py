@@ -38,7 +38,7 @@ def test_it_is_the_same_pool_when_hosts_move_in_and_is_gone_at_the_end(scene: Sc
     assert cloud.lease_pools() == {}
 
 
-def test_one_that_was_never_lent_is_forgotten_or_taken_back(scene: Scene) -> None:
+def test_one_that_was_never_allocated_is_forgotten_or_taken_back(scene: Scene) -> None:
     cloud = scene.cloud
     for pool in ("r1", "r2"):
         cloud.promise_pool(pool, WANTED)

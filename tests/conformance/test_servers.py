@@ -92,7 +92,7 @@ def imaged(scene: BundledScene | OpenStackScene, server_id: str) -> None:
 
 
 @pytest.mark.parametrize("status", [PAUSED, RESIZED, SHELVED])
-def test_one_image_is_made_of_it_and_outlives_it(bundled: BundledScene, status: str) -> None:
+def test_one_image_is_created_from_it_and_outlives_it(bundled: BundledScene, status: str) -> None:
     here, server_id = bundled.here, str(bundled.server())
     changed(here, server_id, status)
     imaged(bundled, server_id)
@@ -108,7 +108,7 @@ def test_one_image_is_made_of_it_and_outlives_it(bundled: BundledScene, status: 
 
 @SDK_WARNS
 @pytest.mark.parametrize("status", [PAUSED, RESIZED])
-def test_one_image_is_made_of_it_over_http(openstack: OpenStackScene, status: str) -> None:
+def test_one_image_is_created_from_it_over_http(openstack: OpenStackScene, status: str) -> None:
     here, server_id = openstack.here, str(openstack.server())
     changed(here, server_id, status)
     imaged(openstack, server_id)

@@ -57,7 +57,7 @@ def test_slots_are_counted_and_change(slotted: Scene) -> None:
     assert [scene.granted(POOL) for _ in range(2)] == ["h3", None]
 
 
-def test_several_share_a_host_and_are_told_apart(scene: Scene) -> None:
+def test_several_share_a_host_and_are_distinguished(scene: Scene) -> None:
     cloud = granted(scene, {"h1": 2})
     cloud.grant(wanted({"h1": 2}, pool=OTHER, project_id="other"), 5)
     assert (scene.granted(POOL), scene.granted(OTHER, "other")) == ("h1", "h1")
@@ -142,7 +142,7 @@ def test_a_host_that_was_moved_has_no_slots_under_a_lower_token(scene: Scene) ->
     scene.cloud.grant(wanted({"h1": 1}), 21)
 
 
-def test_a_host_with_servers_in_slots_is_not_lent(scene: Scene) -> None:
+def test_a_host_with_servers_in_slots_is_not_allocated(scene: Scene) -> None:
     cloud = granted(scene, {"h1": 1})
     assert scene.granted(POOL) == "h1"
     with pytest.raises(NotYet):

@@ -49,7 +49,7 @@ def test_what_there_is(there: Volumes) -> None:
         assert there.find_storage(other) is None
 
 
-def test_made_and_dropped(there: Volumes) -> None:
+def test_create_and_delete(there: Volumes) -> None:
     there.make_volume(order(1), 1)
     there.make_volume(order(2), 1)
     there.make_volume(order(1), 1)
@@ -82,7 +82,7 @@ def test_what_is_kept_is_left_to_its_project(there: Volumes) -> None:
     assert seen(there, POOL) == [(POOL, 1, 2, True)], "it is not the reservation's any more"
 
 
-def test_nothing_is_made_late(there: Volumes) -> None:
+def test_nothing_is_created_late(there: Volumes) -> None:
     there.drop_volumes(POOL, 7, keep=False)
     with pytest.raises(Fenced):
         there.make_volume(order(1), 6)

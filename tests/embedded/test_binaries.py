@@ -26,18 +26,18 @@ def test_the_folder_that_was_given_comes_first(tmp_path: Path) -> None:
     assert str(choice).startswith(f"CLIMATE_PG_BIN: {given} (17.2)")
 
 
-def test_a_place_that_is_too_old_is_told_with_its_reason_and_not_used(tmp_path: Path) -> None:
+def test_a_place_that_is_too_old_is_reported_with_its_reason_and_not_used(tmp_path: Path) -> None:
     given = programs(tmp_path / "bin", "14.9")
 
     assert choose_postgres(str(given)).found.path != given
     assert "older than 15" in str(postgres_places(str(given))[0])
 
 
-def test_a_folder_without_the_programs_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_the_programs_is_reported(tmp_path: Path) -> None:
     assert "no postgres and no initdb" in str(postgres_places(str(tmp_path))[0])
 
 
-def test_data_is_served_by_the_version_that_made_it_wherever_that_is(tmp_path: Path) -> None:
+def test_data_is_served_by_the_version_that_created_it_wherever_that_is(tmp_path: Path) -> None:
     programs(tmp_path / "bin", "99.1")
     least = min(found.major for found in postgres_places() if not found.problem)
 
@@ -52,7 +52,7 @@ def test_data_of_a_version_that_is_not_here_is_refused_with_the_fix() -> None:
         choose_postgres(made_by=12)
 
 
-def test_a_broken_program_is_told_and_not_used(tmp_path: Path) -> None:
+def test_a_broken_program_is_reported_and_not_used(tmp_path: Path) -> None:
     broken = programs(tmp_path / "bin", "16.1") / "postgres"
     broken.write_text("#!/bin/sh\necho 'libpq.so: cannot open' >&2\nexit 127\n", encoding="ascii")
 

@@ -150,7 +150,7 @@ def test_a_home_may_lie_deep_and_have_blanks_and_percents(fresh: Path) -> None:
         assert sockets.exists() == (place == near), "nothing stays outside of the home"
 
 
-def test_a_socket_folder_that_somebody_else_has_made_is_not_used(fresh: Path) -> None:
+def test_a_socket_folder_that_somebody_else_has_created_is_not_used(fresh: Path) -> None:
     deep = fresh / ("x" * LONGEST_SOCKET)
     deep.mkdir(parents=True)
     folder = socket_folder(deep, "trap", None)
@@ -236,7 +236,7 @@ def test_a_killed_server_that_nobody_has_reaped_is_no_living_one(home: Path) -> 
         program.unlink()
 
 
-def test_data_that_was_only_half_made_is_made_anew(fresh: Path) -> None:
+def test_data_that_was_only_half_created_is_recreated(fresh: Path) -> None:
     half = fresh / "postgres" / "data.new"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("15", encoding="ascii")

@@ -38,7 +38,7 @@ def made(answer: Any, status: int = 201) -> Any:
     return answer.json
 
 
-def test_changes_of_a_user_are_told(here: Place, admin: Asker) -> None:
+def test_changes_of_a_user_are_reported(here: Place, admin: Asker) -> None:
     body = {"user": {"name": "ada", "password": "open-sesame-1", "email": "ada@example.com"}}
     ada = made(admin.ask("POST", f"{V3}/users", json=body))["user"]["id"]
     changes = {"enabled": False, "description": "away", "password": "open-sesame-2", "email": "ada@example.com"}
@@ -60,7 +60,7 @@ def test_changes_of_a_user_are_told(here: Place, admin: Asker) -> None:
     assert all(entry.request_id.startswith("req-") for entry in found)
 
 
-def test_a_change_of_ones_own_password_is_told(here: Place, demo: Asker) -> None:
+def test_a_change_of_ones_own_password_is_reported(here: Place, demo: Asker) -> None:
     own, password = me(here, "demo"), here.password("demo")
     body = {"user": {"original_password": password, "password": "another-password"}}
     assert demo.ask("POST", f"{V3}/users/{own}/password", json=body).status_code == 204
@@ -68,26 +68,30 @@ def test_a_change_of_ones_own_password_is_told(here: Place, demo: Asker) -> None
     assert shown(entry) == ("user", "changed", {}, {"password": "changed"})
 
 
-def test_changes_of_projects_and_roles_are_told(here: Place, admin: Asker) -> None:
+def test_changes_of_projects_and_roles_are_reported(here: Place, admin: Asker) -> None:
     lab = made(admin.ask("POST", f"{V3}/projects", json={"project": {"name": "lab"}}))["project"]["id"]
     made(admin.ask("PATCH", f"{V3}/projects/{lab}", json={"project": {"name": "labs", "enabled": False}}), 200)
     made(admin.ask("PATCH", f"{V3}/projects/{lab}", json={"project": {"name": "labs"}}), 200)
     demo = me(here, "demo")
     role = f"{V3}/projects/{lab}/users/{demo}/roles/member"
-    for method in ("PUT", "PUT", "DELETE"):
+    for method in ("PUT", "PUT", "DELETE", "PUT"):
         assert admin.ask(method, role).status_code == 204
+    assert admin.ask("DELETE", f"{V3}/projects/{lab}").status_code == 204
+    last = {"name": "labs", "description": "", "enabled": False, "application_credentials": []}
     found = entries(here.climate, project_id=lab)
     assert [shown(entry) for entry in found] == [
         ("project", "created", None, {"name": "lab", "description": "", "enabled": True}),
         ("project", "changed", {"name": "lab", "enabled": True}, {"name": "labs", "enabled": False}),
         ("role", "created", None, {"role": "member"}),
         ("role", "deleted", {"role": "member"}, None),
+        ("role", "created", None, {"role": "member"}),
+        ("project", "deleted", {**last, "roles": [f"member of {demo}"]}, None),
     ]
     assert {entry.author for entry in found} == {me(here)}
-    assert [(entry.change.object_id, entry.change.name) for entry in found[2:]] == [(demo, "demo")] * 2
+    assert [(entry.change.object_id, entry.change.name) for entry in found[2:5]] == [(demo, "demo")] * 3
 
 
-def test_changes_of_credentials_are_told(here: Place, demo: Asker) -> None:
+def test_changes_of_credentials_are_reported(here: Place, demo: Asker) -> None:
     own = me(here, "demo")
     path = f"{V3}/users/{own}/application_credentials"
     body = {
@@ -109,7 +113,7 @@ def test_changes_of_credentials_are_told(here: Place, demo: Asker) -> None:
     assert (created.author, created.change.project_id) == (own, created.author_project)
 
 
-def test_the_first_users_are_made_by_the_setup(here: Place) -> None:
+def test_the_first_users_are_created_by_the_setup(here: Place) -> None:
     found = entries(here.climate, object_id=me(here))
     assert [shown(entry)[:2] for entry in found] == [("user", "created"), ("role", "created")]
     assert {entry.author for entry in found} == {"climate:setup"}
@@ -128,7 +132,7 @@ def test_no_secret_is_in_the_journal(here: Place, admin: Asker) -> None:
     assert not [secret for secret in ("hush-hush", "argon2", here.password("admin"), *hashes) if secret in told]
 
 
-def test_a_change_that_is_refused_is_not_told(here: Place) -> None:
+def test_a_change_that_is_refused_is_not_reported(here: Place) -> None:
     before = len(entries(here.climate))
     with pytest.raises(Conflict):
         directory.create_user(here.identity, READER, directory.NewUser("demo"))
@@ -146,7 +150,7 @@ def test_the_journal_and_the_rows_agree_with_users_in_it(here: Place, admin: Ask
     assert rebuilt.left == ()
 
 
-def test_a_change_that_is_lost_from_the_journal_is_told(here: Place, admin: Asker) -> None:
+def test_a_change_that_is_lost_from_the_journal_is_reported(here: Place, admin: Asker) -> None:
     ada = made(admin.ask("POST", f"{V3}/users", json={"user": {"name": "ada", "password": "open-sesame-1"}}))["user"]
     made(admin.ask("PATCH", f"{V3}/users/{ada['id']}", json={"user": {"description": "away"}}), 200)
     stream = change_stream(AuditKind.USER, ada["id"])

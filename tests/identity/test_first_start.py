@@ -29,14 +29,14 @@ def test_it_makes_two_users_and_tells_the_password_once(here: Place) -> None:
     assert "\n".join(here.said) == told
 
 
-def test_a_lost_clouds_yaml_is_made_anew(here: Place) -> None:
+def test_a_lost_clouds_yaml_is_recreated(here: Place) -> None:
     before = clouds(here)
     (here.settings.home / "clouds.yaml").unlink()
     first_start(here.identity, here.settings, here.said.append)
     assert clouds(here) == before
 
 
-def test_what_cannot_be_made_anew_is_said(here: Place) -> None:
+def test_what_cannot_be_recreated_is_said(here: Place) -> None:
     for name in ("clouds.yaml", "admin-password"):
         (here.settings.home / name).unlink()
     first_start(here.identity, here.settings, here.said.append)

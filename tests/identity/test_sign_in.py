@@ -89,7 +89,7 @@ def test_wrong_password_unknown_user_and_unknown_project_get_the_same_answer(her
         ({"identity": {"methods": ["application_credential"], "application_credential": {}}}, "secret"),
     ],
 )
-def test_a_body_that_is_no_sign_in_is_told_what_is_wrong(here: Place, auth: Any, names: str) -> None:
+def test_a_body_that_is_no_sign_in_is_refused_with_the_mistake(here: Place, auth: Any, names: str) -> None:
     answer = Asker(app_of(here)).ask("POST", TOKENS, json={"auth": auth})
     assert answer.status_code == 400
     assert names in answer.json["error"]["message"]
@@ -219,7 +219,7 @@ def test_a_user_has_one_count_of_failures_by_id_and_by_name(here: Place, demo: A
     assert demo.client.post(TOKENS, json=body).status_code == 429
 
 
-def test_a_hash_with_old_parameters_is_made_anew(here: Place) -> None:
+def test_a_hash_with_old_parameters_is_recreated(here: Place) -> None:
     def kept() -> str:
         with here.identity.engine.connect() as conn:
             return conn.execute(text("SELECT password_hash FROM identity_users WHERE name = 'demo'")).scalar_one()
@@ -300,6 +300,61 @@ def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here:
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], [], ["reader"]]
 
 
+def test_a_role_that_is_taken_revokes_tokens_of_its_project_only(here: Place, admin: Asker, demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    me = shown["user"]["id"]
+    lab = directory.create_project(here.identity, SETUP, "lab").id
+    for role in ("member", "reader"):
+        directory.give_role(here.identity, SETUP, me, lab, role)
+    other = Asker(app_of(here))
+    other.sign_in("demo", here.password("demo"), "lab")
+    assert admin.ask("DELETE", f"/identity/v3/projects/{lab}/users/{me}/roles/member").status_code == 204
+    reads = "/identity/v3/auth/projects"
+    assert (demo.ask("GET", reads).status_code, other.ask("GET", reads).status_code) == (200, 401)
+    assert other.sign_in("demo", here.password("demo"), "lab").status_code == 201
+    assert other.ask("GET", reads).status_code == 200
+
+
+def test_a_deleted_project_ends_its_tokens_and_credentials(here: Place, admin: Asker, demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    me, project = shown["user"]["id"], shown["project"]["id"]
+    path = f"/identity/v3/users/{me}/application_credentials"
+    made = demo.ask("POST", path, json={"application_credential": {"name": "ci"}}).json["application_credential"]
+    proof = {"id": made["id"], "secret": made["secret"]}
+    by_credential = {"identity": {"methods": ["application_credential"], "application_credential": proof}}
+    assert demo.ask("POST", TOKENS, json={"auth": by_credential}).status_code == 201
+    assert admin.ask("DELETE", f"/identity/v3/projects/{project}").status_code == 204
+    assert demo.ask("GET", "/identity/v3/auth/projects").status_code == 401
+    assert demo.ask("POST", TOKENS, json={"auth": by_credential}).status_code == 401
+    assert demo.sign_in("demo", here.password("demo"), "demo").status_code == 401
+    unscoped = demo.sign_in("demo", here.password("demo"))
+    assert (unscoped.status_code, "project" in unscoped.json["token"]) == (201, False)
+    assert demo.ask("GET", path).json["application_credentials"] == []
+    assert admin.ask("GET", f"/identity/v3/users/{me}").json["user"]["default_project_id"] is None
+    assert admin.ask("DELETE", f"/identity/v3/projects/{project}").status_code == 404
+
+
+def test_the_project_of_ones_own_token_is_not_deleted(admin: Asker) -> None:
+    shown = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]
+    assert admin.ask("DELETE", f"/identity/v3/projects/{shown['project']['id']}").status_code == 403
+    assert admin.ask("GET", "/identity/v3/auth/projects").status_code == 200
+
+
+def test_lists_of_projects_and_users_are_filtered(here: Place, admin: Asker) -> None:
+    directory.create_project(here.identity, SETUP, "closed", enabled=False)
+    directory.create_user(here.identity, SETUP, NewUser("gone", enabled=False))
+
+    def names(kind: str, query: str) -> set[str]:
+        return {one["name"] for one in admin.ask("GET", f"/identity/v3/{kind}?{query}").json[kind]}
+
+    assert names("projects", "enabled=false") == {"closed"}
+    assert names("projects", "enabled=True") == {"admin", "demo"}
+    assert names("users", "enabled=0") == {"gone"}
+    assert names("users", "enabled") == {"admin", "demo"}
+    assert names("projects", "domain_id=default") == {"admin", "demo", "closed"}
+    assert names("projects", "domain_id=other") == names("users", "domain_id=other") == set()
+
+
 def test_a_credential_ends_when_it_says(here: Place, demo: Asker) -> None:
     shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
     path = f"/identity/v3/users/{shown['user']['id']}/application_credentials"
@@ -356,7 +411,7 @@ def test_members_see_themselves_and_nothing_else(here: Place, admin: Asker, demo
         ({"name": ""}, "name"),
         ({"name": "  "}, "name"),
         ({"name": "a\nb"}, "name"),
-        ({"name": "x" * 65}, "name"),
+        ({"name": "x" * 256}, "name"),
         ({"name": 5}, "name"),
         ({"name": "x", "password": "short"}, "password"),
         ({"name": "x", "password": "y" * 129}, "password"),

@@ -227,7 +227,7 @@ def test_who_gives_very_many_tokens_back_loses_all_of_his(here: Place, demo: Ask
         assert conn.execute(text("SELECT count(*) FROM identity_revocations")).scalar_one() == 1
 
 
-def test_a_token_made_from_one_that_was_given_back_is_refused_too(here: Place, demo: Asker) -> None:
+def test_a_token_created_from_one_that_was_given_back_is_refused_too(here: Place, demo: Asker) -> None:
     body = {"auth": {"identity": {"methods": ["token"], "token": {"id": demo.token}}}}
     second = demo.ask("POST", "/identity/v3/auth/tokens", json=body)
     child = Asker(app_of(here), second.headers["X-Subject-Token"])

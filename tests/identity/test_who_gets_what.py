@@ -28,6 +28,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
     ("POST", f"{V3}/projects"): FOR_ADMINS,
     ("GET", PROJECT): (401, 404),
     ("PATCH", PROJECT): FOR_ADMINS,
+    ("DELETE", PROJECT): FOR_ADMINS,
     ("GET", ROLES): FOR_ADMINS,
     ("GET", ROLE): FOR_ADMINS,
     ("PUT", ROLE): FOR_ADMINS,

@@ -110,7 +110,7 @@ def test_a_stranger_gets_nothing(servers: DhcpServers, link: Link, bench: Bench,
     assert servers.happened() == []
 
 
-def test_an_interface_that_is_not_its_servers_first_is_told_of_no_router(
+def test_an_interface_that_is_not_its_servers_first_is_given_no_router(
     servers: DhcpServers, link: Link, bench: Bench, tmp_path: Path
 ) -> None:
     servers.start(link, dhcp(entry(1), entry(2, routes=False)))
@@ -119,7 +119,7 @@ def test_an_interface_that_is_not_its_servers_first_is_told_of_no_router(
     assert (given["ip"], given["router"]) == ("10.0.0.4", "")
 
 
-def test_the_size_of_packets_is_told(servers: DhcpServers, bench: Bench, tmp_path: Path) -> None:
+def test_the_size_of_packets_is_reported(servers: DhcpServers, bench: Bench, tmp_path: Path) -> None:
     link = bench.bridge("br100", "10.0.0.1/24", mtu=1450)
     servers.start(link, dhcp(entry(1)))
     assert lease(bench.guest(link, number=1), tmp_path)["mtu"] == "1450"
@@ -166,7 +166,7 @@ def test_names_are_known_to_their_own_network(servers: DhcpServers, link: Link, 
     assert ask(guest, "10.0.0.1", "climate.example") == (REFUSED, []), "nobody else is asked"
 
 
-def test_other_names_are_asked_of_the_servers_that_are_told(
+def test_other_names_are_asked_of_the_servers_that_are_given(
     servers: DhcpServers, link: Link, bench: Bench, tmp_path: Path
 ) -> None:
     """The other server is that of a second network, whose domain is another one."""
@@ -193,7 +193,7 @@ def test_an_address_that_is_given_back_for_its_client(
     assert (order[0], order[-1]) == (What.LEASED, What.RELEASED)
 
 
-def test_one_that_is_held_on_to_is_told_of_again_when_it_is_renewed(
+def test_one_that_is_held_on_to_is_announced_again_when_it_is_renewed(
     servers: DhcpServers, link: Link, bench: Bench, tmp_path: Path
 ) -> None:
     """With a second server on the host, which hears nothing of what is sent to the first."""
@@ -271,7 +271,7 @@ def test_files_that_were_changed_and_not_read_are_read(
     assert not (home / "stale").exists()
 
 
-def test_a_bridge_that_was_made_anew_gets_a_new_server(
+def test_a_bridge_that_was_recreated_gets_a_new_server(
     servers: DhcpServers, link: Link, bench: Bench, folder: Path, tmp_path: Path
 ) -> None:
     servers.start(link, dhcp(entry(1)))

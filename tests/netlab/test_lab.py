@@ -108,7 +108,7 @@ def test_another_command_finds_the_hosts_and_the_settings(tmp_path: Path) -> Non
 
 
 @real
-def test_flat_networks_find_the_bridges_that_an_operator_would_have_made(tmp_path: Path) -> None:
+def test_flat_networks_find_the_bridges_that_an_operator_would_have_created(tmp_path: Path) -> None:
     look = ("ip", "-netns", "c2", "-details", "link", "show", "br100")
     with lab("--manager", "flat", "--", *look, env=environ(tmp_path / "home"), stdout=subprocess.PIPE) as one:
         told = one.communicate(timeout=60)[0]

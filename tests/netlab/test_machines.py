@@ -103,7 +103,7 @@ def test_a_machine_is_imaged_while_it_answers(site: Site) -> None:
     answering(copy)
 
 
-def test_a_machine_is_told_its_address_where_there_is_no_dhcp(make_site: Callable[..., Site]) -> None:
+def test_a_machine_is_given_its_address_where_there_is_no_dhcp(make_site: Callable[..., Site]) -> None:
     """And again after it was suspended and started anew."""
     site = make_site("qemu", dhcp=False)
     one = site.place("c1")

@@ -189,7 +189,7 @@ def test_cloudpipe_is_reached_by_its_port(nat: Way, one: str) -> None:
         assert server.recvfrom(64)[0] == b"hello"
 
 
-def test_what_others_have_made_stays(nat: Way, one: str) -> None:
+def test_what_others_have_created_stays(nat: Way, one: str) -> None:
     said(HOST, "ip", "address", "add", f"{F2}/32", "dev", "eth0")
     said(HOST, "nft", "add table ip foreign; add chain ip foreign one; add rule ip foreign one counter")
     said(HOST, "iptables", "-A", "FORWARD", "-s", "198.51.100.0/24", "-j", "DROP")

@@ -54,7 +54,7 @@ def test_one_without_its_guard_or_out_of_its_bridge_is_put_right(on: On, other: 
     assert made.plug.name in said("c1", "nft", "list", "tables")
 
 
-def test_one_whose_guest_lost_its_namespace_is_made_anew(on: On, other: Guest) -> None:
+def test_one_whose_guest_lost_its_namespace_is_recreated(on: On, other: Guest) -> None:
     made = guest(NET, "10.0.0.2/24", number=1)
     on("c1").plug(made.plug)
     on("c1").drop_netns(made.plug.netns)
@@ -62,7 +62,7 @@ def test_one_whose_guest_lost_its_namespace_is_made_anew(on: On, other: Guest) -
     assert made.reaches(other.address)
 
 
-def test_one_that_was_made_otherwise_is_made_anew(on: On, other: Guest) -> None:
+def test_one_that_was_created_otherwise_is_recreated(on: On, other: Guest) -> None:
     made = guest(NET, "10.0.0.2/24", number=1)
     on("c1").plug(replace(made.plug, mac="02:16:3e:00:00:77"))
     on("c1").plug(replace(made.plug, mac="02:16:3e:00:00:77", device="eth1"))
@@ -92,7 +92,7 @@ def test_what_is_left_of_an_interface_that_went_is_found(on: On, other: Guest) -
     assert made.plug.name not in said("c1", "nft", "list", "tables")
 
 
-def test_an_interface_is_not_made_for_a_network_that_is_not_there(on: On) -> None:
+def test_an_interface_is_not_created_for_a_network_that_is_not_there(on: On) -> None:
     made = guest(NET, "10.0.0.2/24", number=1)
     with pytest.raises(NetworkError, match="no interface br100"):
         on("c1").plug(made.plug)

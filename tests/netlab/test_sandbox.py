@@ -174,7 +174,7 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def test_a_lab_that_cannot_be_made_says_what_was_refused() -> None:
+def test_a_lab_that_cannot_be_created_says_what_was_refused() -> None:
     lab = topology.described(("a-name-too-long",))
     try:
         with pytest.raises(topology.LabError, match=r"link add sw-a-name-too-long .*: "):

@@ -35,7 +35,7 @@ def lent(spec: dict[str, str], resource_type: str, resource_id: str | None = Non
     return Lent(uuid4(), "project", Period(START, START + timedelta(hours=1)), reservation, ("h1",), 7)
 
 
-def test_a_server_is_deleted_only_when_its_image_is_made() -> None:
+def test_a_server_is_deleted_only_when_its_image_is_created() -> None:
     cloud = SlowImages({"h1": host("h1")})
     server = cloud.boot("project", "h1")
     work = lent({"on_end": "create_image, delete"}, "virtual:instance", server)

@@ -48,7 +48,7 @@ def test_a_machine_is_switched_off(subject: Subject, hard: bool) -> None:
     assert subject.driver.state(subject.target) == OFF
 
 
-def test_a_state_that_follows_late_is_not_told_early(subject: Subject) -> None:
+def test_a_state_that_follows_late_is_not_reported_early(subject: Subject) -> None:
     subject.be(OFF)
     subject.driver.on(subject.target)
     assert subject.driver.state(subject.target) == subject.late
@@ -69,7 +69,7 @@ def test_what_is_asked_twice_ends_in_the_same_place(subject: Subject, verb: str,
     assert subject.driver.state(subject.target) == after
 
 
-def test_a_shutdown_that_is_not_followed_can_be_made_hard(subject: Subject) -> None:
+def test_a_shutdown_that_is_not_followed_can_be_forced(subject: Subject) -> None:
     subject.be(ON)
     subject.driver.off(subject.target)
     before = subject.asked()

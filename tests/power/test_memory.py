@@ -63,7 +63,7 @@ def test_power_that_is_cut_is_off_at_once(driver: MemoryDriver) -> None:
 
 
 @pytest.mark.parametrize("trouble", [Trouble.FAILS, Trouble.HANGS, Trouble.REFUSES])
-def test_trouble_is_told_and_passes(driver: MemoryDriver, trouble: Trouble) -> None:
+def test_trouble_is_reported_and_passes(driver: MemoryDriver, trouble: Trouble) -> None:
     driver.tell("n1", trouble)
     for ask in (driver.state, driver.on, driver.off):
         with pytest.raises(PowerError) as caught:

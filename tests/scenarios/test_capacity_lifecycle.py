@@ -328,7 +328,7 @@ class TestFlavors:
         assert inventory.update(climate, ADMIN, str(host), {"rack": "r1"})
 
 
-def test_it_can_be_made_anew_from_the_journal(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+def test_it_can_be_recreated_from_the_journal(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     lease = make(climate, clock, servers(3, **ON_5), flavored(2), start=0)
     run_due(climate)
     change(climate, lease, amount=4)

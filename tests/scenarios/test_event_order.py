@@ -55,7 +55,7 @@ def test_a_start_whose_lease_is_over_is_missed_and_everything_comes_back(
     assert lease_actions.held(make(climate, clock, hosts_wanted(8), start=0)) == set(range(1, 9))
 
 
-def test_the_owner_of_a_lease_that_was_missed_is_told_once(climate: Climate, clock: Clock, engine: Engine) -> None:
+def test_the_owner_of_a_lease_that_was_missed_is_notified_once(climate: Climate, clock: Clock, engine: Engine) -> None:
     missed = make(climate, clock)
     clock.forward(hours=5)
     run_due(climate)
@@ -70,7 +70,7 @@ def test_the_owner_of_a_lease_that_was_missed_is_told_once(climate: Climate, clo
     )
 
 
-def test_the_owner_of_a_lease_whose_start_was_refused_to_its_end_is_told_why(
+def test_the_owner_of_a_lease_whose_start_was_refused_to_its_end_learns_why(
     climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine
 ) -> None:
     lease = make(climate, clock, start=0)
@@ -209,14 +209,14 @@ def test_nothing_is_claimed_of_a_lease_that_is_gone(climate: Climate, clock: Clo
     assert events.listed(climate, ADMIN, "UNDONE", 10) == []
 
 
-def test_the_poller_is_told_when_to_wake(climate: Climate, clock: Clock) -> None:
+def test_the_poller_is_informed_when_to_wake(climate: Climate, clock: Clock) -> None:
     assert event_dispatch.next_due(climate) is None
     make(climate, clock, start=2)
     make(climate, clock, start=1)
     assert event_dispatch.next_due(climate) == timedelta(hours=1)
 
 
-def test_who_waits_for_a_host_is_told_when_it_comes_back(climate: Climate, clock: Clock, database_url: str) -> None:
+def test_who_waits_for_a_host_is_informed_when_it_comes_back(climate: Climate, clock: Clock, database_url: str) -> None:
     first = make(climate, clock, hosts_wanted(8), start=0, hours=1)
     next_one = make(climate, clock, hosts_wanted(8), start=1, hours=1)
     run_due(climate)

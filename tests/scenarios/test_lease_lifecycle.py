@@ -25,7 +25,7 @@ def run_due(climate: Climate) -> None:
             events.run(climate, message.event_id, message.token, "worker")
 
 
-def test_hosts_are_lent_on_time_and_come_back(climate: Climate, clock: Clock) -> None:
+def test_hosts_are_allocated_on_time_and_come_back(climate: Climate, clock: Clock) -> None:
     start = clock.time + timedelta(hours=1)
     lease = leases.create(climate, MEMBER, Order("l", start, start + timedelta(hours=2), None, [TWO_GPU_HOSTS]))
     pool = str(lease.reservations[0].id)

@@ -45,7 +45,7 @@ def test_hosts_and_storage_in_any_order(climate: Climate, clock: Clock, engine: 
     assert (overruns(climate, all_leases(climate)), deadlocks) == ([], [])
 
 
-def test_a_pool_is_made_smaller_or_removed_while_it_is_booked(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+def test_a_pool_shrinks_or_removed_while_it_is_booked(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     cloud.watch = None  # it is asked while another thread's transaction is open
     for place in range(6):
         known = pool(climate, 100, f"p{place}", f"class{place}")

@@ -221,7 +221,9 @@ def test_the_next_lease_waits_for_an_address_that_was_not_given_back(
     assert cloud.addresses[spelled(10)].pool == str(second.reservations[0].id)
 
 
-def test_who_waits_for_an_address_is_told_when_it_comes_back(climate: Climate, clock: Clock, database_url: str) -> None:
+def test_who_waits_for_an_address_is_informed_when_it_comes_back(
+    climate: Climate, clock: Clock, database_url: str
+) -> None:
     registered(climate, 1)
     first = make(climate, clock, addresses_wanted(1), start=0, hours=1)
     second = make(climate, clock, addresses_wanted(1), start=1, hours=1)

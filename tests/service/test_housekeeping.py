@@ -89,3 +89,11 @@ def test_a_role_is_forgotten_after_a_week(climate: Climate, engine: Engine) -> N
     _heard_of(climate, engine, ("queue:old", "w1", 7 * 24 + 1), ("poller", "w2", 7 * 24 - 1))
     housekeeping.tidy(climate)
     assert _processes(engine) == ["w2"]
+
+
+def test_more_is_left_when_each_portion_of_a_run_was_full(climate: Climate) -> None:
+    sizes = iter([PORTION] * (housekeeping.PORTIONS + 1) + [PORTION - 1])
+    kinds = {"rows": lambda conn, climate: next(sizes)}
+    assert housekeeping.tidy(climate, kinds=kinds)
+    assert not housekeeping.tidy(climate, kinds=kinds)
+    assert next(sizes, None) is None

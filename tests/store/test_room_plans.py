@@ -91,7 +91,7 @@ def test_a_long_window_reads_no_more_than_there_is(conn: Connection) -> None:
     assert sum(read(conn, picked(conn, wanted(5, 0, 44), False))) <= PASSES * IN_ALL + 100
 
 
-def test_a_refusal_is_told_from_a_bounded_part(conn: Connection) -> None:
+def test_a_refusal_reads_a_bounded_part(conn: Connection) -> None:
     found: list[capacity.Shortage] = []
     for start in (6, 37):
         rows = sum(read(conn, lambda start=start: found.append(capacity.shortage(conn, wanted(5000, start, 1)))))

@@ -51,6 +51,12 @@ class Stack:
     packages: tuple[Path, ...] = ()
     """Folders with further packages that are installed beside climate."""
     port: int = field(default_factory=free_port)
+    program: tuple[str, ...] = CLIMATE
+    """Words of the command `climate`; the one of this Python unless an installed one is tried."""
+    folder: Path = ROOT
+    """Folder in which its commands run."""
+    arguments: tuple[str, ...] = ("--demo",)
+    """Arguments of `climate up`."""
     said: list[str] = field(default_factory=list)
     _process: "subprocess.Popen[str] | None" = None
     _reader: threading.Thread | None = None
@@ -85,9 +91,9 @@ class Stack:
         """Start without waiting."""
         self.said.clear()
         self._process = subprocess.Popen(
-            [*CLIMATE, "up", "--demo"],
+            [*self.program, "up", *self.arguments],
             env=self.environ,
-            cwd=ROOT,
+            cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -179,14 +185,16 @@ class Stack:
 
     def run(self, *words: str, seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
         """A `climate` command against this stack."""
-        return self.command(*CLIMATE, *words, seconds=seconds)
+        return self.command(*self.program, *words, seconds=seconds)
 
     def command(
         self, *argv: str, seconds: float = 120.0, more: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         """Any program, with the environment of this stack."""
         environ = {**self.environ, **(more or {})}
-        return subprocess.run(argv, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
+        return subprocess.run(
+            argv, env=environ, cwd=self.folder, capture_output=True, text=True, timeout=seconds, check=False
+        )
 
     def logged(self, event: str) -> Iterator[dict[str, Any]]:
         """The lines of the structured log that tell of an event."""

@@ -171,7 +171,7 @@ def pools(looks: Api) -> dict[str, list[str]]:
     return {each["name"]: each["hosts"] for each in found}
 
 
-def test_a_host_is_lent_and_comes_back(lends: Api, leases: Api, boots: Api, looks: Api, stranger: Api) -> None:
+def test_a_host_is_allocated_and_comes_back(lends: Api, leases: Api, boots: Api, looks: Api, stranger: Api) -> None:
     made = lends.ask("POST", "/v1/os-hosts", {"name": "n1", "gpu": "a100"})
     assert made.status_code == 201, made.text
     assert (made.json()["host"]["vcpus"], made.json()["host"]["gpu"]) == (8, "a100")

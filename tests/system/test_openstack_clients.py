@@ -156,7 +156,7 @@ def _check_allocations(boss: Command, lease_id: str) -> None:
     assert lease_id in str(shown["reservations"])
 
 
-def test_refusals_are_told_in_the_peers_words(demo: Command) -> None:
+def test_refusals_are_reported_in_the_peers_words(demo: Command) -> None:
     dates = ("--start-date", minute(600), "--end-date", minute(660))
     greedy = GPUS.replace("min=1,max=1", "min=900,max=900")
     refused = demo("reservation", "lease", "create", "greedy", *dates, "--reservation", greedy)

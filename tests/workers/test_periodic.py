@@ -23,14 +23,14 @@ from climate.store.engine import connect
 from climate.store.leases import event_claims
 from climate.store.tables.operations import round_locks
 from tests.system.stack import await_so
-from tests.workers.test_poller import _listens
+from tests.workers.test_poller import PATIENCE, _listens
 from workers import celery_app, periodic
 from workers.poller import Poller
 
 ROOT = Path(__file__).parents[2]
 
-SLOW = 30.0
-"""Seconds between rounds: who rings sooner was asked to."""
+SLOW = 1200.0
+"""Seconds between rounds: who rings within `PATIENCE` was asked to, however busy the machine is."""
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_trouble_of_one_does_not_keep_the_others_from_theirs(climate: Climat
     assert made == ["fails", "goes on", "fails", "goes on"]
 
 
-def test_all_rounds_can_be_made_of_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_rounds_run_in_a_quiet_deployment(climate: Climate, capsys: pytest.CaptureFixture[str]) -> None:
     periodic.make(climate)
     said = capsys.readouterr().out
     assert "failed" not in said
@@ -190,13 +190,13 @@ def poller(database_url: str) -> Iterator[Rings]:
 
 def test_a_transaction_can_ask_for_rounds_at_once(poller: Rings, engine: Engine) -> None:
     first, second = poller.rung
-    assert first.wait(SLOW / 2), "a poller that begins rings"
-    await_so(lambda: _listens(engine), SLOW / 2, "the poller's listening")
-    await_so(poller.rounds_asked.is_set, SLOW / 2, "rounds for what was missed before")
+    assert first.wait(PATIENCE), "a poller that begins rings"
+    await_so(lambda: _listens(engine), PATIENCE, "the poller's listening")
+    await_so(poller.rounds_asked.is_set, PATIENCE, "rounds for what was missed before")
     poller.rounds_asked.clear()
     with engine.begin() as conn:
         event_claims.wake_rounds(conn)
-    assert second.wait(SLOW / 2)
+    assert second.wait(PATIENCE)
     assert poller.rounds_asked.is_set(), "whether or not there is work that the poller can see"
 
 

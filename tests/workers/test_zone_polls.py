@@ -16,7 +16,7 @@ MEMBER = Caller("m", "p", frozenset({"member"}))
 __all__ = ["lone", "standing", "zone_template"]
 
 
-def test_administrators_are_told_when_a_child_is_lost_and_when_it_is_back(lone: Tree) -> None:
+def test_administrators_are_informed_when_a_child_is_lost_and_when_it_is_back(lone: Tree) -> None:
     deployment = lone["parent"].deployment
     registry.add(deployment.compute, {"api_url": "http://away", "username": "u", "password": "sesame"})
     for _ in range(4):

@@ -33,11 +33,11 @@ def listing() -> Body:
 def detailed() -> Body:
     """List the neighbours with their capacities, the age of their last message, and the messages waiting for them."""
     validation.may_administer()
-    messages, found = backlog.read(compute()), []
+    messages, views = backlog.read(compute()), []
     for cell in neighbours.listed(compute()):
         waiting = {"waiting": messages.count(cell.name), "oldest_age": round(messages.oldest_age(cell.name), 1)}
-        found.append(_detailed(cell, messages.now) | {"messages": waiting})
-    return {"cells": found}
+        views.append(_detailed(cell, messages.now) | {"messages": waiting})
+    return {"cells": views}
 
 
 @blueprint.get("/os-cells/info")
@@ -124,16 +124,16 @@ def _view(cell: Cell) -> Body:
 
 
 def _detailed(cell: Cell, now: datetime) -> Body:
-    told = state.described(compute(), cell, now)
+    described = state.described(compute(), cell, now)
     return {
         **_view(cell),
         "capabilities": _words(cell.capabilities),
         "weight_offset": cell.weight_offset,
         "weight_scale": cell.weight_scale,
-        "state": "unreachable" if cell.failures else told["state"],
-        "age": told["age"],
+        "state": "unreachable" if cell.failures else described["state"],
+        "age": described["age"],
         "last_error": cell.last_error,
-        "children": told["children"],
+        "children": described["children"],
     }
 
 

@@ -1,7 +1,4 @@
-"""Floating IPs of Compute, below microversion 2.36.
-
-Answers have the keys of the oldest clients beside those of later ones.
-"""
+"""Floating IPs of Compute, below microversion 2.36; strict clients refuse keys that Nova does not have."""
 
 from typing import Any
 
@@ -28,7 +25,7 @@ blueprint.before_request(proxied)
 def pools() -> Body:
     """List the floating IP pools."""
     validation.may_read()
-    return {"floating_ip_pools": [{"name": pool["name"]} for pool in floating_pools.listed(compute())]}
+    return {"floating_ip_pools": [{"name": pool.name} for pool in floating_pools.listed(compute())]}
 
 
 @blueprint.get("/os-floating-ips")
@@ -36,7 +33,7 @@ def listing() -> Body:
     """List the floating IPs of the caller's project."""
     validation.may_read()
     addresses = floating_ips.listed(compute(), caller().project_id)
-    return {"floating_ips": [_view(row) | {"floating_ip": _view(row)} for row in addresses]}
+    return {"floating_ips": [_view(row) for row in addresses]}
 
 
 @blueprint.get("/os-floating-ips/<floating_id>")
@@ -56,16 +53,16 @@ def allocate() -> Body:
         made = floating_ips.allocate(compute(), caller().project_id, name)
     except NoMoreFloatingAddresses as refusal:
         raise NotFound(str(refusal)) from None
-    return {"floating_ip": _view(made), "allocated": {"id": made.id, "floating_ip": made.address}}
+    return {"floating_ip": _view(made)}
 
 
 @blueprint.delete("/os-floating-ips/<floating_id>")
-def release(floating_id: str) -> tuple[Body, int]:
+def release(floating_id: str) -> tuple[str, int]:
     """Release a floating IP to its pool."""
     validation.may_write()
     own = validation.path_id(floating_id, "Floating IP")
-    there = floating_ips.release(compute(), own, validation.own_project())
-    return {"released": {"id": there.id, "floating_ip": there.address}}, 202
+    floating_ips.release(compute(), own, validation.own_project())
+    return "", 202
 
 
 @blueprint.post("/os-floating-ips/<floating_id>/associate")

@@ -32,7 +32,9 @@ def create() -> Body:
     """Create an aggregate, with an availability zone if one is given."""
     validation.may_administer()
     wanted = NEW.read(read_object())
-    return _answer(aggregates.create(audited(), wanted["name"], wanted["availability_zone"]))
+    made = _view(aggregates.create(audited(), wanted["name"], wanted["availability_zone"]))
+    # Nova leaves these out of this answer alone, and strict clients refuse them.
+    return {"aggregate": {key: value for key, value in made.items() if key not in ("hosts", "metadata")}}
 
 
 @blueprint.get("/os-aggregates/<aggregate_id>")

@@ -33,7 +33,7 @@ def listing() -> Body:
     known = inventory.services_of(compute())
     zone, usual = request.args.get("zone"), deployment().settings.default_availability_zone
     views = [
-        {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.found
+        {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.items
     ]
     hosts = [host for host in views if zone in (None, host["zone"])]
     return {"hosts": hosts} | lists.unreachable(known.missing)

@@ -42,7 +42,7 @@ def listing() -> Body:
     if request.args.get("binary", BINARY) != BINARY:
         return {"services": []}
     known = inventory.services_of(compute(), request.args.get("host") or None)
-    return {"services": [_view(service) for service in known.found]} | lists.unreachable(known.missing)
+    return {"services": [_view(service) for service in known.items]} | lists.unreachable(known.missing)
 
 
 @blueprint.put("/os-services/<service_id>")

@@ -130,8 +130,8 @@ def _responses(rule: Rule, route: Operation, always: tuple[int, ...]) -> dict[st
 
 
 def _success(schema: Schema | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": "Done."}
-    return told if schema is None else told | {"content": {"application/json": {"schema": schema}}}
+    response: dict[str, Any] = {"description": "Done."}
+    return response if schema is None else response | {"content": {"application/json": {"schema": schema}}}
 
 
 def _refusal(status: int) -> dict[str, Any]:

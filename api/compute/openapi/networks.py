@@ -21,7 +21,7 @@ OPERATIONS = {
     ("GET", FLOATING): Operation({200: answer("floating_ips", "array")}, refuses=(404,)),
     ("POST", FLOATING): Operation({200: answer("floating_ip")}, ALLOCATED.shape(), refuses=(404, 409)),
     ("GET", ONE_FLOATING): Operation({200: answer("floating_ip")}),
-    ("DELETE", ONE_FLOATING): Operation({202: answer("released")}, refuses=(409,)),
+    ("DELETE", ONE_FLOATING): Operation({202: None}, refuses=(409,)),
     ("POST", f"{ONE_FLOATING}/associate"): Operation({200: answer("associated")}, ASSOCIATION.shape(), refuses=(409,)),
     ("POST", f"{ONE_FLOATING}/disassociate"): Operation({200: answer("disassociated")}, refuses=(409,)),
     ("GET", "/os-floating-ips-bulk"): Operation({200: answer("floating_ip_info", "array")}, refuses=(404,)),

@@ -7,6 +7,7 @@ from api.compute.openapi import (
     cells,
     cloudpipes,
     flavors,
+    images,
     migrations,
     networks,
     nodes,
@@ -30,4 +31,5 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     **cells.OPERATIONS,
     **migrations.OPERATIONS,
     **cloudpipes.OPERATIONS,
+    **images.OPERATIONS,
 }

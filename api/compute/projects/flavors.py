@@ -142,10 +142,10 @@ def _listed() -> tuple[list[Flavor], Body]:
     validation.may_read()
     wanted = page()
     public = _public()
-    found = flavors.listed(compute(), validation.own_project())
-    found = [flavor for flavor in found if public is None or flavor.is_public is public]
-    found = flavor_query.sorted_and_large(found)
-    shown, more = cut(found, wanted, lambda flavor: flavor.id)
+    usable = flavors.listed(compute(), validation.own_project())
+    usable = [flavor for flavor in usable if public is None or flavor.is_public is public]
+    usable = flavor_query.sorted_and_large(usable)
+    shown, more = cut(usable, wanted, lambda flavor: flavor.id)
     return shown, {"flavors_links": next_links(here(), shown[-1].id, wanted)} if more else {}
 
 

@@ -44,8 +44,8 @@ def create() -> tuple[Body, int]:
     made = keypair.make(name) if wanted["public_key"] is None else None
     public = made.public if made else wanted["public_key"]
     row = keypairs.create(compute(), user_id, caller().project_id, name, public)
-    told = {"private_key": made.private} if made else {}
-    return {"keypair": _view(row) | {"user_id": user_id} | told}, 201 if since(2) else 200
+    private = {"private_key": made.private} if made else {}
+    return {"keypair": _view(row) | {"user_id": user_id} | private}, 201 if since(2) else 200
 
 
 @blueprint.get("/os-keypairs/<name>")

@@ -38,10 +38,12 @@ FILES = {"injected_files": 0, "injected_file_content_bytes": 0, "injected_file_p
 OF_NETWORKS = {"fixed_ips": "fixed_ips", "floating_ips": "floating_ips"}
 """Limits that are set and shown by the network service from 2.36 on."""
 
+SECURITY_GROUPS, SECURITY_RULES = 1, 4
+"""Each project has the security group `default` with these rules."""
 _SECURITY = {
-    "maxSecurityGroups": 1,
-    "totalSecurityGroupsUsed": 1,
-    "maxSecurityGroupRules": 4,
+    "maxSecurityGroups": SECURITY_GROUPS,
+    "totalSecurityGroupsUsed": SECURITY_GROUPS,
+    "maxSecurityGroupRules": SECURITY_RULES,
 }
 _PERSONALITY = {"maxPersonality": 0, "maxPersonalitySize": 0}
 
@@ -131,7 +133,8 @@ def _older_limits(now: QuotaUsage) -> dict[str, int]:
 
 def _shown(most: Mapping[str, int]) -> dict[str, int]:
     shown = {name: most[key] for name, key in _settable().items()} | SAME_FOR_ALL
-    return shown if since(57) else shown | FILES
+    groups = {} if since(36) else {"security_groups": SECURITY_GROUPS, "security_group_rules": SECURITY_RULES}
+    return shown | groups | ({} if since(57) else FILES)
 
 
 def _settable() -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from api.compute import body_keys as keys
 from api.compute import validation
-from api.compute.servers.server_bodies import DISK_CONFIG, flavor_ref
+from api.compute.servers.server_bodies import DISK_CONFIG, flavor_ref, password
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Ignored, Key, as_given
 from climate.compute.migrations.live_requests import AUTO
@@ -88,7 +88,7 @@ class Rebuild(Body):
     name = keys.name(default=ABSENT)
     metadata = keys.metadata(default=ABSENT)
     description = keys.description(named="description")
-    password = Ignored(shapes.text(), key="adminPass")
+    password = Key(password, shapes.text(), key="adminPass", default="")
     preserve_ephemeral = Ignored(shapes.flag())
     disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
 

@@ -94,7 +94,10 @@ def _reboot(server_id: str, details: Any) -> Response:
 def _console(server_id: str, details: Any) -> Response:
     validation.may_read()
     given = action_bodies.CONSOLE_OUTPUT.read_value(details, "os-getConsoleOutput")
-    return jsonify({"output": operations.console_output(compute(), who(server_id), given["length"])})
+    output = operations.console_output(compute(), who(server_id), given["length"])
+    if given["length"]:  # as in Nova, the end behind the last line break counts as a line
+        output = "\n".join(output.split("\n")[-given["length"] :])
+    return jsonify({"output": output})
 
 
 def _no_console(server_id: str, details: Any) -> Response:

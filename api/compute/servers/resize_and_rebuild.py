@@ -52,7 +52,7 @@ def rebuild(server_id: str, details: Any) -> Response:
         description=given["description"],
     )
     operations.rebuild(compute(), who(server_id), wanted)
-    answer = jsonify({"server": view.full(find(server_id))})
+    answer = jsonify({"server": view.changed(find(server_id)) | {"adminPass": view.password(given["password"])}})
     answer.status_code = 202
     answer.headers["Location"] = f"{deployment().settings.base_url}/compute/v2.1/servers/{server_id}"
     return answer

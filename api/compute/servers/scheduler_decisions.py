@@ -33,8 +33,8 @@ def scheduling(server_id: str) -> Body:
     if placed is not None:
         return {"scheduling": _of_child(validation.path_id(server_id), placed)}
     server = find(server_id)
-    told = [_decision_view(server, decision) for decision in decisions.of(compute(), server.id)]
-    return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": told}}
+    views = [_decision_view(server, decision) for decision in decisions.of(compute(), server.id)]
+    return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": views}}
 
 
 @blueprint.get("/servers/<server_id>/diagnostics")
@@ -52,11 +52,11 @@ def server_diagnostics(server_id: str) -> Body:
 def _of_child(server_id: str, placed: InChild) -> Body:
     """Return the decisions of this zone about a server in a child: answers of zones, without host names."""
     zone = {"zone_id": placed.zone_id, "launch_index": placed.launch_index}
-    told = [
+    views = [
         _plain(decision) | {"trail": {**decision.trail, "zone": zone, "chosen": None, "later": []}}
         for decision in decisions.of(compute(), server_id)
     ]
-    return {"server_id": server_id, "reservation_id": placed.reservation_id, "decisions": told}
+    return {"server_id": server_id, "reservation_id": placed.reservation_id, "decisions": views}
 
 
 def _decision_view(server: Server, decision: Decision) -> Body:

@@ -191,7 +191,7 @@ def _user_data(value: Any, field: str) -> str:
     return value
 
 
-def _password(value: Any, field: str) -> str:
+def password(value: Any, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_PASSWORD:
         raise InvalidInput(f"{field} must be a text of at most {LONGEST_PASSWORD} characters")
     return value
@@ -243,7 +243,7 @@ class NewServer(Body):
     access_ipv6 = access(6, keys.ADDRESS_V6)
     description = keys.description()
     build_id_only = keys.flag(key="return_reservation_id", default=False)
-    password = Key(_password, shapes.text(), key="adminPass", default="")
+    password = Key(password, shapes.text(), key="adminPass", default="")
     scheduler_hints = hints_key()
     os_hints = hints_key("os:scheduler_hints")
     extension_hints = hints_key("OS-SCH-HNT:scheduler_hints")
@@ -287,7 +287,6 @@ class ChangedServer(Body):
     """The name, the description and the access addresses of a server; the other keys have no effect."""
 
     UNKNOWN = "server: only {sorted} can be changed, not {unknown!r}"
-    EMPTY = "server: only accessIPv4, accessIPv6, description, name can be changed, and one of them must be given"
 
     name = keys.name(default=ABSENT)
     description = keys.description(default=ABSENT)

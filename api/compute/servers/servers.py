@@ -1,6 +1,5 @@
 """Servers: create, list, show, update and delete."""
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -62,7 +61,7 @@ def create() -> tuple[Body, int]:
         "links": view.links(f"servers/{made.server_id}"),
         "OS-DCF:diskConfig": "MANUAL",
         "security_groups": [view.DEFAULT_GROUP],
-        "adminPass": wanted.password or secrets.token_urlsafe(9),
+        "adminPass": view.password(wanted.password),
     }
     return {"server": answer}, 202
 
@@ -142,7 +141,7 @@ def describe(server_id: str) -> Body:
     validation.may_write()
     words = CHANGED.read(read_object())
     server = operations.describe(compute(), who(server_id), words)
-    return {"server": view.full(server, _behind([server]))}
+    return {"server": view.changed(server, _behind([server]))}
 
 
 @blueprint.delete("/servers/<server_id>")
@@ -165,7 +164,7 @@ def find(server_id: str) -> Server:
 def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
     """Return the servers of this zone on the requested page, and the body with their views."""
     validation.may_read()
-    wanted = page()
+    wanted = page(may_be_empty=True)
     query = list_query.listing(wanted)
     if wanted.marker is not None:
         query = replace(query, marker=validation.uuid(wanted.marker, "marker"))
@@ -176,7 +175,7 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
         if not server_lists.is_recursive():
             raise unknown_marker(str(wanted.marker)) from None
         servers, is_local = [], False
-    more, servers = len(servers) > wanted.limit, servers[: wanted.limit]
+    more, servers = 0 < wanted.limit < len(servers), servers[: wanted.limit]
     links = {"servers_links": next_links(here(), servers[-1].id, wanted)} if more else {}
     return servers, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
 

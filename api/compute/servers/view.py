@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha224
+from secrets import token_urlsafe
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -115,6 +116,32 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
     return body | _later(server) | (_for_administrators(server, behind) if caller().is_admin else {})
 
 
+EXTENDED = (
+    "OS-EXT-AZ:",
+    "OS-EXT-SRV-ATTR:",
+    "OS-EXT-STS:",
+    "OS-SRV-USG:",
+    "config_drive",
+    "host_status",
+    "key_name",
+    "os-extended-volumes:",
+    "security_groups",
+)
+"""Beginnings of the keys that answers to PUT and rebuild have since 2.75 only."""
+
+
+def changed(server: Server, behind: Behind = NOTHING) -> Body:
+    """Return a server as the answer to its update or rebuild, which has fewer keys before 2.75."""
+    body = full(server, behind)
+    if since(75):
+        return body
+    body["addresses"] = {
+        label: [{key: entry[key] for key in ("version", "addr")} for entry in entries]
+        for label, entries in body["addresses"].items()
+    }
+    return {key: value for key, value in body.items() if not key.startswith(EXTENDED)}
+
+
 def _later(server: Server) -> Body:
     """Return the keys that later microversions added."""
     added: tuple[tuple[int, Body], ...] = (
@@ -145,6 +172,11 @@ def _for_administrators(server: Server, behind: Behind) -> Body:
         }
     tells_status = since(16) and zone_chain.sees_hosts()
     return seen | ({"host_status": behind.hosts.get(server.service_host or "", "")} if tells_status else {})
+
+
+def password(given: str) -> str:
+    """Return the password that an answer contains: the given one, or a random one; guests get none."""
+    return given or token_urlsafe(9)
 
 
 def host_id(server: Server) -> str:

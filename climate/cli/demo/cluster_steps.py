@@ -39,7 +39,7 @@ class ClusterPlay(Play):
     def members(self) -> dict[str, str]:
         """Return the member of each server."""
         result = {one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics") for one in self.servers}
-        return {one: str(told["member"]) for one, told in result.items()}
+        return {one: str(member["member"]) for one, member in result.items()}
 
     def processes(self) -> dict[str, list[int]]:
         """Return the process ids of each server."""

@@ -70,11 +70,13 @@ def host_is_up_in_time(play: Play) -> str:
 
 def hours_are_told(play: Play) -> str:
     """Report the hours that the host was off"""
-    told = play.admin.json("reservation", "GET", "/power/report")["report"]
-    hours = {host["name"]: host["hours_off"] for host in told["hosts"]}.get(HOST, 0)
-    require(hours > 0 and told["kwh"] is not None, f"the report says {told['hours_off']} hours, {told['kwh']} kWh")
+    report = play.admin.json("reservation", "GET", "/power/report")["report"]
+    hours = {host["name"]: host["hours_off"] for host in report["hosts"]}.get(HOST, 0)
+    require(
+        hours > 0 and report["kwh"] is not None, f"the report says {report['hours_off']} hours, {report['kwh']} kWh"
+    )
     play.admin.call("reservation", "DELETE", _path(play, "power"))
-    return f"{HOST} was off for {hours * 3600:.0f} s, and {told['kwh']} kWh are saved by now; it stays on from here"
+    return f"{HOST} was off for {hours * 3600:.0f} s, and {report['kwh']} kWh are saved by now; it stays on from here"
 
 
 def server_outlives_lease(play: Play) -> str:

@@ -1,7 +1,7 @@
 """Last steps of each demo: the journal agrees with the rows, and has the history of the lease."""
 
 from climate.cli.demo.actors import Play, Unseen
-from climate.cli.leases.lease import HISTORY_COLUMNS, told
+from climate.cli.leases.lease import HISTORY_COLUMNS, history_rows
 from climate.cli.operations.journal import engine_room
 from climate.cli.output import records
 from climate.cli.session import Session
@@ -24,5 +24,5 @@ def history_is_told(play: Play) -> str:
     kinds = [entry["kind"] for entry in entries]
     if kinds[0] != "LeaseCreated" or kinds.count("EventFinished") < 2:
         raise Unseen(f"it tells of {', '.join(kinds)}")
-    play.screen.say(records(told(entries), "table", HISTORY_COLUMNS).rstrip())
+    play.screen.say(records(history_rows(entries), "table", HISTORY_COLUMNS).rstrip())
     return f"{len(entries)} facts, from {kinds[0]} to {kinds[-1]}"

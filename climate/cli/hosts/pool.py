@@ -87,8 +87,8 @@ def hosts(pool: str, servers: bool) -> None:
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with the next allocation and the servers in one cell each."""
     servers = row["servers"]
-    told = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
-    return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": told}
+    text = None if servers is None else " ".join(f"{one['name']}({one['status']})" for one in servers)
+    return {**row, "next_start": (row.get("next") or {}).get("start"), "servers": text}
 
 
 @group.command("set")

@@ -36,11 +36,11 @@ def report(start: Moment | None, end: Moment | None, hosts: bool) -> None:
     session = current()
     moments = {"from": start, "to": end}
     query = {name: wire(moment.when(session.client.now())) for name, moment in moments.items() if moment}
-    told = session.client.json("reservation", "GET", "/power/report", params=query)["report"]
+    report = session.client.json("reservation", "GET", "/power/report", params=query)["report"]
     if hosts:
-        session.show_all(told["hosts"], REPORT)
+        session.show_all(report["hosts"], REPORT)
     else:
-        whole = told if session.form in ("json", "yaml") else {k: v for k, v in told.items() if k != "hosts"}
+        whole = report if session.form in ("json", "yaml") else {k: v for k, v in report.items() if k != "hosts"}
         session.show(whole)
 
 

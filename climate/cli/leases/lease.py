@@ -142,10 +142,10 @@ def history(lease: str) -> None:
     session = current()
     path = f"/leases/{lookup.lease_id(session.client, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
-    session.show_all(told(answer["history"]), HISTORY_COLUMNS)
+    session.show_all(history_rows(answer["history"]), HISTORY_COLUMNS)
 
 
-def told(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of a history with their event and its result."""
     lines = list(history)
     kinds = {event["id"]: event["kind"] for line in lines for event in line["body"].get("events", ())}

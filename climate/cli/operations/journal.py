@@ -11,7 +11,7 @@ import click
 
 from climate.cli.dates import Moment, MomentType, SpanType, wire
 from climate.cli.errors import ERROR, UNREACHABLE, USAGE, Failure
-from climate.cli.leases.lease import HISTORY_COLUMNS, told
+from climate.cli.leases.lease import HISTORY_COLUMNS, history_rows
 from climate.cli.options import listed, shown
 from climate.cli.session import Session, current
 from climate.connections import reading
@@ -159,7 +159,7 @@ def show(lease_id: str, at: Moment | None) -> None:
     with engine_room(session) as climate:
         lease, entries = replay.story(climate, wanted, _when(climate, at))
     if at is None:
-        session.show_all(told([_line(entry) for entry in entries]), HISTORY_COLUMNS)
+        session.show_all(history_rows([_line(entry) for entry in entries]), HISTORY_COLUMNS)
     else:
         session.show(_state(lease))
 

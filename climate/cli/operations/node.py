@@ -26,7 +26,7 @@ def group() -> None:
 def list_() -> None:
     """List nodes with their usage."""
     session = current()
-    rows = session.client.pages("compute", "/os-hypervisors/detail", "hypervisors")
+    rows = session.client.pages("compute", "/os-hypervisors/detail", "hypervisors", {"with_maintenance": "true"})
     session.show_all([_flat(row) for row in rows], COLUMNS)
 
 

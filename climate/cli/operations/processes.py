@@ -3,11 +3,13 @@
 import os
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 import click
 
+from climate.cli.dates import SpanType
 from climate.cli.options import PairType
 from climate.cli.session import current
 from climate.settings import Settings
@@ -122,10 +124,11 @@ def cells() -> None:
 
 
 @click.command("migrate")
-def migrate() -> None:
+@click.option("--wait", type=SpanType(), help="Time to wait for a database that does not answer: 30s, 10m.")
+def migrate(wait: timedelta | None) -> None:
     """Migrate the database to the schema of this release."""
     session = current()
     from climate import bootstrap
 
-    bootstrap.migrate(session.settings)
+    bootstrap.migrate(session.settings, wait=wait.total_seconds() if wait else 0.0)
     session.say("the schema is up to date")

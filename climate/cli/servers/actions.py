@@ -118,8 +118,8 @@ def actions(server: str) -> None:
     """List the actions on a server with their results, newest first."""
     session = current()
     server_id = lookup.server(session.client, server)["id"]
-    told = session.client.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")
-    session.show_all(told["instanceActions"], ACTION_COLUMNS)
+    answer = session.client.json("compute", "GET", f"/servers/{server_id}/os-instance-actions")
+    session.show_all(answer["instanceActions"], ACTION_COLUMNS)
 
 
 def act(session: Session, server_id: str, action: str, details: Any) -> Mapping[str, Any]:

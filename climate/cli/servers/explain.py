@@ -30,14 +30,14 @@ def command(server: str) -> None:
     session = current()
     try:
         server_id = lookup.server(session.client, server, everywhere=True)["id"]
-        told = session.client.json("compute", "GET", f"/servers/{server_id}/scheduling")["scheduling"]
+        scheduling = session.client.json("compute", "GET", f"/servers/{server_id}/scheduling")["scheduling"]
     except Failure as refused:
         raise replace(refused, hint=FOR_OWNERS) if refused.details.get("status") == 403 else refused from None
     if session.form in ("json", "yaml"):
-        session.show(told)
+        session.show(scheduling)
         return
-    session.show_all(lines(told["decisions"]), COLUMNS)
-    if not told["decisions"]:
+    session.show_all(lines(scheduling["decisions"]), COLUMNS)
+    if not scheduling["decisions"]:
         session.say("no scheduler decision of this server is stored")
 
 

@@ -94,7 +94,8 @@ def ensure(remote: Remote, seen: Look, name: str) -> Pool:
         made = next((each for each in all_of_them if each["name"] == name), None)
         if made is None:
             raise
-    return _pool(made, seen.names)
+    # Nova leaves hosts and metadata out of the answer to POST: a new aggregate has none.
+    return _pool({"hosts": [], "metadata": {}, **made}, seen.names)
 
 
 def set_metadata(remote: Remote, pool: Pool, changes: Changes) -> Metadata:

@@ -6,7 +6,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 from openstack.exceptions import ConfigException
 
-from climate.file_errors import UNREADABLE, told
+from climate.file_errors import UNREADABLE, reason_of
 from climate.settings import SettingError
 
 TIMEOUT_SECONDS = 30
@@ -26,5 +26,5 @@ def connect(entry: str, config: str) -> Connection:
     except ConfigException as error:
         raise SettingError(f"CLIMATE_OPENSTACK_CLOUD={entry!r} of {where} cannot be used: {error}") from None
     except (*UNREADABLE, AttributeError, KeyError, TypeError) as error:
-        why = f"{told(error)}; a mapping named clouds is expected"
+        why = f"{reason_of(error)}; a mapping named clouds is expected"
         raise SettingError(f"CLIMATE_OPENSTACK_CLOUD={entry!r}: {where} cannot be read: {why}") from None

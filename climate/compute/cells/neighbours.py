@@ -52,13 +52,13 @@ class Links:
     compute: Compute
     rows: Mapping[str, Row]
     around: Around
-    found: dict[str, Cell] = field(default_factory=dict, repr=False)
+    cells: dict[str, Cell] = field(default_factory=dict, repr=False)
 
     def opened(self, name: str) -> Cell | None:
         """Return the neighbour of a name with the secrets of its link, or None."""
-        if name not in self.found and name in self.rows:
-            self.found[name] = _opened(self.compute, self.rows[name])
-        return self.found.get(name)
+        if name not in self.cells and name in self.rows:
+            self.cells[name] = _opened(self.compute, self.rows[name])
+        return self.cells.get(name)
 
 
 def links(compute: Compute, conn: Connection) -> Links:

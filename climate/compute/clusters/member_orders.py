@@ -46,6 +46,12 @@ _VERBS: Mapping[str, Callable[[VirtDriver, Guest, Said], object]] = {
 }
 """Verbs on a guest -> function, which returns the answer, if any."""
 
+_ON_SERVERS: Mapping[str, Callable[[VirtDriver, str], object]] = {
+    "delete": lambda driver, server_id: _delete(driver, server_id),
+    "disconnect": lambda driver, server_id: _disconnect(driver, server_id),
+}
+"""Verbs on what is left of a server -> function."""
+
 
 def machine() -> str:
     """Return an id that is equal for two services if each can find and end all processes of the other."""
@@ -95,8 +101,8 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
     driver = compute.driver
     if verb == "states":
         return {server_id: state.value for server_id, state in driver.states().items()}
-    if verb == "delete":
-        return driver.delete(str(said["server_id"]))
+    if verb in _ON_SERVERS:
+        return _ON_SERVERS[verb](driver, str(said["server_id"]))
     if verb == migration_orders.DROP:
         return migration_orders.drop(driver, said)
     if verb not in _VERBS and verb not in migration_orders.VERBS:
@@ -113,6 +119,16 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
     return _VERBS[verb](driver, guest, said)
 
 
+def _delete(driver: VirtDriver, server_id: str) -> None:
+    driver.delete(server_id)
+    _disconnect(driver, server_id)
+
+
+def _disconnect(driver: VirtDriver, server_id: str) -> None:
+    if isinstance(driver, MultiNodeDriver):
+        driver.disconnect(server_id)
+
+
 def _server_of(compute: Compute, guest: Guest, said: Said) -> Server:
     """Return the server; VirtError if it is on the cluster no more: it was moved to another node, or deleted."""
     with reading(compute.engine) as conn:
@@ -122,7 +138,7 @@ def _server_of(compute: Compute, guest: Guest, said: Said) -> Server:
     return server
 
 
-def told(guest: Guest, home: Path) -> Mapping[str, Any]:
+def guest_view(guest: Guest, home: Path) -> Mapping[str, Any]:
     """Return a guest as JSON for an order, with paths relative to the home of the writer, and without its drive."""
     return guest_said(replace(_moved(guest, lambda path: _below(path, home)), config={}, again=None))
 

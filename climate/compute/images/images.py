@@ -57,8 +57,8 @@ def begin(
     once = {} if occasion is None else {"occasion": occasion}
     base = images.get(conn, server.image_id) if server.image_id else None
     inherited = {key: value for key, value in (base.properties if base else {}).items() if key not in _OWN}
+    kind = {"image_type": "snapshot"}
     origin = {
-        "image_type": "snapshot",
         "instance_uuid": server.id,
         "user_id": server.user_id,
         "base_image_ref": server.image_id or "",
@@ -73,7 +73,7 @@ def begin(
         container_format="bare",
         size=None,
         sha512=None,
-        properties={**inherited, **(metadata or {}), **origin, **once},
+        properties={**inherited, **kind, **(metadata or {}), **origin, **once},
         server_id=None if occasion is None else server.id,
         min_disk_gb=base.min_disk_gb if base else 0,
         min_ram_mb=base.min_ram_mb if base else 0,

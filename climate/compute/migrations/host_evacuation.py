@@ -45,15 +45,15 @@ def plan(compute: Compute, host: str) -> list[Step]:
     """Return the steps that would empty a node, or all nodes of a service host; NotFound."""
     compute = compute.scheduling(AS_MIGRATED)
     with reading(compute.engine) as conn:
-        found = servers.on_node(conn, host) or servers.on_service(conn, host)
-        known = bool(found) or cold_migration.is_host(conn, host)
+        present = servers.on_node(conn, host) or servers.on_service(conn, host)
+        known = bool(present) or cold_migration.is_host(conn, host)
     if not known:
         raise NotFound(f"Host {host[:80]} could not be found.")
     up = {service.host: service.up for service in services.listed(compute)}
-    leaving = frozenset(server.node_id or 0 for server in found)
+    leaving = frozenset(server.node_id or 0 for server in present)
     with reading(compute.engine) as conn:
         hosts = compute.roster.take(conn, compute.now(conn), compute.down_seconds).copy()
-        steps = list(_steps(compute, conn, (hosts, leaving), [(one, up[one.service_host or ""]) for one in found]))
+        steps = list(_steps(compute, conn, (hosts, leaving), [(one, up[one.service_host or ""]) for one in present]))
         conn.rollback()
     return steps
 

@@ -70,8 +70,8 @@ def _receive(work: Work, migration: Migration) -> None:
     arrangement = migrator.receive(work.connected(), _received(work, OFFER))
     wanted = work.server.task_details.get(BLOCK)
     if wanted is arrangement["shared"]:
-        told = "is shared by both hosts: it cannot be copied" if wanted else "is not shared: it must be copied"
-        raise VirtError(f"the disk of the server {told}; ask for block_migration auto")
+        requirement = "is shared by both hosts: it cannot be copied" if wanted else "is not shared: it must be copied"
+        raise VirtError(f"the disk of the server {requirement}; ask for block_migration auto")
     _store_details(work, {ARRANGEMENT: {**arrangement, _NETNS: work.driver.host_netns(work.server.node or "")}})
 
 
@@ -267,7 +267,7 @@ def _check_not_aborted(work: Work) -> None:
 
 def _store_details(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
     """Store data for the other side, with its secrets sealed; False if another task was requested."""
-    stored = {name: sealed(work.compute.vault, told) for name, told in details.items()}
+    stored = {name: sealed(work.compute.vault, value) for name, value in details.items()}
     with work.compute.engine.begin() as conn:
         return live_migration_steps.note(conn, work.server.id, stored)
 

@@ -36,7 +36,7 @@ class Slots:
     """Id of the reservation."""
     most: Mapping[int, float]
     """Node -> number of servers, of any size, on it when its slots are used up."""
-    told: str
+    usage: str
     """Usage of the slots, as text for the requester."""
 
 

@@ -55,7 +55,7 @@ def make_pool(
     if inside is not None:
         raise Conflict(f"{cidr} overlaps {inside}, the range of a network of servers")
     pool_rows.alone(conn)
-    if any(IPv4Network(pool["cidr"]).overlaps(cidr) for pool in pool_rows.pools(conn)):
+    if any(IPv4Network(pool.cidr).overlaps(cidr) for pool in pool_rows.pools(conn)):
         raise Conflict(f"{cidr} overlaps the range of another pool")
     where = {"id": pool_id, "gateway": None if gateway is None else str(gateway), "interface": interface}
     made = pool_rows.make_pool(conn, name, str(cidr), where)
@@ -80,14 +80,14 @@ def add(
     Raise NotFound, BadRequest for addresses outside the pool's network.
     """
     pool_rows.keep(conn, pool_id)
-    result = next((one for one in pool_rows.pools(conn) if one["id"] == pool_id), None)
+    result = next((one for one in pool_rows.pools(conn) if one.id == pool_id), None)
     if result is None:
         raise NotFound(f"Floating pool {pool_id} could not be found.")
     count = counted(first, last)
-    cidr = IPv4Network(result["cidr"])
+    cidr = IPv4Network(result.cidr)
     if first not in cidr or last not in cidr:
-        raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {result['name']}")
-    spared = {result["gateway"], str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {result["gateway"]}
+        raise BadRequest(f"{first} to {last} is not inside {cidr}, the network of pool {result.name}")
+    spared = {result.gateway, str(cidr[0]), str(cidr[-1])} if cidr.prefixlen < 31 else {result.gateway}
     spared |= {str(one) for one in own}
     wanted = [str(first + place) for place in range(count)]
     return pool_rows.add(conn, pool_id, [address for address in wanted if address not in spared])
@@ -120,10 +120,10 @@ def pool(conn: Connection, wanted: str | None, default: str) -> str:
     result = pool_rows.pools(conn)
     name = default if wanted is None else wanted
     for one in result:
-        if name in (one["id"], one["name"]):
-            return str(one["id"])
+        if name in (one.id, one.name):
+            return one.id
     if wanted is None and len(result) == 1:
-        return str(result[0]["id"])
+        return result[0].id
     raise NotFound(f"Floating pool {name} could not be found.")
 
 

@@ -70,7 +70,7 @@ def _check_size(wanted: NetworkRequest, options: NetworkOptions) -> None:
 
 def _check_outside(conn: Connection, cut: Sequence[IPv4Network]) -> None:
     """Raise Conflict if addresses would be both a network's and floating ones."""
-    pools = [IPv4Network(pool["cidr"]) for pool in floating_pools.pools(conn)]
+    pools = [IPv4Network(pool.cidr) for pool in floating_pools.pools(conn)]
     result = next(((one, pool) for one in cut for pool in pools if one.overlaps(pool)), None)
     if result is not None:
         raise Conflict(f"{result[0]} overlaps {result[1]}, the range of a pool of floating addresses")

@@ -67,7 +67,7 @@ def draw(conn: Connection, drawn: Drawn) -> Outline:
 def _check(conn: Connection, drawn: Drawn) -> None:
     there, outlined = network_rows.listed(conn), rows.listed(conn)
     labels = {one.label for one in there} | {one.label for one in outlined}
-    labels |= {str(pool["name"]) for pool in floating_pools.pools(conn)}
+    labels |= {pool.name for pool in floating_pools.pools(conn)}
     vlans = {one.vlan for one in there} | {one.vlan for one in outlined}
     if drawn.label in labels:
         raise Conflict(f"Network {drawn.label} exists already")

@@ -12,7 +12,7 @@ from climate.compute.clusters.nodes_file_entry import SIZES
 from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
 from climate.compute.nodes.nodes_file_entry import node_spec
-from climate.file_errors import UNREADABLE, told
+from climate.file_errors import UNREADABLE, reason_of
 
 FILE = "nodes.yaml"
 
@@ -75,7 +75,9 @@ def read(home: Path, file: str = FILE) -> list[NodeSpec]:
     except FileNotFoundError:
         return []
     except UNREADABLE as error:
-        raise VirtError(f"{home / file} cannot be read: {told(error)}; a list of nodes in YAML is expected") from error
+        raise VirtError(
+            f"{home / file} cannot be read: {reason_of(error)}; a list of nodes in YAML is expected"
+        ) from error
     if not isinstance(entries or [], list):
         raise VirtError(f"{file} must be a list of nodes")
     specs = [node_spec(entry) for entry in entries or []]

@@ -113,7 +113,7 @@ def audit(compute: Compute) -> None:
 def listed(compute: Compute, host: str | None = None) -> list[Service]:
     """Return the compute services, also those that are down, or those of one host name."""
     with reading(compute.engine) as conn:
-        return services.listed(conn, compute.now(conn), compute.down_seconds, host)
+        return services.listed(conn, compute.other_time(conn), compute.down_seconds, host)
 
 
 def reports(compute: Compute) -> LastHeard:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from climate.compute.changes import FLAVOR, Change
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest, Conflict, FlavorNotFound, NotFound
+from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.flavor import Flavor
 from climate.compute.reservations import capacity
 from climate.compute.store.projects import flavors as rows
@@ -42,15 +42,13 @@ def get(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
 def requested(compute: Compute, flavor_id: str, project_id: str | None) -> Flavor:
     """Return the flavor of a request for servers. None: of an administrator.
 
-    Raises BadRequest for an unknown flavor, FlavorNotFound if the project may not use it: NotFound would send the
-    request for a server to child zones.
+    Raises BadRequest for an unknown flavor, and for one that the project may not use: NotFound would send the request
+    for a server to child zones.
     """
     with reading(compute.engine) as conn:
         result = rows.get(conn, flavor_id)
-    if result is None:
+    if result is None or not (project_id is None or result.usable_by(project_id)):
         raise BadRequest(f"Flavor {flavor_id[:80]} could not be found.")
-    if not (project_id is None or result.usable_by(project_id)):
-        raise FlavorNotFound(f"Flavor {flavor_id} could not be found.")
     return result
 
 

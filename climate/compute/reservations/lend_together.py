@@ -7,7 +7,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import Busy, ComputeError, Conflict, NotFound, StaleToken, Waits
 from climate.compute.models.node import FREEPOOL, KEPT
 from climate.compute.store.reservations import lend_together as rows
-from climate.compute.store.reservations.lend_together import Found
+from climate.compute.store.reservations.lend_together import NodeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     return [troubles.get(loan.pool) for loan in loans]
 
 
-def _nodes_of(loan: Loan, nodes: Sequence[Found]) -> list[Found]:
+def _nodes_of(loan: Loan, nodes: Sequence[NodeRow]) -> list[NodeRow]:
     """Return the nodes with the names of a loan, and all others of its pool; of duplicate names the one in a pool."""
     pooled = {one.name for one in nodes if one.pool is not None}
     return [
@@ -54,7 +54,7 @@ def _nodes_of(loan: Loan, nodes: Sequence[Found]) -> list[Found]:
     ]
 
 
-def _trouble(loan: Loan, wanted: Mapping[str, Sequence[Found]], occupied: frozenset[int]) -> ComputeError | None:
+def _trouble(loan: Loan, wanted: Mapping[str, Sequence[NodeRow]], occupied: frozenset[int]) -> ComputeError | None:
     own = wanted[loan.pool]
     others = {one.id for pool, nodes in wanted.items() if pool != loan.pool for one in nodes}
     held = [one for one in own if one.name in loan.names]

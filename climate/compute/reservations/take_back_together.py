@@ -8,7 +8,7 @@ from climate.compute.errors import ComputeError, Conflict, StaleToken, Waits
 from climate.compute.models.node import FREEPOOL, KEPT
 from climate.compute.store.reservations import lend_together
 from climate.compute.store.reservations import take_back_together as rows
-from climate.compute.store.reservations.lend_together import Found
+from climate.compute.store.reservations.lend_together import NodeRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
     return [troubles.get(one.pool) for one in returns]
 
 
-def _nodes_of(one: Return, nodes: Sequence[Found]) -> list[Found]:
+def _nodes_of(one: Return, nodes: Sequence[NodeRow]) -> list[NodeRow]:
     """Return the nodes of a pool, and those of the reservation pool with the names of a return."""
     return [n for n in nodes if n.pool == one.pool or (n.pool == FREEPOOL and n.name in one.names)]
 
 
 def _trouble(
-    one: Return, wanted: Mapping[str, Sequence[Found]], fences: Mapping[str, int], kept: frozenset[str]
+    one: Return, wanted: Mapping[str, Sequence[NodeRow]], fences: Mapping[str, int], kept: frozenset[str]
 ) -> ComputeError | None:
     own = wanted[one.pool]
     others = {node.id for pool, nodes in wanted.items() if pool != one.pool for node in nodes}
@@ -66,5 +66,5 @@ def _trouble(
     return None
 
 
-def _occupied(own: Sequence[Found], occupied: frozenset[int]) -> ComputeError | None:
+def _occupied(own: Sequence[NodeRow], occupied: frozenset[int]) -> ComputeError | None:
     return Waits("Servers are on the hosts of the pool.") if any(node.id in occupied for node in own) else None

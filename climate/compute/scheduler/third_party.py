@@ -40,18 +40,18 @@ class Foreign:
         """
         record = decision_record.begun(hosts, spec, count, replace(rules, weighers=()))
         there = _open(hosts, spec, rules, record)
-        told: Trail = {}
+        trail: Trail = {}
         try:
             if not len(there):
                 raise NoValidHost(refusal(spec, count, record))
             plan = self._asked(there, spec, count, rules)
-            told = plan.trail
+            trail = plan.trail
             picks = _checked(self.name, there, plan, count)
         except NoValidHost as none:
-            raise NoValidHost(str(none), trail=self._trail(record, none.trail or told), found=none.found) from None
+            raise NoValidHost(str(none), trail=self._trail(record, none.trail or trail), found=none.found) from None
         places = np.searchsorted(hosts.ids, [pick.node_id for pick in picks]).tolist()
         record.picks = [(place, ([], [], pick.weight)) for place, pick in zip(places, picks, strict=True)]
-        return Plan(picks, self._trail(record, told))
+        return Plan(picks, self._trail(record, trail))
 
     def _asked(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
         try:
@@ -65,14 +65,14 @@ class Foreign:
                 f"No valid host was found. The scheduler '{self.name}' failed: {type(reason).__name__}."
             ) from reason
 
-    def _trail(self, record: Record, told: Trail) -> Trail:
+    def _trail(self, record: Record, trail: Trail) -> Trail:
         """Return the record with the scheduler's own trail, if that is JSON."""
         own: dict[str, Any] = {**record.trail(), "scheduler": self.name}
-        if not told or not isinstance(told, Mapping):
+        if not trail or not isinstance(trail, Mapping):
             return own
-        stages = told.get("filters")
-        merged: dict[str, Any] = {**told, **own, "filters": [*own["filters"], *(stages or ())]}
-        merged |= {name: told[name] for name in ("weighed", "weighers", "refused") if name in told}
+        stages = trail.get("filters")
+        merged: dict[str, Any] = {**trail, **own, "filters": [*own["filters"], *(stages or ())]}
+        merged |= {name: trail[name] for name in ("weighed", "weighers", "refused") if name in trail}
         try:
             json.dumps(merged, allow_nan=False)
         except (TypeError, ValueError):

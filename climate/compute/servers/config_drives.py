@@ -25,8 +25,8 @@ def of_server(compute: Compute, server: Server) -> Mapping[str, bytes]:
     with reading(compute.engine) as conn:
         given = servers.user_data(conn, [server.id]).get(server.id)
         files = {META_DATA: json.dumps(_metadata(compute, conn, server)).encode()}
-        told = cloudpipe_script.of_server(compute, conn, server) if given is None else base64.b64decode(given)
-    return files if told is None else {**files, USER_DATA: told}
+        content = cloudpipe_script.of_server(compute, conn, server) if given is None else base64.b64decode(given)
+    return files if content is None else {**files, USER_DATA: content}
 
 
 def _metadata(compute: Compute, conn: Connection, server: Server) -> Mapping[str, object]:

@@ -54,19 +54,19 @@ def elsewhere(compute: Compute, server: Server, worker: str, reason: str) -> boo
     spec = replacement(server, (*server.tried, server.node_id or 0))
     spec = replace(spec, trust=compute.attested(server.flavor))
     most = compute.rules.options.max_attempts
-    told = faults.readable(server, reason)
+    message = faults.readable(server, reason)
     log.error("Error from last host: %s (node %s): %s", server.service_host, server.node, reason)
     if not retried(spec, most):
-        return _give_up(compute, server, worker, told, _after(server, reason))
+        return _give_up(compute, server, worker, message, _after(server, reason))
     if len(spec.tried) >= most:
-        exceeded = f"Exceeded max scheduling attempts {most} for instance {server.id}. Last exception: {told}"
+        exceeded = f"Exceeded max scheduling attempts {most} for instance {server.id}. Last exception: {message}"
         return _give_up(compute, server, worker, exceeded, _after(server, reason))
     failed = FailedBoot(server, worker, reason)
     try:
         pick = claims.settle(compute, lambda attempt: _moved(compute, attempt, failed, spec))
     except (NoValidHost, BadRequest, Busy) as none:
         refusal = replace(_after(server, reason), trail=getattr(none, "trail", {}))
-        return _give_up(compute, server, worker, f"{none} Last exception: {told}", refusal)
+        return _give_up(compute, server, worker, f"{none} Last exception: {message}", refusal)
     if pick is None:
         return _over(compute, server, worker)
     compute.cast(pick.service_host, server.id)

@@ -154,10 +154,10 @@ class _Bound:
 
 def check_quota(limits: Mapping[str, int], used: Mapping[str, int], lacking: Room) -> None:
     """Check that a project may use so much more capacity, else raise QuotaExceeded."""
-    for name, told, more in (("cores", "cores", lacking.vcpus), ("ram_mb", "ram", lacking.ram_mb)):
+    for name, label, more in (("cores", "cores", lacking.vcpus), ("ram_mb", "ram", lacking.ram_mb)):
         if more > 0 and 0 <= limits[name] < used[name] + more:
             raise QuotaExceeded(
-                f"Quota exceeded for {told}: Requested {more}, but already used {used[name]} of {limits[name]} {told}"
+                f"Quota exceeded for {label}: Requested {more}, but already used {used[name]} of {limits[name]} {label}"
             )
 
 

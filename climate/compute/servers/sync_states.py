@@ -124,14 +124,14 @@ def _report_restarts(compute: Compute, settled: Sequence[Settled]) -> None:
     driver.reported(_write(compute, list(result.values())))
 
 
-def _judge(server: Settled, told: Mapping[str, bool], states: Mapping[str, State]) -> Finding | None:
-    """Return the change for a server; None if it needs none. `told`: node -> whether its guests are known."""
+def _judge(server: Settled, known_nodes: Mapping[str, bool], states: Mapping[str, State]) -> Finding | None:
+    """Return the change for a server; None if it needs none. `known_nodes`: node -> whether its guests are known."""
     state = states.get(server.id, State.DEAD)
     if state is State.PREPARED and server.status != RESERVED:
         state = State.DEAD  # the driver has no process for it
-    if server.node not in told:
+    if server.node not in known_nodes:
         return _finding(server, ERROR, None, "stop", GONE) if server.status in (ACTIVE, PAUSED) else None
-    if not told[server.node]:
+    if not known_nodes[server.node]:
         return None
     if server.lost:
         return _finding(server, _BACK[state], None, "start", "its host has come back") if state in _BACK else None
@@ -172,12 +172,12 @@ def _write(compute: Compute, findings: Sequence[Finding]) -> set[str]:
     return changed
 
 
-def _clear_strays(compute: Compute, found: Sequence[str]) -> None:
+def _clear_strays(compute: Compute, guests: Sequence[str]) -> None:
     # Read the rows after the guests: a guest is created after its row, so one without a row is an orphan.
     with reading(compute.engine) as conn:
-        known = migrations.whereabouts(conn, found)
+        known = migrations.whereabouts(conn, guests)
         cloud = rows.cloud(conn)
-    strays = sorted(set(found) - {one.server_id for one in known})
+    strays = sorted(set(guests) - {one.server_id for one in known})
     # Guests of members offered to a cluster of another service are managed by that service.
     here = compute.service_host
     away = [one for one in known if one.host != here and here not in one.member_hosts]

@@ -3,12 +3,24 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Integer, MetaData, any_, func, literal, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    DateTime,
+    Integer,
+    MetaData,
+    any_,
+    bindparam,
+    func,
+    literal,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from climate.transaction_ids import changed
 
-__all__ = ["changed", "count", "in_array", "json", "metadata", "taken", "time", "uuid"]
+__all__ = ["changed", "count", "in_array", "in_parameter", "json", "metadata", "taken", "time", "uuid"]
 
 metadata = MetaData(
     naming_convention={
@@ -53,8 +65,13 @@ def taken(name: str) -> Column[int]:
 
 
 def in_array(column: ColumnElement[Any], values: Iterable[object]) -> ColumnElement[bool]:
-    """Return whether a column has one of these values.
+    """Return the condition that a column has one of these values.
 
     They are sent as one array, so that the statement is prepared once for any number of values.
     """
     return column == any_(literal(list(values), ARRAY(column.type)))
+
+
+def in_parameter(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """Return the condition that a column has one of the values in the list that is the parameter `name`."""
+    return column == any_(bindparam(name, type_=ARRAY(column.type)))

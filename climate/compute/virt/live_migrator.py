@@ -60,17 +60,17 @@ Watch = Callable[[Progress], Order]
 """Function called repeatedly with the progress; it returns the next order. If it raises, the sender stops in place."""
 
 
-def sealed(vault: Vault, told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return data for the other side with its secrets encrypted."""
-    return {**told, SECRETS: vault.seal(told[SECRETS])} if SECRETS in told else told
+def sealed(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return data for the other side, or for a file, with its secrets encrypted."""
+    return {**details, SECRETS: vault.seal(details[SECRETS])} if SECRETS in details else details
 
 
-def opened(vault: Vault, told: Mapping[str, Any]) -> Mapping[str, Any]:
+def opened(vault: Vault, details: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return data of the other side with its secrets decrypted. Raise VirtError if they cannot be."""
-    if SECRETS not in told:
-        return told
+    if not isinstance(details.get(SECRETS), str):  # files of older releases have them open
+        return details
     try:
-        return {**told, SECRETS: vault.open(told[SECRETS])}
+        return {**details, SECRETS: vault.open(details[SECRETS])}
     except Unreadable as error:
         raise VirtError(
             "the key of the live migration cannot be opened: both compute services need the same CLIMATE_HOME/keys"

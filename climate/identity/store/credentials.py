@@ -35,6 +35,12 @@ def listing(conn: Connection, user_id: str, name: str | None = None) -> list[Cre
     return [_credential(row) for row in conn.execute(question)]
 
 
+def of_project(conn: Connection, project_id: str) -> list[Credential]:
+    """Return all credentials for a project, by user and name."""
+    question = select(*COLUMNS).where(table.c.project_id == project_id).order_by(table.c.user_id, table.c.name)
+    return [_credential(row) for row in conn.execute(question)]
+
+
 def find(conn: Connection, user_id: str, credential_id: str) -> Credential | None:
     """Return one of a user's credentials."""
     mine = (table.c.user_id == user_id) & (table.c.id == credential_id)

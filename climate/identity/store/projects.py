@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from climate.identity.models import Project, Who
 from climate.identity.store.tables import projects, role_assignments
@@ -49,6 +49,11 @@ def add(conn: Connection, project: Project) -> None:
 def change(conn: Connection, project_id: str, changes: Mapping[str, object]) -> bool:
     """Update a project; return whether it exists."""
     return conn.execute(update(projects).where(projects.c.id == project_id).values(**changes)).rowcount == 1
+
+
+def remove(conn: Connection, project_id: str) -> bool:
+    """Delete a project with its roles and credentials; return whether it existed."""
+    return conn.execute(delete(projects).where(projects.c.id == project_id)).rowcount == 1
 
 
 def _project(row: Row[*tuple[object, ...]]) -> Project:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, select, text
 
 from climate.identity.store.tables import revocations as table
 
-TOKEN, USER, PROJECT, CREDENTIAL = "token", "user", "project", "credential"
+TOKEN, USER, PROJECT, CREDENTIAL, ROLE = "token", "user", "project", "credential", "role"
 
 Key = tuple[str, str]
 """Kind and subject of a revocation."""
@@ -31,6 +31,11 @@ _UNSEEN = text(
             AND NOT pg_visible_in_snapshot(r.changed, CAST(:seen AS pg_snapshot))"""
     )
 )
+
+
+def role_subject(user_id: str, project_id: str) -> str:
+    """Return the subject of a revocation of a user's tokens for one project."""
+    return f"{user_id} {project_id}"
 
 
 @dataclass(frozen=True, slots=True)

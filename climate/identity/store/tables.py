@@ -89,7 +89,7 @@ revocations = Table(
     Column("expires_at", Time, nullable=False, index=True),
     Column("owner", Text, index=True),
     changed(),
-    CheckConstraint("kind IN ('token', 'user', 'project', 'credential')", name="kind_known"),
+    CheckConstraint("kind IN ('token', 'user', 'project', 'credential', 'role')", name="kind_known"),
 )
 """Tokens that name the subject and were issued before that time are refused; rows are kept until they expire.
 

@@ -38,6 +38,12 @@ def lock(conn: Connection, user_id: str) -> User | None:
     return row and _user(row)
 
 
+def lock_with_default(conn: Connection, project_id: str) -> None:
+    """Lock the users with that default project: sign-ins lock a user before a project, and deletions must too."""
+    mine = users.c.default_project_id == project_id
+    conn.execute(select(users.c.id).where(mine).order_by(users.c.id).with_for_update()).all()
+
+
 def listing(conn: Connection, name: str | None = None) -> list[User]:
     """Return all users by name."""
     question = select(*COLUMNS).order_by(users.c.name)

@@ -198,16 +198,16 @@ def _report(climate: Climate, comparison: _Comparison, troubles: Mapping[int, st
     if not changed:
         return
     names = {place.host: place for place in comparison.astray}
-    told = [_notice(names[host], said) for host, said in changed.items() if said]
-    run(climate, _notify, climate, changed, told)
-    for notice in told:
+    notices = [_notice(names[host], said) for host, said in changed.items() if said]
+    run(climate, _notify, climate, changed, notices)
+    for notice in notices:
         log.warning(notice.message, host=notice.host)
 
 
-def _notify(conn: Connection, climate: Climate, changed: Mapping[int, str], told: Sequence[Notice]) -> None:
+def _notify(conn: Connection, climate: Climate, changed: Mapping[int, str], notices: Sequence[Notice]) -> None:
     locks.lock_hosts(conn, changed)
     drift.note(conn, changed)
-    delivery.notify(conn, climate.now(conn), *told)
+    delivery.notify(conn, climate.now(conn), *notices)
 
 
 def _notice(place: HostPlace, said: str) -> Notice:

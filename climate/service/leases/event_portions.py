@@ -1,4 +1,4 @@
-"""Batches of starts or ends of leases: begun, requested from the cloud and recorded in one transaction each.
+"""Batches of starts, ends or actions ahead of ends: begun, requested from the cloud and recorded in a transaction each.
 
 Only events that neither wait nor call other services run in a batch. All others, and those with an unforeseen
 error, are given back. Each then gets a message of its own, and delays no other.
@@ -62,10 +62,12 @@ class Together(NamedTuple):
     of_one: str
     """Name of the hook for one event."""
     cloud: type
+    """`object` for a hook that asks the cloud for nothing."""
 
 
 TOGETHER: Mapping[EventKind, Together] = {
     EventKind.START: Together("on_start_together", "on_start", LendsTogether),
+    EventKind.BEFORE_END: Together("before_end_together", "before_end", object),
     EventKind.END: Together("on_end_together", "on_end", TakesBackTogether),
 }
 """Hooks for the kinds of events that run in batches."""
@@ -220,7 +222,7 @@ def _fit(runs: Sequence[Run], supplies: Mapping[int, Supply]) -> list[Run]:
     fit: list[Run] = []
     taken: set[int] = set()
     for one in runs:
-        is_ready = one.event.kind is EventKind.END or _are_ready(one, supplies)
+        is_ready = one.event.kind is not EventKind.START or _are_ready(one, supplies)
         if is_ready and _is_simple(one.climate, one.lease, one.event) and not taken & set(one.places):
             fit.append(one)
             taken |= set(one.places)

@@ -263,7 +263,7 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
     after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
     turns = [Turn(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
     moved = lease_moves.follow_all(conn, climate, author, turns)
-    told = [
+    notices = [
         notice
         for turn, own in zip(turns, moved, strict=True)
         for notice in (
@@ -272,7 +272,7 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
             *lifecycle.of(climate.settings, turn.before, turn.after),
         )
     ]
-    delivery.notify(conn, now, *told)
+    delivery.notify(conn, now, *notices)
     # Others may wait for it: the next lease of these hosts, which may be due already.
     if any(is_soon(climate, turn.after, now) or _gave_back(turn.before, turn.after) for turn in turns):
         event_claims.wake_poller(conn)

@@ -35,14 +35,14 @@ def lacking(reservation: Reservation, held: Sequence[HostPlace], *, patient: boo
     """
     waited_for = [place for place in held if place.pool in ON_THEIR_WAY and place.reservation_id != reservation.id]
     if waited_for and patient:
-        raise NotYet(f"not ready yet: {told(waited_for)}")
+        raise NotYet(f"not ready yet: {count_by_pool(waited_for)}")
     out = [place for place in held if place.pool not in READY or place.removed or place in waited_for]
     if held and len(out) == len(held) and patient:
-        raise NotYet(f"none of the hosts is ready: {told(out)}")
+        raise NotYet(f"none of the hosts is ready: {count_by_pool(out)}")
     return out
 
 
-def told(hosts: Sequence[HostPlace]) -> str:
+def count_by_pool(hosts: Sequence[HostPlace]) -> str:
     """Return the number of hosts in each pool, in one line for owners, which names no host."""
     counted = Counter(place.pool for place in hosts)
     return ", ".join(f"{count} {'host' if count == 1 else 'hosts'} {pool}" for pool, count in sorted(counted.items()))
@@ -57,5 +57,7 @@ def marks(lease: Lease, without: Mapping[UUID, Sequence[HostPlace]], now: dateti
         r, absent = lease.reservation(number), {place.host for place in out}
         missing = weight(hold for hold in r.holds if hold.host in absent)
         if missing > r.missing:
-            facts.append(ReservationChanged(now, r.id, r.spec, r.holds, missing=missing, reason=f"without {told(out)}"))
+            facts.append(
+                ReservationChanged(now, r.id, r.spec, r.holds, missing=missing, reason=f"without {count_by_pool(out)}")
+            )
     return facts

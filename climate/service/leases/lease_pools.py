@@ -91,7 +91,9 @@ def reconcile(climate: Climate) -> int:
     dropped = [name for name in strays if _forget(climate, name)]
     there = {one.id: pool.id for one in wanted if (pool := seen.get(str(one.id)))} | made
     news = {one.id: there[one.id] for one in wanted if one.id in there and there[one.id] != one.aggregate_id}
-    run(climate, _note, news, noted - there.keys())
+    stale = noted - there.keys()
+    if news or stale:
+        run(climate, _note, news, stale)
     return len(made) + len(dropped)
 
 

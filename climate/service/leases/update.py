@@ -184,8 +184,8 @@ def _moved(conn: Connection, climate: Climate, wish: _Wish, replanned: Sequence[
         planned = lease_events.adjustment(lease, now, time_ordered_id)
         moved = [LeaseRescheduled(now, period, (*(e for fact in moved for e in _events(fact)), planned))]
     if lease.parts and period != lease.period:
-        told = lease_events.sync(lease, now, now, time_ordered_id).events
-        moved = [LeaseRescheduled(now, period, (*told, *(e for fact in moved for e in _events(fact))))]
+        events = lease_events.sync(lease, now, now, time_ordered_id).events
+        moved = [LeaseRescheduled(now, period, (*events, *(e for fact in moved for e in _events(fact))))]
     return moved
 
 

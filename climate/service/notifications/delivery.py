@@ -38,9 +38,9 @@ GONE = 410
 """HTTP status of a receiver that wants this notification never again."""
 
 
-def notify(conn: Connection, now: datetime, *told: Notice) -> None:
+def notify(conn: Connection, now: datetime, *notices: Notice) -> None:
     """Write notifications in the transaction of their cause, in one statement; none without notifications."""
-    notifications.add(conn, now, told)
+    notifications.add(conn, now, notices)
 
 
 def notify_now(conn: Connection, climate: Climate, *notices: Notice) -> None:

@@ -66,17 +66,17 @@ def trouble(status: int) -> str:
 
 
 def _content(kept: Kept) -> dict[str, object]:
-    told = kept.notice
+    notice = kept.notice
     return {
-        "type": told.kind,
+        "type": notice.kind,
         "timestamp": kept.at.astimezone(UTC).isoformat(),
         "data": {
             "id": kept.id,
-            "message": told.message,
-            "project_id": told.project_id,
-            "user_id": told.user_id,
-            "lease_id": str(told.lease_id) if told.lease_id else None,
-            "host_id": str(told.host) if told.host is not None else None,
-            "details": dict(told.body),
+            "message": notice.message,
+            "project_id": notice.project_id,
+            "user_id": notice.user_id,
+            "lease_id": str(notice.lease_id) if notice.lease_id else None,
+            "host_id": str(notice.host) if notice.host is not None else None,
+            "details": dict(notice.body),
         },
     }

@@ -80,8 +80,8 @@ def put(
 def _put(conn: Connection, climate: Climate, caller: Caller, host_id: str, wiring: Wiring, sealed: str) -> Powered:
     place, now = pool_membership.get(conn, number(host_id), lock=True), climate.now(conn)
     host_facts.refuse_tampered(conn, place)
-    told = HostPowerSet(now, wiring.driver, wiring.settings, wiring.watts, bool(sealed))
-    pool_membership.record(conn, caller, [(place, [told])])
+    fact = HostPowerSet(now, wiring.driver, wiring.settings, wiring.watts, bool(sealed))
+    pool_membership.record(conn, caller, [(place, [fact])])
     made = power.put(conn, Supply(place.host, wiring.driver, wiring.settings, now, sealed, wiring.watts), now)
     return _powered(climate, place, made)
 
@@ -208,10 +208,10 @@ def _read_savings(conn: Connection, climate: Climate, start: datetime | None, en
         raise InvalidPeriod("A report must start before now, and end after its start")
     if until - since > LONGEST_REPORT:
         raise InvalidPeriod(f"A report covers {LONGEST_REPORT.days} days at most")
-    told = power_history.between(conn, since, until)
+    history = power_history.between(conn, since, until)
     watts = {host: float(one.watts) for host, one in power.listed(conn).items() if one.watts is not None}
-    saved = power_planner.saved(told.history, until, since, watts or None)
-    return Saved(since, until, told.names, saved)
+    saved = power_planner.saved(history.history, until, since, watts or None)
+    return Saved(since, until, history.names, saved)
 
 
 def get_for(climate: Climate, host_id: str) -> Powered:

@@ -100,13 +100,13 @@ def _insert_jobs(
 
 def carry_out(climate: Climate, jobs: Sequence[Job]) -> list[JobResult]:
     """Call the power supplies, and record the observed states; return the result of each job."""
-    told: list[JobResult] = []
+    results: list[JobResult] = []
     for part in executor.ask(climate, jobs):
         word = _word(climate, part)
         failed = run(climate, _record, climate, part, word)
         reconcile.ask(climate, failed)
-        told += part
-    return told
+        results += part
+    return results
 
 
 def _word(climate: Climate, seen: Iterable[JobResult]) -> Word | None:

@@ -177,9 +177,9 @@ def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
     given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}
     rooms = _capped(conn, wanted, [Room(*row) for row in conn.execute(statements.rooms, given)])
-    told = Shortage(len(capacities), capacity.fitting(order, rooms))
+    shortage = Shortage(len(capacities), capacity.fitting(order, rooms))
     if wanted.classes:
-        return told  # Their availability is not computed: a start that fits by size alone may not fit.
+        return shortage  # Their availability is not computed: a start that fits by size alone may not fit.
     rows = conn.execute(statements.uses, given).all()
     known_until = rows[-1].begins if len(rows) == HORIZON_ROWS else until
     uses = [
@@ -189,5 +189,5 @@ def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
     ]
     uses += [use for use in wanted.beside if use.host in capacities]
     if order.kept:
-        return replace(told, lasts_until=capacity.lasts_until(capacities, uses, order, window))
-    return replace(told, fits_from=capacity.earliest_fit(capacities, uses, order, window, known_until))
+        return replace(shortage, lasts_until=capacity.lasts_until(capacities, uses, order, window))
+    return replace(shortage, fits_from=capacity.earliest_fit(capacities, uses, order, window, known_until))

@@ -192,9 +192,9 @@ def shortage(conn: Connection, wanted: AmountRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     rows = conn.execute(_suiting(wanted)).all()
     rooms = _rooms(conn, wanted, [row.number for row in rows])
-    told = Shortage(sum(room.total for room in rooms), sum(room.free for room in rooms), None)
+    shortage = Shortage(sum(room.total for room in rooms), sum(room.free for room in rooms), None)
     if wanted.must or sum(room.total // wanted.piece for room in rooms) < wanted.pieces:
-        return told
+        return shortage
     until = FOREVER if wanted.window.end >= FOREVER else wanted.window.end + HORIZON
     held = inventory_allocations
     taken = conn.execute(
@@ -206,7 +206,8 @@ def shortage(conn: Connection, wanted: AmountRequest) -> Shortage:
     ).all()
     known_until = taken[-1][2] if len(taken) == HORIZON_ROWS else until
     return replace(
-        told, fits_from=_earliest(wanted, rows, [AmountHold(n, a, Period(s, e)) for n, a, s, e in taken], known_until)
+        shortage,
+        fits_from=_earliest(wanted, rows, [AmountHold(n, a, Period(s, e)) for n, a, s, e in taken], known_until),
     )
 
 

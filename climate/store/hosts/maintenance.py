@@ -110,8 +110,8 @@ def spelled(period: Period) -> str:
 
 def add(conn: Connection, author: Caller, window: Window) -> None:
     """Create a window and keep its time free. Nothing else may hold the host then, and its row must be locked."""
-    told = {"created_by": window.created_by, "created_at": window.created_at}
-    conn.execute(insert(windows).values(**row_of(window.id, window.standing), **told))
+    origin = {"created_by": window.created_by, "created_at": window.created_at}
+    conn.execute(insert(windows).values(**row_of(window.id, window.standing), **origin))
     conn.execute(insert(allocations).values(allocation_of(window.id, window.standing)))
     planned = WindowPlanned(window.created_at, window.host, window.during, window.reason, window.move_servers)
     journal.append_next(conn, author, [(window.id, planned)])

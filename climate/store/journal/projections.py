@@ -157,9 +157,9 @@ def _window_rows(stream: UUID, known: Sequence[Entry]) -> Rows:
 
 
 def _terms_rows(_: UUID, known: Sequence[Entry]) -> Rows:
-    told = decided(journal.of_operators(known))
+    settings = decided(journal.of_operators(known))
     row = {"pool": _pool(known), "updated_at": known[-1].fact.at}
-    return {"pool_terms": [row | {name: told.get(name) for name in pool_settings.NAMES}]}
+    return {"pool_terms": [row | {name: settings.get(name) for name in pool_settings.NAMES}]}
 
 
 def _limits_rows(_: UUID, known: Sequence[Entry]) -> Rows:

@@ -165,9 +165,9 @@ def _differing(
             yield RowDifference(stream, projection, projected, named, row.said, known, columns)
 
 
-def _columns(said: Mapping[str, Any], known: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[str]:
+def _columns(said: Mapping[str, Any], known: Mapping[str, Any], projected: Mapping[str, Any]) -> Iterator[str]:
     """Yield the columns that differ, among those that the facts determine."""
-    return (name for name in known if name in told and said[name] != known[name])
+    return (name for name in known if name in projected and said[name] != known[name])
 
 
 def _key(projected: Projected, row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -92,9 +92,9 @@ def write(conn: Connection, projection: Projection, rows: Sequence[RowDifference
             if one.said is None or projected.table is allocations:
                 _insert(conn, one, now)
             else:
-                told = _writable(one, {name: one.known[name] for name in one.columns})
-                if told:
-                    conn.execute(update(projected.table).where(_is(one)).values(told))
+                values = _writable(one, {name: one.known[name] for name in one.columns})
+                if values:
+                    conn.execute(update(projected.table).where(_is(one)).values(values))
 
 
 def _insert(conn: Connection, one: RowDifference, now: datetime) -> None:

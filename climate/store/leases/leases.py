@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     Connection,
+    FromClause,
     Select,
     Table,
     Uuid,
@@ -26,7 +27,7 @@ from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
 from climate.domain.lease import Event, Lease, Part, Reservation, fold
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.domain.status import EventKind, EventStatus, HoldState, PartState
+from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus, PartState
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import journal
@@ -180,6 +181,12 @@ def is_promised(conn: Connection, resource_id: str) -> bool:
     return bool(with_resource(conn, [resource_id]))
 
 
+def count_open(conn: Connection, project_id: str) -> int:
+    """Return the number of leases of a project that have not ended, those in ERROR among them."""
+    still = (leases.c.project_id == project_id) & ~leases.c.gone & (leases.c.status != LeaseStatus.TERMINATED)
+    return int(conn.execute(select(func.count()).where(still)).scalar_one())
+
+
 def of_reservation(conn: Connection, reservation_id: UUID) -> Lease | None:
     """Return the lease of a reservation, deleted or not."""
     owner = select(reservations.c.lease_id).where(reservations.c.id == reservation_id).scalar_subquery()
@@ -249,60 +256,93 @@ def _place(conn: Connection, wanted: Listing) -> Any:
     return tuple_(row.created_at, row.id)
 
 
-def _gathered(table: Table, *order: Any) -> Any:
-    """Return the rows of `table` of the lease in the outer query, as one JSON list."""
-    rows = func.jsonb_agg(aggregate_order_by(func.to_jsonb(table.table_valued()), *order))
-    return select(rows).where(table.c.lease_id == leases.c.id).scalar_subquery()
+def _gathered(rows: FromClause, order: Sequence[Any], *fields: Any) -> Any:
+    """Return the fields of these rows of the lease in the outer query, as one JSON list of lists.
+
+    Lists are decoded much faster than objects, and `json` is written faster than `jsonb`.
+    """
+    found = func.json_agg(aggregate_order_by(func.json_build_array(*fields), *order))
+    owner = (rows if isinstance(rows, Table) else reservations).c.lease_id
+    return select(found).select_from(rows).where(owner == leases.c.id).scalar_subquery()
 
 
-def _gathered_holds() -> Any:
-    fields = func.jsonb_build_array(
+def _of_reservations(held: Table) -> FromClause:
+    return held.join(reservations, held.c.reservation_id == reservations.c.id)
+
+
+def _bounds(held: Table) -> tuple[Any, Any]:
+    return func.lower(held.c.during), func.upper(held.c.during)
+
+
+_RESERVATION = [
+    reservations.c[name]
+    for name in (
+        "id",
+        "resource_type",
+        "spec",
+        "resource_id",
+        "exists_before_start",
+        "missing",
+        "resources_changed",
+        "parts",
+    )
+]
+"""Columns in the order in which `_reservation` reads them."""
+
+_EVENT = [
+    events.c[name]
+    for name in (
+        "id",
+        "kind",
+        "due_at",
+        "run_at",
+        "status",
+        "outcome",
+        "reason",
+        "attempts",
+        "token",
+        "first_claimed_at",
+        "updated_at",
+        "name",
+        "shares",
+    )
+]
+"""Columns in the order in which `_event` reads them."""
+
+_PARTS = (
+    _gathered(reservations, [reservations.c.position], *_RESERVATION),
+    _gathered(events, [events.c.seq, events.c.due_at, events.c.id], *_EVENT),
+    _gathered(
+        _of_reservations(allocations),
+        [allocations.c.host],
         allocations.c.reservation_id,
         allocations.c.host,
-        func.lower(allocations.c.during),
-        func.upper(allocations.c.during),
+        *_bounds(allocations),
         allocations.c.slots,
-    )
-    own = allocations.join(reservations, allocations.c.reservation_id == reservations.c.id)
-    rows = select(func.jsonb_agg(aggregate_order_by(fields, allocations.c.host))).select_from(own)
-    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
-
-
-def _gathered_addresses() -> Any:
-    held = floating_allocations
-    spelled = func.host(floating_ips.c.address)
-    period = (func.lower(held.c.during), func.upper(held.c.during))
-    fields = func.jsonb_build_array(held.c.reservation_id, held.c.number, spelled, *period)
-    own = held.join(floating_ips).join(reservations, held.c.reservation_id == reservations.c.id)
-    rows = select(func.jsonb_agg(aggregate_order_by(fields, held.c.number))).select_from(own)
-    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
-
-
-def _gathered_pools() -> Any:
-    pools = lease_pools.join(reservations, lease_pools.c.reservation_id == reservations.c.id)
-    rows = select(func.jsonb_object_agg(lease_pools.c.reservation_id, lease_pools.c.aggregate_id)).select_from(pools)
-    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
-
-
-def _gathered_amounts() -> Any:
-    held = inventory_allocations
-    period = (func.lower(held.c.during), func.upper(held.c.during))
-    fields = func.jsonb_build_array(held.c.reservation_id, held.c.number, held.c.amount, *period)
-    own = held.join(reservations, held.c.reservation_id == reservations.c.id)
-    rows = select(func.jsonb_agg(aggregate_order_by(fields, held.c.number))).select_from(own)
-    return rows.where(reservations.c.lease_id == leases.c.id).scalar_subquery()
-
-
-_WHOLE: Select[Any] = select(
-    leases,
-    _gathered(reservations, reservations.c.position).label("reservations"),
-    _gathered(events, events.c.seq, events.c.due_at, events.c.id).label("events"),
-    _gathered_holds().label("holds"),
-    _gathered_addresses().label("addresses"),
-    _gathered_pools().label("pools"),
-    _gathered_amounts().label("amounts"),
+    ),
+    _gathered(
+        _of_reservations(floating_allocations).join(floating_ips),
+        [floating_allocations.c.number],
+        floating_allocations.c.reservation_id,
+        floating_allocations.c.number,
+        func.host(floating_ips.c.address),
+        *_bounds(floating_allocations),
+    ),
+    _gathered(
+        _of_reservations(lease_pools), [reservations.c.id], lease_pools.c.reservation_id, lease_pools.c.aggregate_id
+    ),
+    _gathered(
+        _of_reservations(inventory_allocations),
+        [inventory_allocations.c.number],
+        inventory_allocations.c.reservation_id,
+        inventory_allocations.c.number,
+        inventory_allocations.c.amount,
+        *_bounds(inventory_allocations),
+    ),
 )
-"""Whole leases in one statement, with their parts as JSON."""
+
+_WHOLE: Select[Any] = select(leases, func.json_build_array(*_PARTS).label("parts"))
+"""Whole leases in one statement, with all their parts as one JSON list, in the order in which `_lease` reads them."""
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
 _BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
@@ -315,16 +355,8 @@ _LOCK_OF_EVENT = locks.ordered(select(leases.c.id).where(leases.c.id == _OWNER),
 
 
 def _lease(row: Any) -> Lease:
-    holds: dict[str, list[Hold]] = {}
-    for reservation_id, host, start, end, slots in row.holds or ():
-        holds.setdefault(reservation_id, []).append(Hold(host, Period(_time(start), _time(end)), slots))
-    addresses: dict[str, list[AddressHold]] = {}
-    for reservation_id, number, address, start, end in row.addresses or ():
-        held = AddressHold(number, address, Period(_time(start), _time(end)))
-        addresses.setdefault(reservation_id, []).append(held)
-    amounts: dict[str, list[AmountHold]] = {}
-    for reservation_id, number, amount, start, end in row.amounts or ():
-        amounts.setdefault(reservation_id, []).append(AmountHold(number, amount, Period(_time(start), _time(end))))
+    own, scheduled, *held = row.parts
+    holds, addresses, pools, amounts = (_by_reservation(one) if one else _NOTHING for one in held)
     return Lease(
         id=row.id,
         name=row.name,
@@ -332,14 +364,16 @@ def _lease(row: Any) -> Lease:
         user_id=row.user_id,
         period=Period(row.start_date, row.end_date),
         reservations=tuple(
-            replace(
-                _reservation(r, tuple(holds.get(r["id"], ())), tuple(addresses.get(r["id"], ()))),
-                aggregate_id=(row.pools or {}).get(r["id"]),
-                amounts=tuple(amounts.get(r["id"], ())),
+            _reservation(
+                r,
+                tuple(Hold(host, _period(start, end), slots) for host, start, end, slots in holds.get(r[0], ())),
+                tuple(AddressHold(n, address, _period(*during)) for n, address, *during in addresses.get(r[0], ())),
+                next((aggregate_id for (aggregate_id,) in pools.get(r[0], ())), None),
+                tuple(AmountHold(n, amount, _period(*during)) for n, amount, *during in amounts.get(r[0], ())),
             )
-            for r in row.reservations or ()
+            for r in own or ()
         ),
-        events=tuple(_event(e) for e in row.events or ()),
+        events=tuple(_event(e) for e in scheduled or ()),
         created_at=row.created_at,
         updated_at=row.updated_at,
         deleting=row.deleting,
@@ -348,18 +382,42 @@ def _lease(row: Any) -> Lease:
     )
 
 
-def _reservation(r: dict[str, Any], holds: tuple[Hold, ...], addresses: tuple[AddressHold, ...]) -> Reservation:
+_NOTHING: Mapping[str, list[list[Any]]] = {}
+
+
+def _by_reservation(rows: Sequence[Sequence[Any]]) -> Mapping[str, list[list[Any]]]:
+    """Return the other fields of the rows by their first one, the id of the reservation."""
+    found: dict[str, list[list[Any]]] = {}
+    for reservation_id, *fields in rows:
+        found.setdefault(reservation_id, []).append(fields)
+    return found
+
+
+def _period(start: str, end: str) -> Period:
+    return Period(_time(start), _time(end))
+
+
+def _reservation(
+    row: Sequence[Any],
+    holds: tuple[Hold, ...],
+    addresses: tuple[AddressHold, ...],
+    aggregate_id: int | None,
+    amounts: tuple[AmountHold, ...],
+) -> Reservation:
+    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, resources_changed, parts = row
     return Reservation(
-        id=UUID(r["id"]),
-        resource_type=r["resource_type"],
-        spec=r["spec"],
-        resource_id=r["resource_id"],
+        id=UUID(reservation_id),
+        resource_type=resource_type,
+        spec=spec,
+        resource_id=resource_id,
         holds=holds,
-        exists_before_start=r["exists_before_start"],
-        missing=r["missing"],
-        resources_changed=r["resources_changed"],
+        exists_before_start=exists_before_start,
+        missing=missing,
+        resources_changed=resources_changed,
         addresses=addresses,
-        parts=tuple(_part(part) for part in r["parts"]),
+        parts=tuple(_part(part) for part in parts),
+        aggregate_id=aggregate_id,
+        amounts=amounts,
     )
 
 
@@ -378,21 +436,23 @@ def _part(p: dict[str, Any]) -> Part:
     )
 
 
-def _event(e: dict[str, Any]) -> Event:
+def _event(row: Sequence[Any]) -> Event:
+    event_id, kind, due_at, run_at, status, outcome, reason, attempts, token, first_claimed, updated, name, shares = row
+    due = _time(due_at)
     return Event(
-        id=UUID(e["id"]),
-        kind=_KINDS.get(e["kind"]) or EventKind(e["kind"]),
-        due_at=_time(e["due_at"]),
-        run_at=_time(e["run_at"]),
-        status=_STATUSES.get(e["status"]) or EventStatus(e["status"]),
-        outcome=e["outcome"],
-        reason=e["reason"],
-        attempts=e["attempts"],
-        token=e["token"],
-        first_claimed_at=_time(e["first_claimed_at"]) if e["first_claimed_at"] else None,
-        updated_at=_time(e["updated_at"]) if e["updated_at"] else None,
-        name=e["name"],
-        shares=tuple(Share(**share) for share in e["shares"]),
+        UUID(event_id),
+        _KINDS.get(kind) or EventKind(kind),
+        due,
+        due if run_at == due_at else _time(run_at),
+        _STATUSES.get(status) or EventStatus(status),
+        outcome,
+        reason,
+        attempts,
+        token,
+        _time(first_claimed) if first_claimed else None,
+        _time(updated) if updated else None,
+        name,
+        tuple(Share(**share) for share in shares) if shares else (),
     )
 
 

@@ -114,7 +114,7 @@ PATHS = {"zone": "/zones", "cell": "/os-cells"}
 
 
 @pytest.mark.parametrize("kind", list(NEIGHBOURS))
-def test_secrets_of_neighbours_are_not_told(there: World, admin: Person, kind: str) -> None:
+def test_secrets_of_neighbours_are_not_reported(there: World, admin: Person, kind: str) -> None:
     made = done(admin, [("POST", PATHS[kind], {kind: NEIGHBOURS[kind]})])[0][kind]
     path = f"{PATHS[kind]}/{made.get('id', made.get('name'))}"
     changed = {"password": f"{SECRET}2", "weight_offset": 2.0}
@@ -128,7 +128,7 @@ def test_secrets_of_neighbours_are_not_told(there: World, admin: Person, kind: s
         assert not [body for body in conn.scalars(text("SELECT body::text FROM journal")) if "hush-hush" in body]
 
 
-def test_what_is_refused_is_not_told(there: World, admin: Person) -> None:
+def test_what_is_refused_is_not_reported(there: World, admin: Person) -> None:
     assert admin("DELETE", f"{V2}/os-aggregates/9999", None).status_code == 404
     assert admin("POST", f"{V2}/flavors/t/os-extra_specs", {"extra_specs": {"": ""}}).status_code == 400
     assert told(there, "aggregate") == told(there, "flavor") == []

@@ -13,7 +13,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJzV0m9b4k8cRkzJ9o4eVvY2k1fWm5H4mE5mJ
 
 
 @pytest.mark.parametrize("path", ["/compute", "/compute/v2.1", "/image", "/image/v2", "/network", "/network/v2.0"])
-def test_versions_are_told_to_everybody(there: World, path: str) -> None:
+def test_versions_are_reported_to_everybody(there: World, path: str) -> None:
     for spelled in (path, f"{path}/"):
         answer = there.app.test_client().get(spelled)
         assert answer.status_code in (200, 300)
@@ -27,7 +27,7 @@ def test_versions_are_told_to_everybody(there: World, path: str) -> None:
 @pytest.mark.parametrize(
     "path", [f"{C}/servers", f"{C}/flavors", f"{C}/limits", "/image/v2/images", "/network/v2.0/networks"]
 )
-def test_nothing_else_is_told_to_strangers(there: World, path: str) -> None:
+def test_nothing_else_is_reported_to_strangers(there: World, path: str) -> None:
     assert there.app.test_client().get(path).status_code == 401
 
 

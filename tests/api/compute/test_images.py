@@ -37,7 +37,7 @@ def names(who: Person, query: str = "") -> list[str]:
     return [one["name"] for one in who.get(f"{IMAGES}?{query}")["images"]]
 
 
-def test_an_image_says_what_it_was_told(member: Person) -> None:
+def test_an_image_says_what_it_was_given(member: Person) -> None:
     said = {
         "min_disk": 5,
         "min_ram": 512,
@@ -53,6 +53,34 @@ def test_an_image_says_what_it_was_told(member: Person) -> None:
     made = make(member, **said)
     assert {key: made[key] for key in said} == said | {"tags": ["a", "b"]}
     assert member.get(f"{IMAGES}/{made['id']}") == made
+
+
+def test_patches_of_version_2_0_have_another_form(member: Person) -> None:
+    image = make(member, color="red")
+
+    def changed(status: int, body: Any) -> Any:
+        headers = {"Content-Type": "application/openstack-images-v2.0-json-patch"}
+        return done(member("PATCH", f"{IMAGES}/{image['id']}", data=json.dumps(body), headers=headers), status)
+
+    shown = changed(200, [{"replace": "/name", "value": "n"}, {"add": "/size_of", "value": "x"}, {"remove": "/color"}])
+    assert (shown["name"], shown["size_of"], "color" in shown) == ("n", "x", False)
+    for wrong in ({}, {"replace": "/name", "add": "/name", "value": "x"}, {"op": "replace", "path": "/name"}, "x"):
+        assert "Each change must be like" in changed(400, [wrong])["error"]["message"]
+    assert "must be a list" in changed(400, {})["error"]["message"]
+
+
+def test_reserved_properties_are_refused(member: Person) -> None:
+    make(member, status=403, os_glance_importing="1")
+    patch(member, make(member), ("add", "/os_glance_failed", "1"), status=403)
+
+
+def test_images_are_listed_by_their_exact_size(member: Person) -> None:
+    one, other = make(member, name="one"), make(member, name="other")
+    fill(member, one, b"x" * 10)
+    fill(member, other, b"x" * 11)
+    assert names(member, "size=10") == ["one"]
+    assert names(member, "size=11&size_min=12") == []
+    assert member("GET", f"{IMAGES}?size=many").status_code == 400
 
 
 def test_an_image_is_changed_in_one_step_or_not_at_all(member: Person) -> None:

@@ -35,7 +35,7 @@ def test_one_that_is_given_to_nobody_is_nobodys(admin: Person, member: Person) -
     assert POOL in message(member.boot({"reservation": POOL}), 404, "itemNotFound")
 
 
-def test_the_reservation_pool_and_ordinary_aggregates_are_lent_to_nobody(admin: Person, member: Person) -> None:
+def test_the_reservation_pool_and_ordinary_aggregates_are_allocated_to_nobody(admin: Person, member: Person) -> None:
     number = lent(admin, STRANGER.project_id)
     act(admin, number, set_metadata={"metadata": {"blazar:owner": None}})
     assert POOL in message(member.boot({"reservation": POOL}), 404, "itemNotFound")

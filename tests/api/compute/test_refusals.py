@@ -83,7 +83,7 @@ OF_ONE: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), OF_ONE, ids=lambda value: str(value)[:40])
-def test_no_uuid_nobodys_and_another_projects_are_told_alike(
+def test_no_uuid_nobodys_and_another_projects_are_reported_alike(
     theirs: dict[str, str], member: Person, method: str, path: str, body: Any
 ) -> None:
     told = set()

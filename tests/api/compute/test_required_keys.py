@@ -90,7 +90,7 @@ def test_what_clients_read_is_there(furnished: Callable[[str, str], str], admin:
     assert {row: keys for row, keys in lacking.items() if keys} == {}
 
 
-def test_what_clients_read_of_what_they_made_is_there(furnished: Callable[[str, str], str], admin: Person) -> None:
+def test_what_clients_read_of_what_they_created_is_there(furnished: Callable[[str, str], str], admin: Person) -> None:
     lacking = {}
     for row in WRITTEN:
         route, version = row["route"].removeprefix(f"POST {C}"), row["version"]

@@ -20,6 +20,27 @@ def test_access_addresses_are_kept_and_shown(member: Person) -> None:
         assert next(iter(wrong)) in message(member.boot(**wrong), 400, "badRequest")
 
 
+def test_answers_to_changes_have_fewer_keys_before_2_75(there: World, admin: Person) -> None:
+    server_id = admin.booted()
+    there.settle()
+    path = f"{SERVERS}/{server_id}"
+
+    def keys(version: str) -> set[str]:
+        headers = {"OpenStack-API-Version": f"compute {version}"}
+        changed = done(admin("PUT", path, {"server": {"name": "n"}}, headers=headers))["server"]
+        for entries in changed["addresses"].values():
+            assert ("OS-EXT-IPS:type" in entries[0]) == (version == "2.75")
+        return set(changed)
+
+    plain = {"id", "name", "status", "tenant_id", "user_id", "metadata", "hostId", "image", "flavor", "created"}
+    plain |= {"updated", "addresses", "accessIPv4", "accessIPv6", "OS-DCF:diskConfig", "links", "progress"}
+    assert keys("2.1") == plain
+    assert keys("2.74") == plain | {"locked", "locked_reason", "description", "tags", "server_groups"} | {
+        "trusted_image_certificates"
+    }
+    assert keys("2.75") == set(admin.get(path, "2.75")["server"])
+
+
 def test_user_data_is_shown_to_administrators_alone(member: Person, admin: Person) -> None:
     server_id = member.booted(user_data="QUFB")
     path, key = f"{SERVERS}/{server_id}", "OS-EXT-SRV-ATTR:user_data"

@@ -48,6 +48,7 @@ def test_rebuilt_from_an_image_with_another_name(there: World, member: Person) -
     there.here.driver.calls.clear()
     answer = done(member.act(server_id, "rebuild", {"imageRef": IMAGE_ID, "name": "anew", "metadata": {}}), 202)
     assert (answer["server"]["status"], answer["server"]["name"]) == ("REBUILD", "anew")
+    assert answer["server"]["adminPass"]
     there.settle()
     shown = member.get(f"{SERVERS}/{server_id}")["server"]
     assert (shown["status"], shown["name"], shown["metadata"]) == ("ACTIVE", "anew", {})
@@ -163,7 +164,8 @@ def test_single_keys_of_metadata_and_words(member: Person) -> None:
         member("PUT", path, {"server": {"description": None}}, headers={"OpenStack-API-Version": "compute 2.19"})
     )
     assert changed["server"]["description"] is None
-    for wrong in ({}, {"status": "ACTIVE"}, {"name": ""}, {"description": 7}, {"description": "x" * 256}):
+    assert done(member("PUT", path, {"server": {}}))["server"]["metadata"] == {"z": ""}
+    for wrong in ({"status": "ACTIVE"}, {"name": ""}, {"description": 7}, {"description": "x" * 256}):
         assert message(member("PUT", path, {"server": wrong}), 400, "badRequest"), wrong
 
 

@@ -20,6 +20,8 @@ OUTSIDERS = ("nobody", "stranger", "without a role")
 
 SERVER = "/servers/<server_id>"
 META = f"{SERVER}/metadata"
+IMAGE = "/images/<image_id>"
+IMAGE_META = f"{IMAGE}/metadata"
 NOTES = f"{SERVER}/os-instance-actions"
 FLAVOR = "/flavors/<flavor_id>"
 SPECS = f"{FLAVOR}/os-extra_specs"
@@ -81,6 +83,16 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", f"{SPECS}/<key>"): (*FOR_ADMINS, 200),
     ("GET", f"{FLAVOR}/os-flavor-access"): (*FOR_ADMINS, 200),
     ("POST", f"{FLAVOR}/action"): (*FOR_ADMINS, 200),
+    ("GET", "/images"): FOR_ALL,
+    ("GET", "/images/detail"): FOR_ALL,
+    ("GET", IMAGE): FOR_THE_PROJECT,
+    ("DELETE", IMAGE): (401, 404, 403, 403, 204, 204),
+    ("GET", IMAGE_META): FOR_THE_PROJECT,
+    ("POST", IMAGE_META): CHANGED,
+    ("PUT", IMAGE_META): CHANGED,
+    ("GET", f"{IMAGE_META}/<key>"): FOR_THE_PROJECT,
+    ("PUT", f"{IMAGE_META}/<key>"): CHANGED,
+    ("DELETE", f"{IMAGE_META}/<key>"): (401, 404, 403, 403, 204, 204),
     ("GET", "/limits"): FOR_ALL,
     ("GET", QUOTA): (401, 403, 403, 200, 200, 200),
     ("GET", f"{QUOTA}/defaults"): FOR_ALL,
@@ -159,6 +171,9 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", META): {"metadata": {"there": "changed"}},
     ("PUT", META): {"metadata": {"there": "changed"}},
     ("PUT", f"{META}/<key>"): {"meta": {"there": "changed"}},
+    ("POST", IMAGE_META): {"metadata": {"there": "changed"}},
+    ("PUT", IMAGE_META): {"metadata": {"there": "changed"}},
+    ("PUT", f"{IMAGE_META}/<key>"): {"meta": {"there": "changed"}},
     ("POST", f"{SERVER}/action"): {"unlock": None},
     ("POST", f"{SERVER}/migrations/<migration_id>/action"): {"force_complete": None},
     ("POST", f"{SERVER}/remote-consoles"): {"remote_console": {"protocol": "vnc", "type": "novnc"}},
@@ -225,8 +240,11 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
     server_id = member.booted({"group": group_id}, name="hidden-server", metadata={"there": "hidden-value"})
     there.settle()
     (note,) = member.get(f"{C}/servers/{server_id}/os-instance-actions")["instanceActions"]
+    image = {"name": "hidden-image", "visibility": "private", "there": "hidden-property"}
+    image_id = done(member("POST", "/image/v2/images", image), 201)["id"]
     names = {
         "<server_id>": server_id,
+        "<image_id>": image_id,
         "<request_id>": note["request_id"],
         "<key>": "there",
         "<flavor_id>": "hidden-flavor",
@@ -246,7 +264,7 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
         "<network_id>": member.get(f"{C}/os-networks")["networks"][0]["id"],
         **address_matrix.connect(member, server_id, dhcp),
     }
-    return Kept(names, ("hidden-", server_id, group_id, note["request_id"], "std-1", "gpu-2", "compute-1"))
+    return Kept(names, ("hidden-", server_id, image_id, group_id, note["request_id"], "std-1", "gpu-2", "compute-1"))
 
 
 def test_every_route_is_in_the_matrix() -> None:

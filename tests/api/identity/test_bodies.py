@@ -6,7 +6,7 @@ import pytest
 
 from api.identity import bodies
 from api.schema.body import Below
-from climate.domain.errors import InvalidInput
+from climate.domain.errors import InvalidInput, NotFound
 
 
 def test_defaults_of_a_new_user_and_project() -> None:
@@ -46,3 +46,18 @@ def test_refused_keys(body: Below, given: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         body.read({body.key: given})
     assert str(refused.value).startswith(says)
+
+
+def test_the_domain_of_a_new_user_or_project_is_the_only_one() -> None:
+    assert "domain" not in bodies.USER.read({"user": {"name": "u", "domain_id": "default"}})
+    assert "domain" not in bodies.PROJECT.read({"project": {"name": "p", "domain_id": None}})
+    for body, key in ((bodies.USER, "user"), (bodies.PROJECT, "project")):
+        with pytest.raises(NotFound, match="Could not find domain: other"):
+            body.read({key: {"name": "n", "domain_id": "other"}})
+
+
+def test_names_of_users_may_be_longer_than_those_of_projects() -> None:
+    assert bodies.USER.read({"user": {"name": "u" * 255}})["name"] == "u" * 255
+    for body, key, length in ((bodies.USER, "user", 256), (bodies.PROJECT, "project", 65)):
+        with pytest.raises(InvalidInput, match=f"1 to {length - 1} characters"):
+            body.read({key: {"name": "n" * length}})

@@ -8,6 +8,7 @@ import pytest
 from climate.compute.store.networks import network_hosts
 from tests.api.compute.api_clients import Person, World, done
 from tests.api.network.requests import N, booted, refused, taken
+from tests.api.network.requests import port as port_of
 
 FIGURES = "network_ip_availabilities"
 
@@ -147,13 +148,39 @@ def test_what_a_pool_hands_out_is_said_anew(admin: Person, member: Person, pool:
     assert "public" not in names(admin)
 
 
+def test_networks_and_ports_that_cannot_be_changed_say_so(
+    there: World, admin: Person, member: Person, served: str
+) -> None:
+    port = port_of(member, booted(there, member, served), served)["id"]
+    assert "cannot be changed" in refused(admin, "PUT", f"networks/{served}", {"network": {"name": "n"}}, 409)
+    assert refused(member, "PUT", f"networks/{served}", {"network": {"name": "n"}}, 403)
+    for method, path, body in (
+        ("POST", "ports", {"port": {"network_id": served}}),
+        ("PUT", f"ports/{port}", {"port": {"name": "n"}}),
+        ("DELETE", f"ports/{port}", None),
+    ):
+        for asker in (admin, member):
+            assert "interfaces of servers" in refused(asker, method, path, body, 403)
+
+
+def test_unknown_networks_subnets_and_ports_are_not_found(admin: Person, member: Person) -> None:
+    unknown = str(uuid4())
+    for asker in (admin, member):
+        for kind in ("network", "subnet", "port"):
+            for method, body in (("PUT", {kind: {"name": "n"}}), ("DELETE", None)):
+                assert refused(asker, method, f"{kind}s/{unknown}", body, 404)
+        assert refused(asker, "POST", "ports", {"port": {"network_id": unknown}}, 404)
+    assert refused(member, "POST", "ports", {"port": {}}, 400)
+
+
 def test_only_administrators_make_and_drop_networks(admin: Person, member: Person, pool: str) -> None:
+    subnet = member.get(f"{N}/networks/{pool}")["network"]["subnets"][0]
     for method, path, body in (
         ("POST", "networks", {"network": {"name": "n"}}),
         ("DELETE", f"networks/{pool}", None),
         ("POST", "subnets", {"subnet": {"network_id": pool, "cidr": "10.0.0.0/24"}}),
-        ("PUT", f"subnets/{pool}", {"subnet": {}}),
-        ("DELETE", f"subnets/{pool}", None),
+        ("PUT", f"subnets/{subnet}", {"subnet": {}}),
+        ("DELETE", f"subnets/{subnet}", None),
         ("GET", "network-ip-availabilities", None),
         ("GET", "agents", None),
         ("PUT", "quotas/project", {"quota": {"floatingip": 1}}),
@@ -186,7 +213,10 @@ def test_network_services_are_agents(there: World, admin: Person) -> None:
 
 
 def test_extensions_are_no_more_than_there_is(member: Person) -> None:
-    aliases = {row["alias"] for row in member.get(f"{N}/extensions")["extensions"]}
+    listed = member.get(f"{N}/extensions")["extensions"]
+    aliases = {row["alias"] for row in listed}
     assert {"external-net", "quotas"} <= aliases
-    assert member.get(f"{N}/extensions/external-net")["extension"]["alias"] == "external-net"
+    shown = [member.get(f"{N}/extensions/{one['alias']}")["extension"] for one in listed]
+    assert shown == listed
+    assert {one["name"] for one in member.get(N)["resources"]} == {"network", "subnet", "port", "floatingip"}
     assert member("GET", f"{N}/extensions/network_availability_zone").status_code == 404

@@ -30,7 +30,7 @@ def made_since(admin: Person, known: list[dict[str, Any]]) -> list[tuple[Any, ..
     return [tuple(entry[key] for key in KEYS) for entry in reversed(listed(admin)) if entry["id"] not in ids]
 
 
-def test_each_limit_is_told_with_what_it_was(admin: Person) -> None:
+def test_each_limit_is_reported_with_what_it_was(admin: Person) -> None:
     known = listed(admin)
     admin.done(admin("PUT", "/limits/project", {"leases": 3}))
     admin.done(admin("PUT", "/limits/project", {"leases": 5, "host_hours": 90}))
@@ -46,7 +46,7 @@ def test_each_limit_is_told_with_what_it_was(admin: Person) -> None:
     assert [entry["project_id"] for entry in listed(admin, "?kind=limits")] == ["default"] * 2 + ["project"] * 2
 
 
-def test_changes_of_pools_hosts_and_windows_are_told(admin: Person) -> None:
+def test_changes_of_pools_hosts_and_windows_are_reported(admin: Person) -> None:
     known = listed(admin)
     admin.done(admin("PUT", "/pools/reservation", {"target": 2}))
     admin.done(admin("PUT", "/os-hosts/1", {"gpu": "a100"}))
@@ -73,7 +73,7 @@ def test_changes_of_pools_hosts_and_windows_are_told(admin: Person) -> None:
     assert [entry["name"] for entry in listed(admin, "?kind=capabilities")] == ["h1", "h1"]
 
 
-def test_changes_of_power_settings_are_told_without_secrets(admin: Person, engine: Engine) -> None:
+def test_changes_of_power_settings_are_reported_without_secrets(admin: Person, engine: Engine) -> None:
     known = listed(admin)
     first = {"driver": "ipmi", "settings": {"address": "192.0.2.9", "username": "root", "password": "hush-hush"}}
     admin.done(admin("PUT", "/os-hosts/1/power", first))
@@ -97,7 +97,7 @@ def test_changes_of_power_settings_are_told_without_secrets(admin: Person, engin
     assert "hush" not in journal + json.dumps(listed(admin))
 
 
-def test_hosts_are_told_when_registered_and_removed(admin: Person) -> None:
+def test_hosts_are_notified_when_registered_and_removed(admin: Person) -> None:
     known = listed(admin)
     assert admin("DELETE", "/os-hosts/4").status_code in (200, 204)
     host = admin.done(admin("POST", "/os-hosts", {"name": "h4", "rack": "9"}), 201)["host"]
@@ -109,7 +109,7 @@ def test_hosts_are_told_when_registered_and_removed(admin: Person) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted({*AuditKind} - {*FACTS_OF}))
-def test_an_object_without_facts_of_its_own_is_told(admin: Person, engine: Engine, clock: Clock, kind: str) -> None:
+def test_an_object_without_facts_of_its_own_is_reported(admin: Person, engine: Engine, clock: Clock, kind: str) -> None:
     author = Caller("ada", "her-project", request_id="req-7")
     known = listed(admin)
     for action, before, after in (("created", None, {"x": 1}), ("changed", {"x": 1}, {"x": 2}), ("deleted", {}, None)):

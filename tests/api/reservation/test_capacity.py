@@ -140,7 +140,7 @@ def test_changes(member: Person, climate: Climate) -> None:
 
 
 def test_a_flavor(member: Person) -> None:
-    lease = member.lease(reservations=[FLAVOR])
+    lease = member.lease(reservations=[{**FLAVOR, "resource_properties": ""}])
     (one,) = lease["reservations"]
     assert set(one) == PEERS | OURS
     assert (one["flavor_id"], one["affinity"], one["vcpus"]) == (one["id"], None, 1)
@@ -166,6 +166,7 @@ def test_a_flavor(member: Person) -> None:
         ({"affinity": "True"}, 409, "Affinity not supported yet"),
         ({"amount": 100}, 409, "Not enough hosts available"),
         ({"vcpus": 1}, 400, "Unknown parameter vcpus"),
+        ({"resource_properties": '["==", "$x", "1"]'}, 400, "Malformed parameter resource_properties"),
     ],
 )
 def test_bad_input_for_flavors(member: Person, changes: Body, status: int, said: str) -> None:

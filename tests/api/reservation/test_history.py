@@ -5,7 +5,7 @@ from tests.api.reservation.api_clients import Person, reservation, run_due
 from tests.conftest import Clock
 
 
-def test_the_life_of_a_lease_is_told(member: Person, stranger: Person, climate: Climate, clock: Clock) -> None:
+def test_the_life_of_a_lease_is_reported(member: Person, stranger: Person, climate: Climate, clock: Clock) -> None:
     made = member.lease("first", start_date="now", end_date="2030-01-01 14:00")
     path = f"/leases/{made['id']}"
     clock.forward(minutes=1)

@@ -36,7 +36,7 @@ def some(climate: Climate) -> None:
 
 
 @pytest.mark.usefixtures("some")
-def test_who_is_told_what(member: Person, reader: Person, stranger: Person, admin: Person) -> None:
+def test_recipients_of_notices(member: Person, reader: Person, stranger: Person, admin: Person) -> None:
     assert told(member) == told(reader) == ["mine"]
     assert told(stranger) == ["theirs"]
     assert told(admin) == ["mine", "theirs", "broken"]

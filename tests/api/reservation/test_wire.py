@@ -98,7 +98,7 @@ def test_now_and_both_forms_of_dates(member: Person) -> None:
     assert moved["lease"]["start_date"] == "2030-01-01T12:00:00.000000"
 
 
-def test_a_lease_ends_when_told_to_now(member: Person, climate: Climate, clock: Clock) -> None:
+def test_a_lease_ends_at_once_on_request(member: Person, climate: Climate, clock: Clock) -> None:
     made = member.lease(start_date="now", end_date="2030-01-01 18:00")
     run_due(climate)
     assert member.get(f"/leases/{made['id']}")["lease"]["status"] == "ACTIVE"
@@ -203,7 +203,7 @@ def test_plugins(reader: Person) -> None:
         ("/reservation/versions", 300),
     ],
 )
-def test_the_versions_are_told_to_anybody(standing: tuple[Flask, Climate], path: str, status: int) -> None:
+def test_the_versions_are_shown_to_anybody(standing: tuple[Flask, Climate], path: str, status: int) -> None:
     answer = standing[0].test_client().get(path)
     assert answer.status_code == status
     version = {

@@ -131,6 +131,6 @@ def test_pages(there: World, member: Person) -> None:
 
 
 @pytest.mark.parametrize("path", ["/volume", "/volume/v3"])
-def test_versions_are_told_to_everybody(there: World, path: str) -> None:
+def test_versions_are_reported_to_everybody(there: World, path: str) -> None:
     body: Any = there.app.test_client().get(path).json
     assert body["versions"][0]["links"][0]["href"] == "http://here/volume/v3/"

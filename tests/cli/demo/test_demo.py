@@ -129,7 +129,7 @@ def test_the_stack_is_ended_when_a_step_breaks_down(environ: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_the_stack_is_ended_when_the_demo_is_told_to_end(environ: dict[str, str], number: signal.Signals) -> None:
+def test_the_stack_is_ended_when_the_demo_is_asked_to_end(environ: dict[str, str], number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", OUTSIDE], env=environ, stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
         assert demo.stdout.readline() == "running\n"
@@ -139,7 +139,7 @@ def test_the_stack_is_ended_when_the_demo_is_told_to_end(environ: dict[str, str]
     assert not alive(pid)
 
 
-def test_a_stack_that_ends_at_once_is_told_with_its_last_words(environ: dict[str, str]) -> None:
+def test_a_stack_that_ends_at_once_is_reported_with_its_last_words(environ: dict[str, str]) -> None:
     words = (sys.executable, "-c", "print('first'); print('the port is taken'); raise SystemExit(1)")
     with pytest.raises(Failure, match="the port is taken"), running(environ, lambda spent: None, words):
         pass
@@ -267,7 +267,7 @@ def test_a_host_that_was_not_up_before_the_start_is_not_in_time(
 
 
 @pytest.mark.parametrize(("off", "kwh"), [(0, 0.0), (0.01, None)])
-def test_nothing_saved_is_not_told_as_saved(play: Play, wire: Wire, off: float, kwh: float | None) -> None:
+def test_nothing_saved_is_not_reported_as_saved(play: Play, wire: Wire, off: float, kwh: float | None) -> None:
     host_of(wire, play)
     told = {"hours_off": off, "kwh": kwh, "hosts": [{"id": "7", "name": host_steps.HOST, "hours_off": off}]}
     wire.answers = [(200, {"report": told}, {})]

@@ -23,7 +23,7 @@ def test_the_hosts_of_a_pool_tell_their_next_lease_and_their_servers(cli: Cli, w
     assert wire.sent("GET", f"{V1}/pools/lent/hosts").query["servers"] == "true"
 
 
-def test_hosts_that_nobody_registered_are_told_with_the_others(cli: Cli) -> None:
+def test_hosts_that_nobody_registered_are_reported_with_the_others(cli: Cli) -> None:
     ran = cli("pool", "hosts", "multi-tenant", "-f", "csv", "-c", "id", "-c", "name", "-c", "server_count")
     assert ran.out == "id,name,server_count\n7,h7,\n8,h8,\n,n1,2\n"
     assert cli("pool", "hosts", "multi-tenant", "-f", "json").data[2]["reason"] == "not registered"
@@ -63,7 +63,7 @@ def test_terms_are_set(cli: Cli, wire: Wire, arguments: tuple[str, ...], body: d
     assert wire.sent("PUT", f"{V1}/pools/reservation").query == {"dry_run": "true"}
 
 
-def test_the_plan_is_told_in_words_with_what_is_done(cli: Cli) -> None:
+def test_the_plan_is_reported_in_words_with_what_is_done(cli: Cli) -> None:
     ran = cli("pool", "plan", "-f", "value", "-c", "name", "-c", "step")
     assert ran.out == "h7 take\nh8 not to release\n"
     assert ran.err == (

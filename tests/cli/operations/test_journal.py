@@ -36,7 +36,7 @@ def test_a_healthy_journal_has_no_differences(cli: Cli, lease_id: str) -> None:
     assert (ran.code, ran.data) == (0, [])
 
 
-def test_a_row_that_lies_is_found_and_made_anew(cli: Cli, climate: Climate, lease_id: str) -> None:
+def test_a_row_that_lies_is_found_and_recreated(cli: Cli, climate: Climate, lease_id: str) -> None:
     with climate.engine.begin() as conn:
         conn.execute(text("UPDATE leases SET name = 'forged'"))
     found = cli("journal", "check", "-f", "json")
@@ -67,7 +67,7 @@ def test_what_cannot_be_mended_is_shown(cli: Cli, climate: Climate, lease_id: st
     assert "cannot read: KeyError: 'LeasePraised'" in ran.data[0]["difference"]
 
 
-def test_the_facts_of_a_lease_are_told(cli: Cli, lease_id: str) -> None:
+def test_the_facts_of_a_lease_are_reported(cli: Cli, lease_id: str) -> None:
     told = cli("journal", "show", lease_id, "-f", "json").data
     assert [line["kind"] for line in told] == ["LeaseCreated"]
     assert told[0]["at"] == "2030-01-01T12:00:00Z"
@@ -185,7 +185,7 @@ def test_an_archive_of_the_wrong_age_is_refused(cli: Cli, arguments: tuple[str, 
     assert told in ran.err
 
 
-def test_a_folder_that_cannot_be_written_is_told_of(
+def test_a_folder_that_cannot_be_written_is_reported(
     cli: Cli, climate: Climate, lease_id: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
     environ["CLIMATE_ARCHIVE_DIR"] = str(tmp_path / "file" / "below")

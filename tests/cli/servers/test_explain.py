@@ -88,7 +88,7 @@ def test_a_server_of_which_nothing_is_kept_is_no_failure(cli: Cli, wire: Wire) -
     assert "is stored" in ran.err
 
 
-def test_who_may_not_read_it_is_told_what_he_may_read(cli: Cli, wire: Wire) -> None:
+def test_who_may_not_read_it_learns_what_he_may_read(cli: Cli, wire: Wire) -> None:
     booted(cli, wire, PLACED)
     wire.member = True
     ran = cli("server", "explain", "s1")

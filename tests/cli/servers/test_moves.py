@@ -92,7 +92,7 @@ def test_what_stays_makes_the_command_fail(cli: Cli, wire: Wire, server_id: str)
     assert "no image" in ran.out
 
 
-def test_servers_of_a_host_that_may_still_run_are_not_made_anew(cli: Cli, wire: Wire, server_id: str) -> None:
+def test_servers_of_a_host_that_may_still_run_are_not_recreated(cli: Cli, wire: Wire, server_id: str) -> None:
     wire.moves.append(move(server_id, "n2", action="evacuate"))
     ran = cli("host", "evacuate", "n1")
     assert (ran.code, "--fenced" in ran.err, "its power is unknown" in ran.err) == (1, True, True)
@@ -102,7 +102,7 @@ def test_servers_of_a_host_that_may_still_run_are_not_made_anew(cli: Cli, wire: 
     assert [one.body for one in wire.asked if one.path.endswith("/action")] == [{"evacuate": {"host": "n2"}}]
 
 
-def test_a_server_that_may_still_run_is_not_made_anew(cli: Cli, wire: Wire, server_id: str) -> None:
+def test_a_server_that_may_still_run_is_not_recreated(cli: Cli, wire: Wire, server_id: str) -> None:
     wire.servers[server_id]["OS-EXT-SRV-ATTR:hypervisor_hostname"] = "n1"
     wire.hosts["1"] = {"id": "1", "hypervisor_hostname": "n1"}
     for state in ("unknown", "on"):

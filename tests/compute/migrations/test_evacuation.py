@@ -160,7 +160,7 @@ def test_a_server_of_a_service_that_is_up_is_not_evacuated(two: Two) -> None:
     assert two.here.look(server.id) == server
 
 
-def test_a_server_of_a_dead_host_is_made_anew_from_its_image(two: Two) -> None:
+def test_a_server_of_a_dead_host_is_recreated_from_its_image(two: Two) -> None:
     server = two.boot_one()
     after = evacuated(two, server)
     assert (after.status, after.service_host, after.addresses) == (ACTIVE, other(server), server.addresses)
@@ -189,7 +189,7 @@ def test_the_host_that_comes_back_too_early_stops_the_server_and_keeps_its_disk(
     assert two.guests(server) == {server.service_host: State.DEAD}
 
 
-def test_the_port_has_a_server_of_a_silent_host_made_anew_once(two: Two) -> None:
+def test_the_port_has_a_server_of_a_silent_host_recreated_once(two: Two) -> None:
     server, port = two.boot_one(), BundledCloud(two.here.compute)
     source = str(server.node)
     assert port.silent_hosts() == frozenset()
@@ -206,7 +206,7 @@ def test_the_port_has_a_server_of_a_silent_host_made_anew_once(two: Two) -> None
     port.evacuate_server(str(uuid4()), source, 1)
 
 
-def test_a_server_that_cannot_be_made_anew_is_where_it_was(two: Two) -> None:
+def test_a_server_that_cannot_be_recreated_is_where_it_was(two: Two) -> None:
     server = two.boot_one()
     two.drivers[other(server)].broken |= {"n1", "m1", "m2"}
     after = evacuated(two, server)

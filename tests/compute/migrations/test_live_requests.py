@@ -525,7 +525,7 @@ def test_what_cannot_be_migrated_is_refused_and_changes_nothing(cloud: Cloud) ->
         live_requests.live_migrate(compute, server.id)
 
 
-def test_drivers_that_cannot_are_told_of(here: Place) -> None:
+def test_drivers_that_cannot_are_reported(here: Place) -> None:
     with here.compute.engine.begin() as conn:
         conn.execute(text("UPDATE compute_nodes SET driver = 'process'"))
     server = here.boot_one()

@@ -53,7 +53,7 @@ def part(told: str, name: str) -> str:
     return found[1]
 
 
-def test_a_cloudpipe_has_the_address_that_is_kept_for_it_and_is_made_once(there: Books) -> None:
+def test_a_cloudpipe_has_the_address_that_is_kept_for_it_and_is_created_once(there: Books) -> None:
     server_id = created(there)
     server = get(there.compute, server_id)
     assert (server.status, server.project_id, server.name) == (ACTIVE, "demo", "demo-vpn")
@@ -214,7 +214,7 @@ def test_a_project_has_so_many_certificates_at_most(there: Books) -> None:
         cloudpipes.issue(there.compute, "demo", "ada", "u1")
 
 
-def test_a_server_is_told_its_user_data_and_its_keys(there: Books) -> None:
+def test_a_server_is_given_its_user_data_and_its_keys(there: Books) -> None:
     with there.compute.engine.begin() as conn:
         conn.execute(
             text("""INSERT INTO compute_keypairs (user_id, name, public_key, fingerprint)

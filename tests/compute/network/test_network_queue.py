@@ -241,7 +241,7 @@ class Remembering:
         return note
 
 
-def test_allocators_are_told_of_all_changes_in_their_order(cloud: Cloud) -> None:
+def test_allocators_get_all_changes_in_order(cloud: Cloud) -> None:
     there = cloud_of(cloud, Trouble(), "flat_dhcp")
     (network,) = there.listed()
     server = there.boot()[0]
@@ -269,7 +269,7 @@ def test_allocators_are_told_of_all_changes_in_their_order(cloud: Cloud) -> None
     assert len(seen.told) == 4, "each once, where nothing failed"
 
 
-def test_what_an_allocator_fails_at_it_is_told_again_before_what_came_later(cloud: Cloud) -> None:
+def test_what_an_allocator_fails_at_is_sent_again_before_what_came_later(cloud: Cloud) -> None:
     there = cloud_of(cloud, Trouble())
     gone = [there.boot()[0].id for _ in range(2)]
     for server_id in gone:
@@ -281,7 +281,7 @@ def test_what_an_allocator_fails_at_it_is_told_again_before_what_came_later(clou
     assert [what.server_id for _, what in seen.told] == gone
 
 
-def test_whoever_claims_the_network_of_a_dead_host_is_told_what_that_one_was_not(cloud: Cloud) -> None:
+def test_whoever_claims_the_network_of_a_dead_host_gets_the_messages_that_it_missed(cloud: Cloud) -> None:
     there = cloud_of(cloud, Trouble(after=lost))
     refused(there)
     there.forward(there.compute.network.down_seconds + 1)
@@ -304,7 +304,7 @@ def test_an_allocator_is_shown_what_is_recorded_and_not_what_is_held(cloud: Clou
     assert seen.told == [("reconcile", InUse(there.listed()[0].id, {"10.0.0.2": server.id}))]
 
 
-def test_nobody_is_told_anything_where_addresses_are_taken_directly(cloud: Cloud) -> None:
+def test_no_message_is_written_where_addresses_are_taken_directly(cloud: Cloud) -> None:
     there = cloud(manager="flat")
     there.served("one", "10.0.0.0/29")
     there.delete(there.boot()[0].id)

@@ -42,7 +42,7 @@ def test_what_should_be_is_kept_and_rendered() -> None:
     assert "== ip6tables\n" in host.text()
 
 
-def test_what_is_there_is_told_until_it_is_taken_away() -> None:
+def test_what_is_there_is_reported_until_it_is_taken_away() -> None:
     host = RecordingNetwork()
     host.serve(SERVED)
     host.plug(PLUG)
@@ -58,7 +58,7 @@ def test_what_is_there_is_told_until_it_is_taken_away() -> None:
     assert not host.plugs
 
 
-def test_clients_are_told_of_until_that_is_forgotten() -> None:
+def test_clients_are_reported_until_that_is_forgotten() -> None:
     host = RecordingNetwork()
     host.serve(SERVED)
     host.tell("net-1", What.LEASED, ENTRY)

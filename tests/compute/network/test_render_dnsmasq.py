@@ -43,7 +43,7 @@ def test_the_command_is_the_one_of_the_source_and_what_several_servers_on_a_host
     assert not [part for part in command if part.startswith(("--server", "--dhcp-option"))]
 
 
-def test_other_name_servers_the_size_of_packets_and_a_file_of_the_operators_are_told() -> None:
+def test_other_name_servers_the_size_of_packets_and_a_file_of_the_operators_are_reported() -> None:
     servers = (IPv4Address("8.8.4.4"), IPv4Address("8.8.8.8"))
     command = dnsmasq.command(replace(LINK, mtu=1450), replace(DHCP, servers=servers), FILES, "/etc/more.conf")
     assert set(command) >= {
@@ -66,7 +66,7 @@ def test_a_line_of_the_hosts_file() -> None:
     assert dnsmasq.hosts([ENTRY], "novalocal") == "02:16:3e:33:44:55,vm1.novalocal,10.0.0.3\n"
 
 
-def test_who_is_told_of_no_router_is_tagged() -> None:
+def test_who_is_given_no_router_is_tagged() -> None:
     line = dnsmasq.hosts([replace(ENTRY, routes=False)], "novalocal")
     assert line == "02:16:3e:33:44:55,vm1.novalocal,10.0.0.3,net:NW-2\n"
 

@@ -25,7 +25,7 @@ def test_router_advertisements() -> None:
         radvd.conf(Link("net-1", "br100 {"), IPv6Network("fd00::/64"))
 
 
-def test_a_guest_that_is_told_its_addresses_by_a_file() -> None:
+def test_a_guest_that_is_given_its_addresses_by_a_file() -> None:
     card = Card(
         "eth0",
         IPv4Interface("192.168.0.2/24"),

@@ -31,7 +31,7 @@ def called(files: dnsmasq.Files, *words: str, path: str = "/usr/bin:/bin", check
     return done.stdout
 
 
-def test_what_clients_do_is_told_in_its_order_until_it_is_forgotten(files: dnsmasq.Files) -> None:
+def test_what_clients_do_is_reported_in_order_until_it_is_forgotten(files: dnsmasq.Files) -> None:
     for action in ("add", "old", "del"):
         assert called(files, action, "02:16:3e:33:44:55", "10.0.0.3", "vm1") == ""
     spool = Spool(files.spool)
@@ -78,7 +78,7 @@ def test_what_cannot_be_understood_is_logged_and_dropped(
     assert not (files.spool / "0-broken").exists()
 
 
-def test_a_script_that_breaks_off_has_told_nothing(files: dnsmasq.Files, tmp_path: Path) -> None:
+def test_a_script_that_breaks_off_has_reported_nothing(files: dnsmasq.Files, tmp_path: Path) -> None:
     """Here for want of the program that would give its file the name under which it is read."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "date").symlink_to("/bin/date")
@@ -93,7 +93,7 @@ def test_what_is_being_written_is_not_read_yet(files: dnsmasq.Files) -> None:
     assert Spool(files.folder / "nowhere").read() == []
 
 
-def test_of_very_much_the_oldest_is_told(files: dnsmasq.Files) -> None:
+def test_of_very_much_the_oldest_is_reported(files: dnsmasq.Files) -> None:
     for number in range(AT_ONCE + 5):
         (files.spool / f"{number:019d}-1").write_text("net-1 add 02:16:3e:33:44:55 10.0.0.3\n")
     events = Spool(files.spool).read()

@@ -162,7 +162,7 @@ def test_servers_of_others_keep_a_node_out_of_a_pool(here: Place) -> None:
     assert aggregates.add_host(cloud, own.id, theirs).nodes == (theirs,)
 
 
-def test_a_pool_that_is_made_here_admits_its_owner_alone(here: Place) -> None:
+def test_a_pool_that_is_created_here_admits_its_owner_alone(here: Place) -> None:
     cloud = here.compute
     pool = pool_of(cloud)
     aggregates.add_host(cloud, pool.id, SERVICE)
@@ -186,7 +186,7 @@ def test_the_scheduler_learns_of_a_pools_metadata_and_of_an_aggregates(cloud: Co
         assert scheduler_snapshot.changes(conn, told.seen).restructured
 
 
-def test_what_a_lease_has_lent_is_left_alone(cloud: Compute) -> None:
+def test_what_a_lease_has_allocated_is_left_alone(cloud: Compute) -> None:
     lending.enrol(cloud, "n1", 1)
     lending.lend(cloud, LENT, "demo", ["n1"], 7)
     lent = named(cloud, LENT)
@@ -229,7 +229,7 @@ def test_what_is_registered_for_leases_and_what_the_compute_api_keeps_are_two_th
     assert lending.pools(cloud, own=True)[FREEPOOL] == {"n2"}
 
 
-def test_the_reservation_pool_is_lent_to_nobody_and_has_no_zone(cloud: Compute) -> None:
+def test_the_reservation_pool_is_allocated_to_nobody_and_has_no_zone(cloud: Compute) -> None:
     free = named(cloud, FREEPOOL)
     with pytest.raises(Conflict, match="pool without an owner"):
         aggregates.set_metadata(cloud, free.id, {OWNER: "demo"})

@@ -164,7 +164,7 @@ def test_nothing_is_promised_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["just text", "[", "name: a", "\x00"])
-def test_what_is_no_list_of_nodes_is_told(tmp_path: Path, content: str) -> None:
+def test_what_is_no_list_of_nodes_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / nodes_file.FILE).write_text(content)
     with pytest.raises(VirtError, match=nodes_file.FILE):
         nodes_file.read(tmp_path)

@@ -110,7 +110,7 @@ def test_a_node_that_grows_stays_the_same_row(here: Place) -> None:
     assert rows(here, "id, uuid, vcpus") == [(*before[0][:2], 32)]
 
 
-def test_a_node_with_servers_or_a_lent_one_stays_as_absent_until_it_is_free(here: Place) -> None:
+def test_a_node_with_servers_or_an_allocated_one_stays_as_absent_until_it_is_free(here: Place) -> None:
     server = here.boot_one(zone="nova::n1", admin=True)
     pools.enrol(here.compute, "n2", 1)
     report(here, node("n3"))
@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_read_takes_no_node_away(scratch: str, tmp_path: P
         assert not services.ready(replace(here.compute, driver=fresh()))
 
 
-def test_a_drift_is_put_right_and_told(here: Place) -> None:
+def test_a_drift_is_corrected_and_reported(here: Place) -> None:
     here.boot(count=3)
     here.settle()
     with capture_logs() as said:

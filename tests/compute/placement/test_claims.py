@@ -54,7 +54,7 @@ EMPTY, LARGE = Room(), Room(1, 2040 + 8, 50 * 1024)
         (LARGE, {"servers": 0}, "Free instance 0.00 INSTANCE < requested 1 INSTANCE"),
     ],
 )
-def test_what_is_too_little_is_told_in_order(each: Room, limits: dict[str, float], told: str) -> None:
+def test_what_is_too_little_is_reported_in_order(each: Room, limits: dict[str, float], told: str) -> None:
     """FS-32."""
     assert shortages(EMPTY, each, 1, limits) == told
 
@@ -233,7 +233,7 @@ def test_who_is_caught_in_a_deadlock_chooses_again(here: Place) -> None:
     assert here.drift() == []
 
 
-def test_no_end_of_changes_is_told(here: Place) -> None:
+def test_no_end_of_changes_is_reported(here: Place) -> None:
     grow = "UPDATE compute_nodes SET memory_mb = memory_mb + 1"
     compute, schedule = disturbed(here, lambda _: execute(here, grow), times=TRIES)
     with pytest.raises(Busy, match="have changed"):

@@ -34,7 +34,7 @@ def boot(here: Place, group_id: str, **wanted: object) -> str | None:
     return here.boot(wanted.pop("flavor", TINY), hints={"group": group_id}, networks=(), **wanted)[0].node  # type: ignore[arg-type]
 
 
-def test_a_group_is_made_shown_listed_and_dropped(here: Place) -> None:
+def test_a_group_is_created_shown_listed_and_dropped(here: Place) -> None:
     made = server_groups.create(here.compute, project_id="demo", user_id="dora", name="g", policy=AFFINITY)
     assert (made.name, made.policy, made.members) == ("g", AFFINITY, ())
     server = here.boot(hints={"group": made.id})[0]

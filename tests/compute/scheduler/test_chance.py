@@ -98,7 +98,9 @@ def test_simple_takes_a_named_host_that_is_alive_whatever_it_carries() -> None:
 @pytest.mark.parametrize(
     "pool", [{"pool": "freepool"}, {"pool": "r", "owner": "other"}, {"pool": "r", "owner": "demo"}]
 )
-def test_nobody_lands_on_a_kept_or_lent_node(schedule: Schedule, forced: dict[str, Any], pool: dict[str, Any]) -> None:
+def test_nobody_lands_on_a_kept_or_allocated_node(
+    schedule: Schedule, forced: dict[str, Any], pool: dict[str, Any]
+) -> None:
     with pytest.raises(NoValidHost):
         nodes(schedule, pool, **forced)
 
@@ -134,7 +136,9 @@ def test_a_node_that_failed_is_not_tried_again(schedule: Schedule) -> None:
         ({"pool": "r", "owner": "demo", "closed": True}, ("r",), "is lent to the reservation r, which is ending."),
     ],
 )
-def test_it_is_told_why_a_reservation_is_in_the_way(row: dict[str, Any], pools: tuple[str, ...], why: str) -> None:
+def test_the_refusal_says_why_a_reservation_is_in_the_way(
+    row: dict[str, Any], pools: tuple[str, ...], why: str
+) -> None:
     with pytest.raises(NoValidHost) as refused:
         nodes(chance, row, pools=pools)
     assert refused.value.trail["filters"][0]["removed"] == [{"host": "h", "node": "n1", "why": why}]

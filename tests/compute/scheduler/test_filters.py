@@ -245,7 +245,7 @@ POOLS: tuple[dict[str, Any], ...] = (
         ("demo", ("",), []),
     ],
 )
-def test_lent_nodes_are_for_their_project_and_its_hint_alone(
+def test_allocated_nodes_are_for_their_project_and_its_hint_alone(
     project: str, named: tuple[str, ...], stays: list[int]
 ) -> None:
     answer = kept(RESERVATION, hosts(*POOLS), replace(SMALL, project_id=project, pools=named))

@@ -190,7 +190,7 @@ def test_only_administrators_force_a_node(here: Place) -> None:
     assert here.boot_one(zone="nova:n4", admin=True).node == "n4"
 
 
-def test_what_cannot_be_made_on_one_node_is_made_on_another(scratch: str, tmp_path: Path) -> None:
+def test_what_cannot_be_created_on_one_node_is_created_on_another(scratch: str, tmp_path: Path) -> None:
     driver = MemoryDriver([node("n1", memory_mb=9000), node("n2")], broken={"n1"})
     with place(scratch, tmp_path, [], driver) as here:
         server = here.boot_one()

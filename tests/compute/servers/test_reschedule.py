@@ -117,7 +117,7 @@ def test_a_forced_node_is_not_left(scratch: str, tmp_path: Path) -> None:
             assert message(server).startswith("node (its host) cannot make")
 
 
-def test_where_no_other_node_is_left_both_reasons_are_told(scratch: str, tmp_path: Path) -> None:
+def test_where_no_other_node_is_left_both_reasons_are_reported(scratch: str, tmp_path: Path) -> None:
     with place(scratch, tmp_path, [], broken("n1", working=())) as here:
         server = here.boot_one(HALF)
         assert message(server).startswith("No valid host was found.")

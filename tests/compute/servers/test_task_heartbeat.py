@@ -57,7 +57,7 @@ def test_a_worker_that_lost_the_work_deletes_and_records_nothing(here: Place) ->
     assert (here.driver.calls, here.look(server.id)) == ([], asking_again)
 
 
-def test_what_a_successor_made_is_not_deleted(here: Place) -> None:
+def test_what_a_successor_created_is_not_deleted(here: Place) -> None:
     server = here.boot_one()
     actions.shelve(here.compute, server.id)
     snapshot = here.driver.snapshot

@@ -215,7 +215,7 @@ def test_no_transaction_is_open_while_the_driver_works(here: Place) -> None:
     assert open_then == [0]
 
 
-def test_what_the_driver_cannot_do_is_told(here: Place) -> None:
+def test_what_the_driver_cannot_do_is_reported(here: Place) -> None:
     server_id = here.boot_one().id
 
     def fails(guest: object) -> None:
@@ -245,7 +245,7 @@ def test_a_deletion_that_fails_is_tried_again(here: Place) -> None:
     assert here.count("compute_servers") == 0
 
 
-def test_a_snapshot_under_a_token_is_made_once(here: Place) -> None:
+def test_a_snapshot_under_a_token_is_created_once(here: Place) -> None:
     server_id = here.boot_one().id
     first = actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end"))
     assert actions.snapshot(here.compute, server_id, "reserved_s", once=actions.Once(1, "end")) == first

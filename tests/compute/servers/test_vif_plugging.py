@@ -86,7 +86,7 @@ def test_a_shelved_server_has_no_interface_until_it_is_back(wired: Wired) -> Non
     assert wired.plug().mac == server.addresses[0].mac
 
 
-def test_a_server_that_is_made_anew_while_it_is_shut_off_stays_silent(wired: Wired) -> None:
+def test_a_server_that_is_recreated_while_it_is_shut_off_stays_silent(wired: Wired) -> None:
     server = wired.here.boot_one()
     made = actions.snapshot(wired.compute, server.id, "image")
     wired.settle()
@@ -151,7 +151,7 @@ def broken_at(wired: Wired, host: str, verb: str) -> None:
     wired.net(host).fails = fails
 
 
-def test_a_server_that_could_not_be_made_leaves_no_interface_on_the_node_that_failed(wired: Wired) -> None:
+def test_a_server_that_could_not_be_created_leaves_no_interface_on_the_node_that_failed(wired: Wired) -> None:
     wired.here.driver.broken.add("n1")
     for _ in range(4):
         wired.here.boot_one()
@@ -159,7 +159,7 @@ def test_a_server_that_could_not_be_made_leaves_no_interface_on_the_node_that_fa
     assert {"delete", "unplug", "drop_netns"} <= set(wired.steps.asked)
 
 
-def test_a_node_whose_network_cannot_be_made_is_passed_over(wired: Wired) -> None:
+def test_a_node_whose_network_cannot_be_created_is_passed_over(wired: Wired) -> None:
     broken_at(wired, "c1", "plug")
     made = [wired.here.boot_one() for _ in range(3)]
     assert {server.node for server in made} == {"n2"}

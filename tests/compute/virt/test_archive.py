@@ -137,14 +137,14 @@ def test_an_image_larger_than_its_disk_is_refused_before_it_is_written(tmp_path:
 
 
 @pytest.mark.parametrize("content", [b"", b"no tar", b"\x1f\x8b\x08damaged", b"\xfd7zXZ\x00damaged"])
-def test_a_damaged_image_is_told(folder: Path, content: bytes) -> None:
+def test_a_damaged_image_is_reported(folder: Path, content: bytes) -> None:
     (folder.parent / "image").write_bytes(content)
     assert not archive.is_archive(folder.parent / "image")
     with pytest.raises((VirtError, OSError)):
         archive.unpack(folder.parent / "image", folder, 1)
 
 
-def test_a_cut_image_is_told(image: Callable[..., Path], folder: Path) -> None:
+def test_a_cut_image_is_reported(image: Callable[..., Path], folder: Path) -> None:
     whole = image(("a", None, "", bytes(range(256)) * 4000))
     whole.write_bytes(whole.read_bytes()[:-60])
     with pytest.raises((VirtError, OSError)):

@@ -198,7 +198,7 @@ def test_a_start_that_broke_off_before_the_first_instruction_is_no_guest(
     assert (processes.state(first), qemu.state(guest), qemu.processes(guest)) == (None, State.PREPARED, [])
 
 
-def test_what_qemu_refuses_is_told_at_the_preparation(make_subject: Callable[[str], Subject]) -> None:
+def test_what_qemu_refuses_is_reported_at_the_preparation(make_subject: Callable[[str], Subject]) -> None:
     qemu = make_subject("qemu")
     guest = qemu.guest(vcpus=10_000)
     with pytest.raises(VirtError, match="10000"):

@@ -64,7 +64,7 @@ def plans(listening: tuple[Tree, dict[str, str]]) -> Tree:
         test_provisioning.test_z10_a_server_that_no_node_takes_is_placed_in_a_child,
         test_placement.test_an_offer_of_a_grandchild_goes_through_both_levels,
         test_placement.test_each_level_opens_its_own_layer_only,
-        test_placement.test_a_grandchild_without_room_is_told_and_the_offer_is_not_spent,
+        test_placement.test_a_grandchild_without_room_is_reported_and_the_offer_is_not_spent,
         test_placement.test_a_grandchild_that_does_not_answer_is_asked_again_by_the_next_order,
     ],
     ids=lambda same: same.__name__.removeprefix("test_"),

@@ -65,7 +65,7 @@ def test_back_to_back_takes_no_more_than_one() -> None:
     assert peak([use(0, 2, 3), use(4, 6, 3)], during(2, 4)) == NOTHING
 
 
-def test_a_host_that_is_lent_has_no_room() -> None:
+def test_a_host_that_is_allocated_has_no_room() -> None:
     lent = Use(1, during(1, 2), None)
     assert peak([lent], during(0, 4)) is None
     assert peak([lent], during(2, 4)) == NOTHING

@@ -123,7 +123,7 @@ def test_an_end_leaves_hosts_alone_that_are_elsewhere(pool: Pool) -> None:
     assert moves(ended(), place(pool)) == {}
 
 
-def test_an_end_leaves_hosts_alone_that_are_lent_to_others() -> None:
+def test_an_end_leaves_hosts_alone_that_are_allocated_to_others() -> None:
     assert moves(ended(), place(LENT, reservation=UUID(int=8))) == {}
 
 
@@ -144,7 +144,7 @@ def test_a_host_that_a_running_lease_does_without_recycles(policy: OnEnd, until:
     assert (fact.pool, fact.until) == (RECYCLING, until)
 
 
-def test_shared_hosts_are_not_lent() -> None:
+def test_shared_hosts_are_not_allocated() -> None:
     what = started()
     shared = tuple(replace(hold, slots=2) for hold in what.after.reservations[0].holds)
     changed = replace(what.after, reservations=(replace(what.after.reservations[0], holds=shared),))

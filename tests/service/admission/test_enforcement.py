@@ -250,7 +250,7 @@ def test_many_at_once_are_promised_nothing_twice(asked: Climate, receiver: Recei
     assert {type(one) for one in results} <= {Lease, NotEnoughHosts, Busy}
 
 
-def test_the_end_is_told_and_told_again_until_it_is_heard(
+def test_the_end_is_reported_and_reported_again_until_it_is_heard(
     asked: Climate, receiver: Receiver, clock: Clock, engine: Engine
 ) -> None:
     ran = make(asked, clock, start=0, hours=1)

@@ -51,7 +51,7 @@ def standing(climate: Climate, caller: Caller = MEMBER) -> Mapping[str, tuple[An
         ("host_hours", 7, {}),
     ],
 )
-def test_what_is_beyond_a_limit_is_not_made(
+def test_what_is_beyond_a_limit_is_not_created(
     climate: Climate, clock: Clock, engine: Engine, limit: str, value: int, wanted: dict[str, float]
 ) -> None:
     make(climate, clock, hosts_wanted(2))

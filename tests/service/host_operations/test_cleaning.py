@@ -97,7 +97,7 @@ def test_a_hook_that_takes_its_time_is_waited_for(hooked: Climate, clock: Clock)
     assert get(hooked, lease).status is LeaseStatus.ACTIVE
 
 
-def test_a_run_that_is_not_heard_of_is_made_up_for(hooked: Climate, clock: Clock) -> None:
+def test_a_run_that_is_not_heard_of_is_repeated(hooked: Climate, clock: Clock) -> None:
     ended(hooked, clock)
     lost: list[Callable[[], None]] = []
     cleaning.run_round(hooked, lost.append)

@@ -245,7 +245,7 @@ def test_the_window_waits_for_a_lease_that_is_being_ended(climate: Climate, cloc
     assert place(climate, 1).pool is Pool.MAINTENANCE
 
 
-def test_a_window_is_moved_and_told_otherwise(climate: Climate, clock: Clock) -> None:
+def test_a_window_is_moved_and_renamed(climate: Climate, clock: Clock) -> None:
     planned = window(climate, clock, 1, start=1, hours=1).window
     lease = on(climate, clock, 1, start=2, hours=1)
     longer = Changes(end=clock.time + timedelta(hours=2.5))

@@ -91,7 +91,7 @@ COMMANDS: list[Callable[[Climate, UUID], object]] = [
         ("during = tstzrange(lower(during), upper(during) + interval '1 hour')", "during"),
     ],
 )
-def test_forged_windows_become_no_facts_and_are_made_anew(
+def test_forged_windows_become_no_facts_and_are_recreated(
     climate: Climate, clock: Clock, engine: Engine, command: Callable[..., object], damage: str, named: str
 ) -> None:
     window_id = planned(climate, clock)

@@ -94,7 +94,7 @@ def test_the_peak_is_that_of_hosts_at_one_moment(climate: Climate, clock: Clock)
     assert found.there.peak == Level(clock.time + timedelta(hours=4), 5)
 
 
-def test_hosts_that_are_lent_or_cleaned_belong_to_the_pool_and_failed_ones_do_not(
+def test_hosts_that_are_allocated_or_cleaned_belong_to_the_pool_and_failed_ones_do_not(
     climate: Climate, clock: Clock
 ) -> None:
     make(climate, clock, hosts_wanted(3), start=0, hours=4)

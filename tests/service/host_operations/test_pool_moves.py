@@ -155,7 +155,7 @@ def test_by_force_the_lease_gets_another_host(climate: Climate, clock: Clock, cl
 
 
 @pytest.mark.parametrize("to", [Pool.MULTI_TENANT, Pool.RESERVATION, Pool.FAILED, Pool.MAINTENANCE])
-def test_a_lent_host_is_moved_by_force_only(climate: Climate, clock: Clock, cloud: FakeCloud, to: Pool) -> None:
+def test_an_allocated_host_is_moved_by_force_only(climate: Climate, clock: Clock, cloud: FakeCloud, to: Pool) -> None:
     lease = make(climate, clock, hosts_wanted(2), start=0)
     run_due(climate)
     number = min(held(lease))
@@ -182,7 +182,7 @@ def test_by_force_a_lease_without_another_host_is_degraded(climate: Climate, clo
     assert (after.reservations[0].missing, after.degraded, len(held(after))) == (1, True, 7)
 
 
-def test_a_lent_host_that_a_later_lease_counts_on_goes_back_to_the_pool(climate: Climate, clock: Clock) -> None:
+def test_an_allocated_host_that_a_later_lease_counts_on_goes_back_to_the_pool(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock, hosts_wanted(1), start=0, hours=1)
     run_due(climate)
     later = make(climate, clock, hosts_wanted(8), start=5)

@@ -57,7 +57,7 @@ def test_a_host_with_servers_is_left_where_it_is(climate: Climate, released: Fak
     )
 
 
-def test_lent_hosts_count_and_failed_ones_do_not(climate: Climate, clock: Clock, released: FakeCloud) -> None:
+def test_allocated_hosts_count_and_failed_ones_do_not(climate: Climate, clock: Clock, released: FakeCloud) -> None:
     make(climate, clock, hosts_wanted(3), start=0)
     run_due(climate)
     target(climate, 4)

@@ -174,7 +174,7 @@ def test_servers_are_moved_to_another_host_where_that_was_agreed(
 
 
 @pytest.mark.parametrize("trouble", [CloudError("away"), NotYet("busy"), Fenced("late")])
-def test_a_move_is_told_of_once_when_it_has_begun(
+def test_a_move_is_reported_once_when_it_has_begun(
     climate: Climate, clock: Clock, cloud: FakeCloud, trouble: Exception
 ) -> None:
     _, number, _ = ended(climate, clock, cloud, recycle_deadline="move")
@@ -390,7 +390,7 @@ def test_it_takes_the_same_statements_for_any_number_of_hosts(
     assert counts[0] == counts[1] <= 14
 
 
-def test_owner_and_admins_are_told(climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine) -> None:
+def test_owner_and_admins_are_notified(climate: Climate, clock: Clock, cloud: FakeCloud, engine: Engine) -> None:
     lease, number, _ = ended(climate, clock, cloud)
     following(climate, clock, number, minutes=1)
     recycling.run_round(climate)

@@ -60,7 +60,7 @@ def test_a_host_that_the_cloud_refuses_is_not_on_the_books(climate: Climate, clo
     assert "h9" not in {host.name for host in inventory.listed(climate, ADMIN)}
 
 
-def test_a_lease_waits_for_a_host_that_the_cloud_was_not_told_of(
+def test_a_lease_waits_for_a_host_that_is_unknown_to_the_cloud(
     climate: Climate, clock: Clock, cloud: FakeCloud
 ) -> None:
     """Whoever registered it died between the books and the cloud."""

@@ -63,7 +63,7 @@ def test_the_cloud_follows_the_books_also_when_nobody_asked_it(climate: Climate,
     assert "h3" in cloud.pools()[FREEPOOL]
 
 
-def test_a_lent_host_comes_back_to_its_lease(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+def test_an_allocated_host_comes_back_to_its_lease(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     lease = make(climate, clock, hosts_wanted(2), start=0)
     run_due(climate)
     name = f"h{min(held(lease))}"
@@ -165,7 +165,7 @@ def test_a_token_is_not_outdone_while_an_event_begins(climate: Climate, clock: C
     assert place(climate, 3) == before
 
 
-def test_what_cannot_be_put_right_is_told_once(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
+def test_what_cannot_be_corrected_is_reported_once(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:
     cloud.set_hosts([host for host in cloud.hosts.values() if host.name != "h3"])
     for _ in range(3):
         assert reconcile.correct(climate) == 1

@@ -173,7 +173,7 @@ def test_what_is_left_of_archived_leases_is_found_in_portions(scene: Scene, engi
     assert len(statements) == 2 * (OLD // portion + 1)
 
 
-def test_files_that_are_damaged_or_away_are_told_of(scene: Scene) -> None:
+def test_files_that_are_damaged_or_away_are_reported(scene: Scene) -> None:
     scene.archive()
     first, second, third = sorted(scene.folder.glob("*.jsonl.gz"))
     first.unlink()
@@ -190,7 +190,7 @@ def test_files_that_are_damaged_or_away_are_told_of(scene: Scene) -> None:
         leases.history(scene.climate, MEMBER, scene.old.id)
 
 
-def test_a_file_with_any_flipped_byte_is_told_of_clearly(scene: Scene, engine: Engine) -> None:
+def test_a_file_with_any_flipped_byte_is_reported_clearly(scene: Scene, engine: Engine) -> None:
     scene.archive()
     with reading(engine) as conn:
         found = stored.place(conn, scene.old.id)
@@ -432,7 +432,7 @@ def test_the_database_deletes_no_fact_that_is_not_archived(scene: Scene, engine:
                 conn.execute(text(statement))
 
 
-def test_one_archive_is_made_at_a_time(scene: Scene) -> None:
+def test_one_archive_is_created_at_a_time(scene: Scene) -> None:
     refused: list[str] = []
 
     def again(done: str) -> None:

@@ -46,7 +46,7 @@ def test_a_run_reads_no_more_than_its_bounds(climate: Climate, clock: Clock) -> 
     assert background_check.go_on(climate, Bounds(facts=3), size=2).progress.streams == 8
 
 
-def test_what_was_found_is_told_until_it_is_mended(climate: Climate, clock: Clock, engine: Engine) -> None:
+def test_what_was_found_is_reported_until_it_is_mended(climate: Climate, clock: Clock, engine: Engine) -> None:
     lease = make(climate, clock)
     forge(engine)
     found = background_check.go_on(climate)
@@ -58,7 +58,7 @@ def test_what_was_found_is_told_until_it_is_mended(climate: Climate, clock: Cloc
     assert background_check.go_on(climate, ONE_FACT, size=1).differing == 0
 
 
-def test_a_row_without_journal_is_told_until_it_is_gone(climate: Climate, engine: Engine) -> None:
+def test_a_row_without_journal_is_reported_until_it_is_gone(climate: Climate, engine: Engine) -> None:
     forge(engine, "INSERT INTO limits VALUES ('third', 'leases', 1, now())")
     assert background_check.go_on(climate).differing == 1
     assert background_check.go_on(climate, ONE_FACT, size=1).differing == 1

@@ -58,7 +58,7 @@ def test_rows_and_journal_agree(busy: Climate) -> None:
         ("UPDATE leases SET gone = NOT gone", "gone"),
     ],
 )
-def test_damaged_rows_are_found_and_made_anew(busy: Climate, engine: Engine, damage: str, says: str) -> None:
+def test_damaged_rows_are_found_and_recreated(busy: Climate, engine: Engine, damage: str, says: str) -> None:
     before = rows(engine)
     with engine.begin() as conn:
         assert conn.execute(text(damage)).rowcount
@@ -72,7 +72,7 @@ def test_damaged_rows_are_found_and_made_anew(busy: Climate, engine: Engine, dam
     assert changed == set()
 
 
-def test_leases_that_are_set_aside_run_again_when_the_rows_are_made_anew(
+def test_leases_that_are_set_aside_run_again_when_the_rows_are_recreated(
     climate: Climate, clock: Clock, engine: Engine
 ) -> None:
     lease = make(climate, clock, start=0)

@@ -76,7 +76,7 @@ COLUMNS = "SELECT h.id, extra, driver, settings, watts, secrets <> '' FROM hosts
 
 
 @pytest.mark.parametrize(("damage", "named"), DAMAGES)
-def test_forged_rows_become_no_facts_and_are_made_anew(room: Machines, engine: Engine, damage: str, named: str) -> None:
+def test_forged_rows_become_no_facts_and_are_recreated(room: Machines, engine: Engine, damage: str, named: str) -> None:
     climate = room.climate
     room.wire(5)
     with engine.begin() as conn:

@@ -76,7 +76,7 @@ def test_limits_are_facts_with_their_author(decided: Climate, clock: Clock) -> N
         ("INSERT INTO limits VALUES ('third', 'leases', 1, now())", "has rows but no journal"),
     ],
 )
-def test_forged_rows_are_found_and_made_anew(decided: Climate, engine: Engine, damage: str, said: str) -> None:
+def test_forged_rows_are_found_and_recreated(decided: Climate, engine: Engine, damage: str, said: str) -> None:
     def everything() -> list[str]:
         with engine.connect() as conn:
             return [str(row) for table in ("pool_terms", "limits") for row in conn.execute(text(f"TABLE {table}"))]
@@ -90,7 +90,7 @@ def test_forged_rows_are_found_and_made_anew(decided: Climate, engine: Engine, d
     assert sorted(everything()) == before
 
 
-def test_no_decision_is_made_on_forged_rows(decided: Climate, engine: Engine) -> None:
+def test_no_decision_is_taken_on_forged_rows(decided: Climate, engine: Engine) -> None:
     with engine.begin() as conn:
         conn.execute(text("UPDATE pool_terms SET on_end = 'release'"))
         conn.execute(text("UPDATE limits SET value = 99"))

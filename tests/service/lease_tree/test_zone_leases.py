@@ -348,7 +348,7 @@ def test_a_hold_over_zones_is_confirmed_once(family: Family) -> None:
     assert family.all_or_nothing()
 
 
-def test_no_secret_and_no_host_of_a_child_is_told(family: Family) -> None:
+def test_no_secret_and_no_host_of_a_child_is_reported(family: Family) -> None:
     lease = family.make(hosts_wanted(2, zone="left"))
     said = json.dumps([str(entry.fact) for entry in leases.history(family.parent, MEMBER, lease.id)])
     assert "left-n1" not in said

@@ -58,6 +58,17 @@ class Here:
         self.ahead += timedelta(days=1)
         return made
 
+    def near_their_ends(self, count: int, **spec: str) -> list[Lease]:
+        """Make leases of one host that have started, and whose before_end events are due."""
+        end = (datetime.now(UTC) + self.ahead + timedelta(days=1)).replace(microsecond=0)
+        before = end - timedelta(hours=1)
+        orders = [Order(f"b{n}", None, end, before, [hosts_wanted(1, 1, **spec)]) for n in range(count)]
+        made = [leases.create(self.climate, MEMBER, order) for order in orders]
+        event_portions.run(self.climate, self.rung(), "worker")
+        assert self.status(made) == ["ACTIVE"] * count
+        self.ahead += timedelta(hours=23, minutes=30)
+        return made
+
     def pool_of(self, lease: Lease) -> tuple[object, ...]:
         """The pool of the first host of a lease: of the engine, and of the cloud."""
         query = (

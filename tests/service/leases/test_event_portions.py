@@ -99,7 +99,8 @@ def test_a_plugin_that_overrides_the_start_alone_is_asked_for_each_start(here: H
 
     here.climate = replace(here.climate, plugins=Plugins({PhysicalHost.resource_type: Own()}))
     made = here.due(2)
-    assert event_portions.batched(here.climate) == {Batched("events.physical:host", EventKind.END)}
+    kept = {Batched("events.physical:host", kind) for kind in (EventKind.BEFORE_END, EventKind.END)}
+    assert event_portions.batched(here.climate) == kept
     messages = here.rung()
     event_portions.run(here.climate, messages, "worker")
     assert here.claims() == [(False, False, 1)] * 2, "a message of an earlier release is taken apart"

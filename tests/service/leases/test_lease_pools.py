@@ -128,7 +128,7 @@ def test_who_dies_between_the_promise_and_the_cloud_is_followed_up(
     assert aggregate(climate, lease) == (seen(climate, lease) or LeasePool(0, {})).id
 
 
-def test_a_pool_that_is_made_while_others_are_tended_stays_known(
+def test_a_pool_that_is_created_while_others_are_tended_stays_known(
     climate: Climate, clock: Clock, cloud: FakeCloud
 ) -> None:
     lacking = make(climate, clock)

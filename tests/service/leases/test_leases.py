@@ -208,7 +208,7 @@ def test_a_dry_run_leaves_nothing(climate: Climate, clock: Clock, engine: Engine
     assert rows(engine) == before
 
 
-def test_what_is_read_is_what_was_made(climate: Climate, clock: Clock) -> None:
+def test_what_is_read_is_what_was_created(climate: Climate, clock: Clock) -> None:
     lease = make(climate, clock, hosts_wanted(2), hosts_wanted(1))
     assert leases.get(climate, MEMBER, lease.id) == lease
     assert leases.listed(climate, MEMBER, Listing()) == [lease]

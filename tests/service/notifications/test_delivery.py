@@ -27,7 +27,7 @@ def test_any_number_is_written_in_one_statement_and_in_order(climate: Climate, c
     assert (last.at, last.next_at, last.attempts, last.audience) == (clock.time, clock.time, 0, "people")
 
 
-def test_what_is_rolled_back_was_never_told(climate: Climate, clock: Clock, engine: Engine) -> None:
+def test_what_is_rolled_back_was_never_reported(climate: Climate, clock: Clock, engine: Engine) -> None:
     with engine.connect() as conn:
         notify(conn, clock.time, Notice("host.failed", "no"))
         conn.rollback()

@@ -213,7 +213,7 @@ def test_without_an_address_nothing_waits_to_be_sent(climate: Climate, receiver:
     assert deliver(to(climate, receiver)) == 0
 
 
-def test_the_life_of_a_lease_is_told_the_way_of_the_peer(
+def test_the_life_of_a_lease_is_reported_as_by_the_peer(
     sending: Climate, receiver: Receiver, clock: Clock, engine: Engine
 ) -> None:
     settings = replace(sending.settings, minutes_before_end=30, cleaning_time=0)
@@ -248,7 +248,7 @@ def test_telling_costs_a_create_one_statement(sending: Climate, climate: Climate
     assert cost(engine, lambda: make(sending, clock, start=2, hours=0.5)) == without + 1
 
 
-def test_a_refused_or_tried_change_is_told_to_nobody(sending: Climate, receiver: Receiver, clock: Clock) -> None:
+def test_a_refused_or_tried_change_is_reported_to_nobody(sending: Climate, receiver: Receiver, clock: Clock) -> None:
     lease = make(sending, clock)
     deliver(sending)
     update.update(sending, MEMBER, lease.id, Changes(name="x"), dry_run=True)

@@ -265,7 +265,7 @@ def test_the_lead_is_measured_when_the_wish_is_written(climate: Climate, clock: 
     assert controller.run_round(room.climate) == 0
 
 
-def test_owners_are_not_told_which_machine_does_not_come_up(climate: Climate, clock: Clock, tmp_path: Path) -> None:
+def test_owners_are_not_informed_which_machine_does_not_come_up(climate: Climate, clock: Clock, tmp_path: Path) -> None:
     room = machines(climate, clock, tmp_path)
     room.wire(*range(1, 9))
     room.pass_(1800)

@@ -194,7 +194,7 @@ def test_a_cloud_that_cannot_say_fails_nobody(room: Machines, clock: Clock) -> N
 
 
 @pytest.mark.parametrize("trouble", [Trouble.STUCK, Trouble.FAILS, Trouble.REFUSES])
-def test_a_host_that_does_not_go_off_stays_on_and_is_told(room: Machines, trouble: Trouble) -> None:
+def test_a_host_that_does_not_go_off_stays_on_and_is_reported(room: Machines, trouble: Trouble) -> None:
     room.tell(5, trouble)
     room.pass_(2400)
     assert room.place(5).on
@@ -216,7 +216,7 @@ def test_who_is_slow_to_answer_is_asked_ever_less(room: Machines) -> None:
     assert room.supply(5).error == ""
 
 
-def test_a_host_that_somebody_else_switched_off_is_seen_told_and_switched_on_when_needed(
+def test_a_host_that_somebody_else_switched_off_is_seen_reported_and_switched_on_when_needed(
     make_room: Callable[..., Machines], clock: Clock
 ) -> None:
     room = make_room(idle_off_after=0)
@@ -352,7 +352,7 @@ def test_a_host_in_use_that_somebody_switches_off_has_failed_and_its_lease_gets_
     assert room.cloud.pools()[reservation(lease)] == {f"h{number}" for number in held(healed)}
 
 
-def test_a_lent_host_that_an_admin_switches_off_has_failed_too(room: Machines, clock: Clock) -> None:
+def test_an_allocated_host_that_an_admin_switches_off_has_failed_too(room: Machines, clock: Clock) -> None:
     lease = make(room.climate, clock, start=0)
     run_due(room.climate)
     (first,) = held(lease)

@@ -92,6 +92,6 @@ def test_a_text_for_a_number_is_refused() -> None:
         requirements_sql.condition(Compare(">", "vcpus", "many"))
 
 
-def test_unknown_names_are_told() -> None:
+def test_unknown_names_are_reported() -> None:
     with pytest.raises(InvalidRequirements, match="called a, b"):
         requirements_sql.refuse_unknown(AllOf((Compare("==", "b", "1"), Compare("==", "a", "1"))), frozenset({"c"}))

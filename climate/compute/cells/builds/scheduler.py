@@ -135,12 +135,12 @@ class CellScheduler:
                 return me, build
         return following or self._chosen(compute, build, known()), build
 
-    def _chosen(self, compute: Compute, build: Build, found: list[Candidate]) -> str:
-        self.shuffle(found)
-        left, reasons = candidates.passing(found, build)
+    def _chosen(self, compute: Compute, build: Build, children: list[Candidate]) -> str:
+        self.shuffle(children)
+        left, reasons = candidates.passing(children, build)
         if not left:
-            told = "; ".join(f"{name}: {reason}" for name, reason in sorted(reasons.items()))
-            raise NoCellsAvailable(f"{NoCellsAvailable.__doc__} {told}".strip())
+            text = "; ".join(f"{name}: {reason}" for name, reason in sorted(reasons.items()))
+            raise NoCellsAvailable(f"{NoCellsAvailable.__doc__} {text}".strip())
         return candidates.weighed(left, build, compute.cells)[0][1].name
 
     def _run(self, compute: Compute, build: Build) -> None:

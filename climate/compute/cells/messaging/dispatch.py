@@ -169,8 +169,8 @@ def _broadcast(context: CellContext, message: Message) -> Outcome:
     response, effect = _run(context, context.handlers.broadcast, message)
     cells = () if message.is_mine or context.passed_on else routing.further_hops(context, message)
     sends = tuple((cell, message) for cell in cells)
-    told = _respond(context, message, replace(response, asked=tuple(cell.name for cell in cells)))
-    return Outcome(sends + told.sends, told.answer, effect)
+    outcome = _respond(context, message, replace(response, asked=tuple(cell.name for cell in cells)))
+    return Outcome(sends + outcome.sends, outcome.answer, effect)
 
 
 def _run(context: CellContext, known: Mapping[str, Handler], message: Message) -> tuple[Response, Effect | None]:

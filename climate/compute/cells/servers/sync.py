@@ -173,17 +173,17 @@ def take_back(compute: Compute, cell: str, server_id: str, given: object) -> boo
         if server.service_host != cell:
             log.warning("cell refused a command of another cell", cell=cell, server=server_id, of=server.service_host)
             return False
-        before = {key: told["from"] for key, told in given.items() if _is_to_be_taken_back(server, key, told)}
+        before = {key: change["from"] for key, change in given.items() if _is_to_be_taken_back(server, key, change)}
         if before:
             servers.change(conn, server_id, before, compute.now(conn))
             log.info("refused command reverted", server=server_id, fields=sorted(before))
         return bool(before)
 
 
-def _is_to_be_taken_back(server: Server, key: str, told: object) -> bool:
-    if key not in NOTED or not isinstance(told, dict) or not {"from", "to"} <= set(told):
+def _is_to_be_taken_back(server: Server, key: str, change: object) -> bool:
+    if key not in NOTED or not isinstance(change, dict) or not {"from", "to"} <= set(change):
         return False
-    return bool(getattr(server, key) == told["to"] and server_report.CHECKS[key](told["from"]))
+    return bool(getattr(server, key) == change["to"] and server_report.CHECKS[key](change["from"]))
 
 
 def destroy_at_top(compute: Compute, cell: str, given: object) -> set[str]:

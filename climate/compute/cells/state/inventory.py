@@ -37,7 +37,7 @@ Check = Callable[[object], bool]
 class Inventory(Generic[T]):
     """Resources of several cells, named `path@name`, and the cells that did not answer."""
 
-    found: tuple[T, ...]
+    items: tuple[T, ...]
     missing: Mapping[str, str]
     """Path of a cell -> reason."""
 
@@ -47,7 +47,7 @@ def services_of(compute: Compute, host: str | None = None) -> Inventory[Service]
     if not compute.cells.is_api:
         return Inventory(tuple(services.listed(compute, host)), {})
     result = _asked(compute, SERVICES, _service)
-    return replace(result, found=tuple(one for one in result.found if host in (None, one.host)))
+    return replace(result, items=tuple(one for one in result.items if host in (None, one.host)))
 
 
 def nodes_of(compute: Compute) -> Inventory[Node]:

@@ -138,8 +138,8 @@ def _aged(compute: Compute, children: Sequence[Mapping[str, Any]], seconds: floa
     """Return the cells of a report that is `seconds` old, with their ages increased."""
     result = []
     for child in children:
-        told = child.get("age")
-        age = round(told + seconds, 1) if isinstance(told, int | float) else None
+        reported_age = child.get("age")
+        age = round(reported_age + seconds, 1) if isinstance(reported_age, int | float) else None
         heard = age is not None and age <= compute.cells.mute_seconds
         state = child.get("state") if heard else "mute"
         below = _aged(compute, child.get("children") or (), seconds)
@@ -156,7 +156,7 @@ def _update(context: CellContext, message: Message, kwargs: Mapping[str, Any]) -
     if context.name in state_report.names(result["children"]):
         raise CellRoutingInconsistency(f"The cells form a cycle: {context.name} is below its child {name}.")
     with compute.engine.begin() as conn:
-        changed = cells.told(conn, name, result, reported_at, compute.now(conn))
+        changed = cells.store_report(conn, name, result, reported_at, compute.now(conn))
     if changed:
         report(compute)
 

@@ -12,7 +12,7 @@ from climate.compute.network.allocation.allocator import Allocation, InUse, Netw
 from climate.compute.network.allocation.messages import WireError, allocation_of, answer_body
 from climate.compute.store.networks import held_ips, messages
 from climate.compute.store.networks import networks as network_rows
-from climate.compute.store.networks.messages import Told
+from climate.compute.store.networks.messages import AllocatorMessage
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -59,12 +59,12 @@ def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
     with reading(compute.engine) as conn:
         result = messages.of_host(conn, compute.network_host)
     failed: set[str] = set()
-    for told in result:
-        if told.network_id not in failed and not _handed(allocator, told):
-            failed.add(told.network_id)
-        if told.network_id not in failed:
+    for message in result:
+        if message.network_id not in failed and not _handed(allocator, message):
+            failed.add(message.network_id)
+        if message.network_id not in failed:
             with compute.engine.begin() as conn:
-                messages.done(conn, told.id)
+                messages.done(conn, message.id)
 
 
 def reconcile(compute: Compute, allocator: NetworkAllocator) -> None:
@@ -78,26 +78,28 @@ def reconcile(compute: Compute, allocator: NetworkAllocator) -> None:
             log.exception("an allocator failed", method="reconcile", network=network_id)
 
 
-def _handed(allocator: NetworkAllocator, told: Told) -> bool:
+def _handed(allocator: NetworkAllocator, message: AllocatorMessage) -> bool:
     try:
-        _hand(allocator, told)
+        _hand(allocator, message)
     except Exception:
-        log.exception("allocator failed: the notification is retried", method=told.method, network=told.network_id)
+        log.exception(
+            "allocator failed: the notification is retried", method=message.method, network=message.network_id
+        )
         return False
     return True
 
 
-def _hand(allocator: NetworkAllocator, told: Told) -> None:
-    network_id, body = told.network_id, told.body
-    if told.method == port.CANCEL:
+def _hand(allocator: NetworkAllocator, message: AllocatorMessage) -> None:
+    network_id, body = message.network_id, message.body
+    if message.method == port.CANCEL:
         allocator.cancel_allocation(allocation_of(body))
-    elif told.method == port.DEALLOCATE:
+    elif message.method == port.DEALLOCATE:
         allocator.deallocate_for_instance(_release(network_id, body))
-    elif told.method == port.REMOVE:
+    elif message.method == port.REMOVE:
         allocator.remove_fixed_ip_from_instance(_release(network_id, body))
-    elif told.method == port.ASSOCIATE:
+    elif message.method == port.ASSOCIATE:
         allocator.associate_floating_ip(Translation(network_id, body["floating"], body["fixed"]))
-    elif told.method == port.DISASSOCIATE:
+    elif message.method == port.DISASSOCIATE:
         allocator.disassociate_floating_ip(Translation(network_id, body["floating"], body["fixed"]))
 
 

@@ -148,12 +148,12 @@ def release(compute: Compute, floating_id: str, project_id: str | None) -> Float
 
 
 def _pool(conn: Connection, wanted: NewFloating) -> str:
-    result = next((pool for pool in floating_pools.pools(conn) if pool["id"] == wanted.network_id), None)
+    result = next((pool for pool in floating_pools.pools(conn) if pool.id == wanted.network_id), None)
     if result is None:
         raise NotFound(f"Network {wanted.network_id} could not be found, or is not external")
-    if wanted.subnet_id not in (None, result["subnet_id"]):
-        raise InvalidInput(f"subnet_id must be the subnet of the external network, {result['subnet_id']}")
-    return str(result["id"])
+    if wanted.subnet_id not in (None, result.subnet_id):
+        raise InvalidInput(f"subnet_id must be the subnet of the external network, {result.subnet_id}")
+    return result.id
 
 
 def _fixed(conn: Connection, port: PortAddress | None, project_id: str | None) -> Fixed | None:

@@ -1,6 +1,5 @@
 """Operations on pools of floating addresses: list, fill, empty."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, summarize_address_range
 
@@ -11,6 +10,7 @@ from climate.compute.errors import Conflict, InvalidInput, NotFound
 from climate.compute.network import floating_ips
 from climate.compute.network.pending_networks import Stretch
 from climate.compute.store.networks import floating_pools as rows
+from climate.compute.store.networks.floating_pools import PoolRow
 from climate.connections import reading
 
 
@@ -23,7 +23,7 @@ class PoolFields:
     interface: str | None = None
 
 
-def listed(compute: Compute) -> list[dict[str, object]]:
+def listed(compute: Compute) -> list[PoolRow]:
     """Return all pools, oldest first."""
     with reading(compute.engine) as conn:
         return rows.pools(conn)
@@ -38,13 +38,13 @@ def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields)
     """
     first, last = stretch
     with compute.engine.begin() as conn:
-        there = next((pool for pool in rows.pools(conn) if pool["name"] == name), None)
+        there = next((pool for pool in rows.pools(conn) if pool.name == name), None)
         interface = wanted.interface or compute.network.public_interface
         if there is None:
             pool_id = _make(conn, name, stretch, wanted, interface)
         else:
             _check_same(there, wanted)
-            pool_id, interface = str(there["id"]), there["interface"]
+            pool_id, interface = there.id, there.interface
         if not floating_ips.add(conn, pool_id, first, last, compute.network.own):
             raise Conflict(f"{first} to {last}: all usable addresses are in the pool already")
     return interface
@@ -56,7 +56,7 @@ def remove_range(compute: Compute, first: IPv4Address, last: IPv4Address) -> Non
         pool = next((one for one in rows.pools(conn) if _has(one, first, last)), None)
         if pool is None:
             raise NotFound(f"No pool has the addresses {first} to {last}.")
-        floating_ips.remove(conn, str(pool["id"]), first, last)
+        floating_ips.remove(conn, pool.id, first, last)
 
 
 def _make(conn: Connection, name: str, stretch: Stretch, wanted: PoolFields, interface: str | None) -> str:
@@ -73,13 +73,13 @@ def _around(first: IPv4Address, last: IPv4Address) -> IPv4Network:
     return whole
 
 
-def _check_same(there: Mapping[str, object], wanted: PoolFields) -> None:
+def _check_same(there: PoolRow, wanted: PoolFields) -> None:
     for key in ("interface", "cidr", "gateway"):
-        value = getattr(wanted, key)
-        if value is not None and str(value) != there[key]:
-            raise InvalidInput(f"{key} of pool {there['name']} is {there[key]} and cannot be changed")
+        value, present = getattr(wanted, key), getattr(there, key)
+        if value is not None and str(value) != present:
+            raise InvalidInput(f"{key} of pool {there.name} is {present} and cannot be changed")
 
 
-def _has(pool: Mapping[str, object], first: IPv4Address, last: IPv4Address) -> bool:
-    cidr = IPv4Network(pool["cidr"])
+def _has(pool: PoolRow, first: IPv4Address, last: IPv4Address) -> bool:
+    cidr = IPv4Network(pool.cidr)
     return first in cidr and last in cidr

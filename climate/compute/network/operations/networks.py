@@ -1,6 +1,6 @@
 """Operations on networks: list, create, delete, associate with projects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from climate.compute.context import Compute
@@ -11,6 +11,7 @@ from climate.compute.network.pending_networks import Drawn
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks.floating_pools import PoolRow
 from climate.compute.store.networks.pending_networks import Outline
 from climate.connections import reading
 
@@ -20,7 +21,7 @@ class Networks:
     """Networks of servers, pools of floating addresses, and networks without a range yet."""
 
     inside: Sequence[Network]
-    pools: Sequence[Mapping[str, object]]
+    pools: Sequence[PoolRow]
     outlines: Sequence[Outline]
 
 
@@ -63,7 +64,7 @@ def delete_any(compute: Compute, network_id: str) -> None:
     with compute.engine.begin() as conn:
         if outline_rows.get(conn, network_id) is not None:
             outline_rows.drop(conn, network_id)
-        elif any(pool["id"] == network_id for pool in floating_pools.pools(conn)):
+        elif any(pool.id == network_id for pool in floating_pools.pools(conn)):
             floating_ips.drop_pool(conn, network_id)
         else:
             networks.delete(conn, network_id)

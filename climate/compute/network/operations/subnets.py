@@ -15,6 +15,7 @@ from climate.compute.network.pending_networks import Range, Stretch
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks.floating_pools import PoolRow
 from climate.connections import reading
 
 
@@ -23,13 +24,13 @@ class Subnets:
     """Networks of servers and pools of floating addresses, each of which has a subnet."""
 
     inside: Sequence[Network]
-    pools: Sequence[Mapping[str, object]]
+    pools: Sequence[PoolRow]
     ranges: Mapping[str, Sequence[tuple[str, str]]]
     """Pool -> first and last address of each of its ranges."""
 
     def has_network(self, network_id: str) -> bool:
         """Return whether one of the subnets belongs to a network."""
-        return network_id in {*(network.id for network in self.inside), *(pool["id"] for pool in self.pools)}
+        return network_id in {*(network.id for network in self.inside), *(pool.id for pool in self.pools)}
 
 
 def listed(compute: Compute, project_id: str | None) -> Subnets:
@@ -60,9 +61,9 @@ def reshape(compute: Compute, subnet_id: str, stretches: Sequence[Stretch] | Non
     Subnets of networks of servers cannot be changed. Raises as `pools.reshape` does.
     """
     with compute.engine.begin() as conn:
-        pool = next((row for row in floating_pools.pools(conn) if row["subnet_id"] == subnet_id), None)
+        pool = next((row for row in floating_pools.pools(conn) if row.subnet_id == subnet_id), None)
         if pool is not None and stretches is not None:
-            pools.reshape(conn, pool["id"], stretches, compute.network.own)
+            pools.reshape(conn, pool.id, stretches, compute.network.own)
         return _listed(conn, None)
 
 

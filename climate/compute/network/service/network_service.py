@@ -153,9 +153,9 @@ def _wanted(compute: Compute) -> DesiredState:
     host = compute.network_host
     with reading(compute.engine) as conn:
         own = rows.own(conn, host)
-        found = addresses.entries(conn, host)
+        by_network = addresses.entries(conn, host)
         floating = floating_rows.on_host(conn, host)
-    return DesiredState(own, {network_id: _named(entries) for network_id, entries in found.items()}, floating)
+    return DesiredState(own, {network_id: _named(entries) for network_id, entries in by_network.items()}, floating)
 
 
 def _named(entries: Sequence[tuple[str, str, Entry]]) -> list[Entry]:

@@ -27,4 +27,4 @@ def to_beat(compute: Compute) -> list[tuple[str, bool, bool]]:
     """Return (host, a complete check is due, the host is live) for each network host."""
     options = compute.network
     with alone(compute.engine) as conn:
-        return rows.to_beat(conn, compute.now(conn), options.look_seconds, options.down_seconds)
+        return rows.to_beat(conn, compute.other_time(conn), options.look_seconds, options.down_seconds)

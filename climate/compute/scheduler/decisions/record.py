@@ -95,16 +95,16 @@ class Record:
     """Number of nodes named there."""
     refused: str | None = None
 
-    def fell(self, told: dict[str, Any]) -> None:
+    def fell(self, entry: dict[str, Any]) -> None:
         """Record that a filter removed nodes that had remained for the previous server."""
-        told["removed"] = told["removed"][: DETAILED - self.listed]
-        self.listed += len(told["removed"])
-        if told["removed"]:
-            self.later.setdefault(len(self.picks), []).append(told)
+        entry["removed"] = entry["removed"][: DETAILED - self.listed]
+        self.listed += len(entry["removed"])
+        if entry["removed"]:
+            self.later.setdefault(len(self.picks), []).append(entry)
 
     def trail(self) -> Trail:
         """Return the record as plain values."""
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "asked": self.asked,
             "hosts": len(self.hosts),
             "considered": self.considered,
@@ -114,8 +114,8 @@ class Record:
             "picks": [self._pick(number) for number in range(min(len(self.picks), DETAILED))],
         }
         if len(self.picks) > DETAILED:
-            told["more_picks"] = len(self.picks) - DETAILED
-        return told if self.refused is None else told | {"refused": self.refused}
+            entry["more_picks"] = len(self.picks) - DETAILED
+        return entry if self.refused is None else entry | {"refused": self.refused}
 
     def _pick(self, number: int) -> dict[str, Any]:
         entry = self._entry(*self.picks[number])

@@ -46,7 +46,7 @@ def refusal(spec: Spec, count: int, record: Record, reason: str = REASON) -> str
     flavor = f" of flavor {spec.flavor.name}" if spec.flavor else ""
     zone = f" in availability zone {spec.zone}" if spec.zone else ""
     lent = f" in reservation {', '.join(spec.pools)}" if spec.pools else ""
-    message = f"{spec.slots.told} " if spec.slots else ""
+    message = f"{spec.slots.usage} " if spec.slots else ""
     result = f", {len(record.picks)} of them could be placed" if record.picks else ""
     return (
         f"{reason} Asked for: {count} server{'s' if count > 1 else ''}{flavor} ({size}){zone}{lent}{result}. "

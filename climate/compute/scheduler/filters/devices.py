@@ -84,9 +84,9 @@ def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbe
 
 
 def _reported(stats: Mapping[str, object]) -> Counter[Product]:
-    told = stats.get(DEVICES)
+    devices = stats.get(DEVICES)
     try:
-        result = [(one["vendor_id"], one["product_id"]) for one in told] if isinstance(told, list) else []
+        result = [(one["vendor_id"], one["product_id"]) for one in devices] if isinstance(devices, list) else []
         return Counter((vendor.lower(), product.lower()) for vendor, product in result)
     except (AttributeError, KeyError, TypeError):
         return Counter()
@@ -115,8 +115,8 @@ def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
 
 def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    told = spec.trust.get(hosts.service_hosts[place], attestation.UNKNOWN)
-    return f"is {told} by the attestation service; {attestation.wanted(spec.flavor)} is asked for."
+    trust = spec.trust.get(hosts.service_hosts[place], attestation.UNKNOWN)
+    return f"is {trust} by the attestation service; {attestation.wanted(spec.flavor)} is asked for."
 
 
 TRUSTED = Filter(

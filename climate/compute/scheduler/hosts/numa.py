@@ -33,9 +33,9 @@ class Cell:
 
 def sizes(stats: Mapping[str, object]) -> list[tuple[float, float]]:
     """Return (cpus, MB of memory) of each cell that a node reports; empty if its stats are malformed."""
-    told = stats.get(CELLS)
+    cells = stats.get(CELLS)
     try:
-        return [(float(one["cpus"]), float(one["memory_mb"])) for one in told] if isinstance(told, list) else []
+        return [(float(one["cpus"]), float(one["memory_mb"])) for one in cells] if isinstance(cells, list) else []
     except (KeyError, TypeError, ValueError):
         return []
 

@@ -261,11 +261,11 @@ def _hosts(
 
 def _least(nodes: Mapping[str, Sequence[Any]], free_mb: Numbers, level: int) -> Numbers:
     """Return the free disk in MB: the smaller of unallocated disk and the driver's report."""
-    told = np.array([np.inf if least is None else least * 1024.0 for least in nodes["disk_least_gb"]])
-    for place in np.flatnonzero(np.isfinite(told) & (told > free_mb)).tolist():
+    least_mb = np.array([np.inf if least is None else least * 1024.0 for least in nodes["disk_least_gb"]])
+    for place in np.flatnonzero(np.isfinite(least_mb) & (least_mb > free_mb)).tolist():
         texts = (nodes["name"][place], nodes["disk_least_gb"][place], free_mb[place] / 1024)
         log.log(level, "Host %s has more disk space than database expected (%sgb > %sgb)", *texts)
-    return cast(Numbers, np.minimum(told, free_mb))
+    return cast(Numbers, np.minimum(least_mb, free_mb))
 
 
 def _profile(text: str) -> Profile:

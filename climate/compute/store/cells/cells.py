@@ -123,7 +123,7 @@ def delete(conn: Connection, name: str) -> bool:
     return conn.execute(delete_from(cells).where(cells.c.name == name)).rowcount > 0
 
 
-def told(conn: Connection, name: str, state: Mapping[str, Any], reported_at: datetime, now: datetime) -> bool:
+def store_report(conn: Connection, name: str, state: Mapping[str, Any], reported_at: datetime, now: datetime) -> bool:
     """Store the report of a child about itself; False if there is no such child, or a later report is stored."""
     parts = {key: state[key] for key in ("capabilities", "capacities", "offers", "children")}
     # A report older than the stored one changes nothing.

@@ -72,12 +72,6 @@ _REPORT = text("""
     SELECT id::text FROM stored
 """)
 
-_FINISHED = text("""
-    UPDATE compute_actions SET finished_at = :now, message = r.message
-    FROM jsonb_to_recordset(CAST(:servers AS jsonb)) AS r(id uuid, message text)
-    WHERE server_id = r.id AND finished_at IS NULL
-""")
-
 _DESTROY = text("""
     INSERT INTO compute_cell_servers AS s (
         id, cell, name, project_id, user_id, status, vcpus, ram_mb, build_id, launch_index, deleted_at)
@@ -209,8 +203,8 @@ def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: da
     )
     failed = set(conn.scalars(statement))
     if failed:
-        finished = [{"id": server_id, "message": "Error"} for server_id in sorted(failed)]
-        conn.execute(_FINISHED, {"servers": json.dumps(finished), "now": now})
+        unfinished = (in_array(actions.c.server_id, sorted(failed)), actions.c.finished_at.is_(None))
+        conn.execute(update(actions).where(*unfinished).values(finished_at=now, message="Error"))
     return failed
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Address
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select, text, update
 
@@ -159,6 +159,21 @@ class GivenUp(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Port:
+    """An interface of a server, with the addresses that it has."""
+
+    port_id: str
+    network_id: str
+    subnet_id: str
+    mac: str
+    server_id: str
+    project_id: str
+    status: str
+    """Status of the server."""
+    addresses: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """A deallocated address that is free when its DHCP lease ends."""
 
@@ -257,11 +272,11 @@ def entries(conn: Connection, host: str) -> dict[str, list[tuple[str, str, Entry
     Each interface has one entry: of several addresses the leased one, else the first.
     """
     result: dict[str, list[tuple[str, str, Entry]]] = {}
-    told: set[str] = set()
+    seen: set[str] = set()
     for row in conn.execute(_ENTRIES, {"host": host}):
-        if row.vif_id in told:
+        if row.vif_id in seen:
             continue
-        told.add(row.vif_id)
+        seen.add(row.vif_id)
         entry = Entry(row.mac, IPv4Address(row.address), "", row.vif_id, row.first, row.since)
         result.setdefault(row.network_id, []).append((row.server_id, row.name, entry))
     return result
@@ -301,10 +316,10 @@ def vifs_beginning(conn: Connection, heads: Sequence[str]) -> list[tuple[str, st
     return [(vif, node) for vif, node in conn.execute(_BEGINNING, {"heads": digits})]
 
 
-def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[Port]:
     """Return interfaces of servers, by `port_id`, `server_id` and `project_id` if these are given."""
     given = {key: wanted.get(key) for key in ("port_id", "server_id", "project_id")}
-    return [dict(row) for row in conn.execute(_PORTS, given).mappings()]
+    return [Port(**row) for row in conn.execute(_PORTS, given).mappings()]
 
 
 def used(conn: Connection, project_id: str) -> int:

@@ -1,7 +1,8 @@
 """Pools of floating addresses, and the addresses in them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, Text, cast, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
@@ -34,7 +35,22 @@ _ADD = text("""
 """)
 
 
-def pools(conn: Connection) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """A pool with its numbers of addresses, and of those that are not allocated. Times UTC."""
+
+    id: str
+    subnet_id: str
+    name: str
+    cidr: str
+    gateway: str | None
+    interface: str | None
+    created_at: datetime
+    addresses: int
+    free: int
+
+
+def pools(conn: Connection) -> list[PoolRow]:
     """Return the pools, with their numbers of addresses and of free ones."""
     pool = floating_pools.c
     free = func.count(floating_addresses.c.id).filter(floating_addresses.c.project_id.is_(None))
@@ -43,18 +59,18 @@ def pools(conn: Connection) -> list[dict[str, Any]]:
             pool.id,
             pool.subnet_id,
             pool.name,
-            cast(pool.cidr, Text).label("cidr"),
-            func.host(pool.gateway).label("gateway"),
+            cast(pool.cidr, Text),
+            func.host(pool.gateway),
             pool.interface,
             pool.created_at,
-            func.count(floating_addresses.c.id).label("addresses"),
-            free.label("free"),
+            func.count(floating_addresses.c.id),
+            free,
         )
         .outerjoin(floating_addresses, floating_addresses.c.pool_id == pool.id)
         .group_by(pool.id)
         .order_by(pool.created_at, pool.name)
     )
-    return [dict(row) for row in conn.execute(query).mappings()]
+    return [PoolRow(*row) for row in conn.execute(query)]
 
 
 def ranges(conn: Connection) -> dict[str, list[tuple[str, str]]]:

@@ -1,6 +1,6 @@
 """Usage of the addresses of networks and of floating pools."""
 
-from typing import Any
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
@@ -18,6 +18,19 @@ _FIGURES = text("""
 """)
 
 
-def listed(conn: Connection) -> list[dict[str, Any]]:
-    """Return id, name, subnet_id, cidr, project_id, and the addresses in total and in use of each network and pool."""
-    return [dict(row) for row in conn.execute(_FIGURES).mappings()]
+@dataclass(frozen=True, slots=True)
+class IpCount:
+    """The numbers of addresses of a network, or of a pool of floating ones."""
+
+    id: str
+    name: str
+    subnet_id: str
+    cidr: str
+    project_id: str | None
+    total: int
+    used: int
+
+
+def listed(conn: Connection) -> list[IpCount]:
+    """Return the numbers of addresses of each network and pool, in the order of their names."""
+    return [IpCount(*row) for row in conn.execute(_FIGURES)]

@@ -34,7 +34,7 @@ _RING = text("""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AllocatorMessage:
     """A message to an allocator about one change."""
 
     id: int
@@ -51,7 +51,7 @@ def write(conn: Connection, messages: Sequence[tuple[str, str, Mapping[str, Any]
         conn.execute(_WRITE, given)
 
 
-def of_host(conn: Connection, host: str) -> list[Told]:
+def of_host(conn: Connection, host: str) -> list[AllocatorMessage]:
     """Return the messages to the allocator of a host, in the order of the changes."""
     own = network_messages.c
     query = (
@@ -61,7 +61,7 @@ def of_host(conn: Connection, host: str) -> list[Told]:
         .order_by(own.id)
         .limit(1000)
     )
-    return [Told(*row) for row in conn.execute(query)]
+    return [AllocatorMessage(*row) for row in conn.execute(query)]
 
 
 def done(conn: Connection, message_id: int) -> None:

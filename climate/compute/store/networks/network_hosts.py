@@ -42,12 +42,11 @@ _LOADS = text("""
     SELECT coalesce(max(networks) FILTER (WHERE host = :host), 0) AS own, coalesce(min(networks), 0) AS fewest FROM up
 """)
 
-_TO_BEAT = text("""
-    WITH due AS (UPDATE compute_network_hosts SET looked_at = :now
-                 WHERE looked_at IS NULL OR looked_at < CAST(:now AS timestamptz) - make_interval(secs => :look)
+_TO_BEAT = text(f"""
+    WITH due AS (UPDATE compute_network_hosts SET looked_at = {NOW}
+                 WHERE looked_at IS NULL OR looked_at < {NOW} - make_interval(secs => :look)
                  RETURNING host)
-    SELECT host, host IN (SELECT host FROM due) AS thorough,
-           beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) AS up
+    SELECT host, host IN (SELECT host FROM due) AS thorough, beat_at >= {NOW} - make_interval(secs => :down) AS up
     FROM compute_network_hosts ORDER BY host
 """)
 
@@ -122,7 +121,7 @@ def loads(conn: Connection, host: str, now: datetime, down_seconds: float) -> tu
     return row.own, row.fewest
 
 
-def to_beat(conn: Connection, now: datetime, look: float, down: float) -> list[tuple[str, bool, bool]]:
+def to_beat(conn: Connection, now: datetime | None, look: float, down: float) -> list[tuple[str, bool, bool]]:
     """Return the network services: whether each is due for a complete check, every `look` seconds, and is up."""
     given = {"now": now, "look": look, "down": down}
     return [(row.host, row.thorough, row.up) for row in conn.execute(_TO_BEAT, given)]

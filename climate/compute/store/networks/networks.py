@@ -10,7 +10,7 @@ from sqlalchemy import delete as delete_from
 from climate.advisory_locks import Subject
 from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
 from climate.compute.store.clock import NOW
-from climate.compute.store.columns import in_array
+from climate.compute.store.columns import in_parameter
 from climate.compute.store.tables.networks import addresses, networks
 
 _COLUMNS = """
@@ -50,6 +50,13 @@ _GIVE = text(f"""
                   ORDER BY vlan LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING {_COLUMNS}
 """)
+
+_KEEP = (
+    select(networks.c.id)
+    .where(in_parameter(cast(networks.c.id, Text), "ids"))
+    .order_by(networks.c.id)
+    .with_for_update(read=True)
+)
 
 _ALONE = text("LOCK TABLE compute_networks IN SHARE ROW EXCLUSIVE MODE")
 
@@ -128,8 +135,7 @@ def lock(conn: Connection, network_id: str) -> None:
 
 def keep(conn: Connection, ids: Sequence[str]) -> None:
     """Protect networks from changes during the allocation of interfaces."""
-    rows = select(networks.c.id).where(in_array(cast(networks.c.id, Text), ids)).order_by(networks.c.id)
-    conn.execute(rows.with_for_update(read=True))
+    conn.execute(_KEEP, {"ids": list(ids)})
 
 
 def give(conn: Connection, project_id: str, *, more: bool = False) -> Network | None:

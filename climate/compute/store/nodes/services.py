@@ -99,7 +99,7 @@ _ORPHANS = text("""
 
 _LIST = text(f"""
     SELECT v.id, v.uuid::text, v.host, v.enabled, v.disabled_reason, v.forced_down, v.beat_at,
-           NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
+           NOT v.forced_down AND v.beat_at > {NOW} - make_interval(secs => :down) AS up,
            (SELECT CASE WHEN count(DISTINCT coalesce(z.zone, '')) = 1 THEN min(z.zone) END
             FROM (SELECT {ZONE_OF_NODE} AS zone FROM compute_nodes n
                   WHERE n.service_host = v.host AND n.present) z) AS zone
@@ -176,7 +176,7 @@ def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
     return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
 
 
-def listed(conn: Connection, now: datetime, down: float, host: str | None = None) -> list[Service]:
+def listed(conn: Connection, now: datetime | None, down: float, host: str | None = None) -> list[Service]:
     """Return all compute services, or that of one host name; down means `down` seconds without a heartbeat."""
     rows = conn.execute(_LIST, {"now": now, "down": down, "host": host})
     return [Service(**row) for row in rows.mappings()]

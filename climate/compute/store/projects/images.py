@@ -14,6 +14,7 @@ from sqlalchemy import (
     Text,
     TextClause,
     and_,
+    bindparam,
     cast,
     exists,
     func,
@@ -64,6 +65,8 @@ _NEEDED = text("""
     WHERE 'migration-' || m.uuid = ANY(CAST(:ids AS text[]))
 """)
 
+_PIN = select(images.c.id).where(images.c.id == bindparam("image")).with_for_update(read=True, key_share=True)
+
 SORTS = {
     "created_at": "created_at",
     "updated_at": "updated_at",
@@ -88,8 +91,11 @@ _WANTED = f"""
     AND {_one_of("visibility", "visibilities")} AND {_one_of("disk_format", "disk_formats")}
     AND {_one_of("container_format", "container_formats")} AND {_one_of("project_id", "owners")}
     AND (CAST(:protected AS boolean) IS NULL OR protected = :protected)
+    AND (CAST(:size AS bigint) IS NULL OR size = :size)
     AND (CAST(:size_min AS bigint) IS NULL OR size >= :size_min)
     AND (CAST(:size_max AS bigint) IS NULL OR size <= :size_max)
+    AND (CAST(:changed_since AS timestamptz) IS NULL OR updated_at >= :changed_since)
+    AND min_disk_gb >= coalesce(CAST(:min_disk AS integer), 0) AND min_ram_mb >= coalesce(CAST(:min_ram AS integer), 0)
     AND tags @> CAST(:tags AS text[]) AND properties @> CAST(:properties AS jsonb)
 """
 
@@ -133,8 +139,12 @@ class ImageQuery:
     container_formats: Sequence[str] | None = None
     owners: Sequence[str] | None = None
     protected: bool | None = None
+    size: int | None = None
     size_min: int | None = None
     size_max: int | None = None
+    changed_since: datetime | None = None
+    min_disk: int | None = None
+    min_ram: int | None = None
     tags: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     sort: str = "created_at"
@@ -194,8 +204,7 @@ def needed(conn: Connection, ids: Sequence[str]) -> set[str]:
 
 def pin(conn: Connection, image_id: str) -> bool:
     """Prevent the deletion of an image until the transaction ends; False if it does not exist."""
-    query = select(images.c.id).where(images.c.id == image_id).with_for_update(read=True, key_share=True)
-    return conn.execute(query).first() is not None
+    return conn.execute(_PIN, {"image": image_id}).first() is not None
 
 
 def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> Image | None:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, case, func, null, select, upda
 from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from climate.compute.store.columns import in_array
+from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.volumes import volumes
 
 CREATING, AVAILABLE, DELETING = "creating", "available", "deleting"
@@ -54,6 +54,12 @@ class Volume:
 
 
 _COLUMNS = tuple(volumes.c[name] for name in Volume.__slots__)
+
+_IDS = (
+    select(volumes.c.server_id, volumes.c.id)
+    .where(in_parameter(volumes.c.server_id, "servers"))
+    .order_by(volumes.c.server_id, volumes.c.device)
+)
 
 
 def offer(conn: Connection, row: dict[str, Any]) -> Volume:
@@ -103,10 +109,8 @@ def of_server(conn: Connection, server_id: str) -> list[Volume]:
 
 def ids_of_servers(conn: Connection, server_ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the ids of the volumes of these servers, by the servers' ids; only servers with volumes."""
-    own = volumes.c
-    query = select(own.server_id, own.id).where(in_array(own.server_id, server_ids)).order_by(own.server_id, own.device)
     result: dict[str, list[str]] = {}
-    for server_id, volume_id in conn.execute(query):
+    for server_id, volume_id in conn.execute(_IDS, {"servers": list(server_ids)}):
         result.setdefault(server_id, []).append(volume_id)
     return result
 

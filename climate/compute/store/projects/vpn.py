@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import Connection, Text, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy import insert as insert_into
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.advisory_locks import Subject
 from climate.compute.store.tables import vpn
+from climate.compute.store.tables.networks import networks
 
 _authorities, _certificates = vpn.authorities, vpn.certificates
 _serial, _revoked_at = _certificates.c.serial, _certificates.c.revoked_at
@@ -85,16 +86,6 @@ _CLIENTS = text("""
     FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
     WHERE n.id = CAST(:network_id AS uuid) AND a.reserved AND a.address > n.dhcp_start
       AND a.address < CAST(host(broadcast(n.cidr)) AS inet)
-""")
-
-_PUBLISH = text("""
-    UPDATE compute_networks SET vpn_public_address = CAST(:address AS inet), vpn_public_port = :port
-    WHERE id = CAST(:network_id AS uuid)
-""")
-
-_TAKEN = text("""
-    SELECT EXISTS (SELECT FROM compute_networks WHERE vpn_public_address = CAST(:address AS inet)
-                   AND vpn_public_port = :port AND id <> CAST(:network_id AS uuid))
 """)
 
 # Signing for a project is serialized here, so that the number of certificates is exact.
@@ -185,8 +176,9 @@ def clients(conn: Connection, network_id: str) -> tuple[str, str] | None:
 
 def publish(conn: Connection, network_id: str, address: str, port: int) -> bool:
     """Set the public address of a network's cloudpipe; False if another network has it."""
-    given = {"network_id": network_id, "address": address, "port": port}
-    if conn.execute(_TAKEN, given).scalar_one():
+    public = (networks.c.vpn_public_address == address, networks.c.vpn_public_port == port)
+    if conn.scalar(select(exists().where(*public, networks.c.id != network_id))):
         return False
-    conn.execute(_PUBLISH, given)
+    values = {"vpn_public_address": address, "vpn_public_port": port}
+    conn.execute(update(networks).where(networks.c.id == network_id).values(values))
     return True

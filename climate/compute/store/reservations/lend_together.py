@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from climate.compute.models.node import CLOSED, OWNER, PROMISED
 
 
-class Found(NamedTuple):
+class NodeRow(NamedTuple):
     """A node as it is once it is locked; `is_locked` is false if another transaction holds it."""
 
     id: int
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 class Locked(NamedTuple):
     """Locks that were taken on several pools and their nodes."""
 
-    nodes: list[Found]
+    nodes: list[NodeRow]
     """All these nodes, by name and id."""
     busy: frozenset[str]
     """Pools whose rows another transaction holds."""
@@ -88,7 +88,7 @@ _LEND = text(f"""
 def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> Locked:
     """Lock the unlocked ones of the pools, and of the nodes with these names or in these pools."""
     rows = conn.execute(_LOCK, {"pools": list(pools), "names": list(names)}).all()
-    nodes = [Found(*row) for row in rows if row.id is not None]
+    nodes = [NodeRow(*row) for row in rows if row.id is not None]
     busy = frozenset(row.pool for row in rows if row.id is None)
     return Locked(sorted(nodes, key=lambda one: (one.name, one.id)), busy)
 

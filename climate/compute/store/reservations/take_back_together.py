@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import FREEPOOL
-from climate.compute.store.reservations.lend_together import Found
+from climate.compute.store.reservations.lend_together import NodeRow
 
 
 class Taken(NamedTuple):
@@ -58,14 +58,14 @@ def keep(conn: Connection, names: Collection[str]) -> frozenset[str]:
     return frozenset(conn.scalars(_KEEP, {"names": sorted(names), "kind": POOL})) if names else frozenset()
 
 
-def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> tuple[dict[str, int], list[Found]]:
+def lock(conn: Connection, pools: Sequence[str], names: Sequence[str]) -> tuple[dict[str, int], list[NodeRow]]:
     """Lock the unlocked ones of the pools, of their nodes, and of nodes of the reservation pool with these names.
 
     Return the highest tokens used on the locked pools, and all of these nodes by name and id.
     """
     fences = {row.name: row.fence for row in conn.execute(_LOCK_POOLS, {"pools": list(pools)})}
     given = {"pools": list(pools), "names": list(names), "freepool": FREEPOOL}
-    nodes = [Found(*row) for row in conn.execute(_LOCK_NODES, given)]
+    nodes = [NodeRow(*row) for row in conn.execute(_LOCK_NODES, given)]
     return fences, sorted(nodes, key=lambda one: (one.name, one.id))
 
 

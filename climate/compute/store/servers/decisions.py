@@ -8,6 +8,8 @@ from sqlalchemy import Connection, insert, text
 
 from climate.compute.store.tables.servers import decisions
 
+_ADD = insert(decisions)
+
 _OF = text("""
     SELECT d.build_id, d.server_id::text, d.made_at, d.body
     FROM (SELECT id, build_id FROM compute_servers WHERE id = CAST(:server_id AS uuid)
@@ -32,8 +34,7 @@ _FORGET = text("""
 
 def add(conn: Connection, build_id: str, server_id: str | None, now: datetime, body: Mapping[str, Any]) -> None:
     """Insert a decision for one server, or for all of its build."""
-    row = {"build_id": build_id, "server_id": server_id, "made_at": now, "body": dict(body)}
-    conn.execute(insert(decisions).values(row))
+    conn.execute(_ADD, {"build_id": build_id, "server_id": server_id, "made_at": now, "body": dict(body)})
 
 
 def of(conn: Connection, server_id: str) -> list[Mapping[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, case, select, text, update
+from sqlalchemy import Connection, RowMapping, and_, case, or_, select, text, update
 
 from climate.advisory_locks import Subject
 from climate.compute.models.migration import ERROR, Migration
@@ -109,11 +109,6 @@ _FORGET = text("""
         WHERE m.held_node_id IS NULL AND m.updated_at < CAST(:now AS timestamptz) - make_interval(secs => :seconds)
           AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = m.server_id)
         ORDER BY m.updated_at LIMIT :limit))
-""")
-
-_OTHER_DRIVERS = text("""
-    SELECT n.id FROM compute_nodes n JOIN compute_nodes own ON own.id = :id
-    WHERE n.driver <> own.driver OR (n.driver = 'cluster' AND n.service_host = own.service_host AND n.id <> own.id)
 """)
 
 CONDITIONS: Mapping[str, str] = {
@@ -318,7 +313,12 @@ def forget(conn: Connection, now: datetime, seconds: float, most: int = MOST_FOR
 
 def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
     """Return the nodes with another driver than this one's, which cannot use its disks."""
-    return list(conn.execute(_OTHER_DRIVERS, {"id": node_id}).scalars())
+    own = nodes.alias("own")
+    is_other_cluster = and_(
+        nodes.c.driver == "cluster", nodes.c.service_host == own.c.service_host, nodes.c.id != own.c.id
+    )
+    query = select(nodes.c.id).join(own, own.c.id == node_id)
+    return list(conn.scalars(query.where(or_(nodes.c.driver != own.c.driver, is_other_cluster))))
 
 
 def listed(conn: Connection, wanted: Mapping[str, Any], limit: int) -> list[Migration]:

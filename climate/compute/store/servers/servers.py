@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping, TextualSelect, column, select, te
 
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
-from climate.compute.store.columns import in_array
+from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 from climate.compute.store.tables.servers import servers
 
@@ -90,6 +90,10 @@ _ON_SERVICE = text(f"SELECT {COLUMNS} {FROM} WHERE n.service_host = :host ORDER 
 
 _SLEEPING = text(f"SELECT {COLUMNS} {FROM} WHERE s.status = 'RESERVED' ORDER BY s.id")
 
+_USER_DATA = select(servers.c.id, servers.c.user_data).where(
+    in_parameter(servers.c.id, "ids"), servers.c.user_data.is_not(None)
+)
+
 # Servers here and in child zones, those that builds have still to place, and orders without an answer of a child.
 _USED = text("""
     SELECT sum(each) AS instances, coalesce(sum(each * vcpus), 0) AS cores, coalesce(sum(each * ram_mb), 0) AS ram_mb
@@ -112,10 +116,7 @@ def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | Non
 
 def user_data(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the user data of these servers, in Base64; only servers with user data."""
-    query = select(servers.c.id, servers.c.user_data).where(
-        in_array(servers.c.id, ids), servers.c.user_data.is_not(None)
-    )
-    return {row.id: row.user_data for row in conn.execute(query)}
+    return {row.id: row.user_data for row in conn.execute(_USER_DATA, {"ids": list(ids)})}
 
 
 def in_pool(conn: Connection, pool: str) -> list[Server]:

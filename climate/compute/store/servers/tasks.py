@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, text, update
 from sqlalchemy import delete as delete_from
 
 from climate.compute.store.tables.servers import actions, servers
@@ -57,6 +57,18 @@ _UNFINISHED = text("""
 """)
 
 
+# Statements of each life of a server are built once.
+_OF_SERVER = servers.c.id == bindparam("server")
+
+_UPDATE = update(servers).where(_OF_SERVER)
+
+_DELETE = delete_from(servers).where(_OF_SERVER)
+
+_FORGET = delete_from(actions).where(actions.c.server_id == bindparam("server"))
+
+_ACTION = insert(actions)
+
+
 def record(
     conn: Connection,
     server_id: str,
@@ -67,8 +79,7 @@ def record(
 ) -> None:
     """Set the task of a server whose row is locked; its fault stays until the task is done."""
     values = {"task": task, "task_at": now, "rung_at": None, "task_image": image, "tried": [], "updated_at": now}
-    statement = update(servers).where(servers.c.id == server_id)
-    conn.execute(statement.values(**values, task_details=dict(details or {})))
+    conn.execute(_UPDATE, {"server": server_id, **values, "task_details": dict(details or {})})
 
 
 def fence(conn: Connection, server_id: str, token: int) -> bool:
@@ -116,8 +127,8 @@ def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None
 
 def delete(conn: Connection, server_id: str) -> None:
     """Delete the row of a server, whose addresses are deallocated."""
-    conn.execute(delete_from(actions).where(actions.c.server_id == server_id))
-    conn.execute(delete_from(servers).where(servers.c.id == server_id))
+    conn.execute(_FORGET, {"server": server_id})
+    conn.execute(_DELETE, {"server": server_id})
 
 
 def unfinished(conn: Connection, now: datetime, wait: float, again: float) -> list[tuple[str, str]]:
@@ -131,8 +142,7 @@ def note(
 ) -> None:
     """Add an action to the list of a server; `by`: project_id, user_id, request_id; `done`: it is finished."""
     row = {"server_id": server_id, "action": action, "started_at": now, "finished_at": now if done else None}
-    requester = {key: by[key] for key in ("project_id", "user_id", "request_id")}
-    conn.execute(insert(actions).values(**row, **requester))
+    conn.execute(_ACTION, row | {key: by[key] for key in ("project_id", "user_id", "request_id")})
 
 
 def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:

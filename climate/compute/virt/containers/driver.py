@@ -90,17 +90,17 @@ class Bubble:
         home = homes.of(guest.id)
         kind = "own" if _has_programs(home / DISK) else "borrowed"
         walls = _walls(guest, home)
-        told, tells = (FileIO(number, mode) for number, mode in zip(os.pipe(), "rw", strict=True))
-        with told, tells, homes.open_log(guest.id) as log:
-            argv = [_program(), *walls, "--info-fd", str(tells.fileno()), "--as-pid-1", "--"]
+        reader, writer = (FileIO(number, mode) for number, mode in zip(os.pipe(), "rw", strict=True))
+        with reader, writer, homes.open_log(guest.id) as log:
+            argv = [_program(), *walls, "--info-fd", str(writer.fileno()), "--as-pid-1", "--"]
             argv += ["/bin/sh", "-c", _PAYLOAD, "climate-server", kind]
             environment = {"PATH": _PATH, **marks(home)}
             netns.inside(
-                guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno(), [tells.fileno()])
+                guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno(), [writer.fileno()])
             )
-            tells.close()
+            writer.close()
             try:
-                return homes.started(guest.id, _child(told))
+                return homes.started(guest.id, _child(reader))
             except VirtError as error:
                 raise VirtError(f"{error}{homes.last_words(guest.id)}") from error
 
@@ -237,15 +237,15 @@ def _has_programs(disk: Path) -> bool:
     return any(place.is_dir() and not place.is_symlink() and any(place.iterdir()) for place in places)
 
 
-def _child(told: FileIO) -> int:
+def _child(reader: FileIO) -> int:
     """Return the process id of the container, as reported by bubblewrap."""
     poll = select.poll()
-    poll.register(told, select.POLLIN)
+    poll.register(reader, select.POLLIN)
     said, deadline = b"", time.monotonic() + START_SECONDS
     while b"}" not in said:
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise VirtError(f"{PROGRAM} does not answer within {START_SECONDS:g} s")
-        block = told.read(4096)
+        block = reader.read(4096)
         if not block:
             raise VirtError(f"{PROGRAM} exited immediately")
         said += block

@@ -17,18 +17,42 @@ from climate.compute.virt.guest_kinds import Kind, completed
 from climate.compute.virt.hypervisor_cluster import care, live_moves
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import KEPT, Entry, Ledger
-from climate.compute.virt.hypervisor_cluster.member import LocalMember, Member
+from climate.compute.virt.hypervisor_cluster.member import HERE, LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.compute.virt.live_migrator import LiveMigrator
+from climate.sealed_secrets import Vault
 
 Find = Callable[[NodeSpec, MemberSpec], Member | None]
 """Function that returns the member of a cluster entry; None while it is unreachable."""
 
 
+Connect = Callable[[VirtDriver, str | None], VirtDriver]
+"""Function that returns a driver that connects its guests to the networks of a host: a namespace, None: the machine."""
+
+
+def unconnected(driver: VirtDriver, netns: str | None) -> VirtDriver:
+    """Return the driver itself: addresses are only recorded."""
+    return driver
+
+
 def nowhere(cluster: NodeSpec, member: MemberSpec) -> Member | None:
     """Return None: for processes that run no tasks and so need no remote members."""
     return None
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Dependencies of the clusters of a compute service."""
+
+    defaults: NodeDefaults = DEFAULTS
+    """Limits of members."""
+    find_elsewhere: Find = nowhere
+    """Finds members of other compute services."""
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the keys of live migrations in files."""
+    connect: Connect = unconnected
+    """Gives members the driver that plugs interfaces; used if networks are real."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +67,11 @@ class HypervisorClusterDriver:
     """Finds members of other compute services."""
     live_limits: LiveLimits = field(default_factory=LiveLimits)
     """Limits of live migrations between machines."""
-    told: dict[str, str] = field(default_factory=dict)
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the keys of live migrations in the ledger."""
+    connect: Connect = unconnected
+    """Gives members on this machine the driver that plugs interfaces, if networks are real."""
+    failures: dict[str, str] = field(default_factory=dict)
     """Last logged message per member or server, so that each is logged once."""
 
     def nodes(self) -> Sequence[NodeSpec]:
@@ -61,6 +89,8 @@ class HypervisorClusterDriver:
         return None
 
     def wiring(self, node: str) -> Wiring:
+        if self.connect is not unconnected:
+            return Wiring.BY_MEMBER
         cluster = self._cluster(node)
         wirings = [] if cluster is None else [one.driver.wiring(one.spec.name) for one in cluster.members.values()]
         return wirings[0] if wirings else Wiring.NONE
@@ -80,6 +110,16 @@ class HypervisorClusterDriver:
         cluster = self._cluster(guest.node)
         entry = None if cluster is None else cluster.ledger.get(guest.id)
         return None if entry is None else entry.place.member
+
+    def hosts_of_servers(self) -> Mapping[str, str | None]:
+        """Return the network namespaces of the servers on members of this machine: id -> namespace."""
+        found = ((cluster.spec.netns, cluster.ledger.entries()) for cluster in self._clusters())
+        return {
+            server_id: netns
+            for netns, entries in found
+            for server_id, entry in entries.items()
+            if entry.place.machine == HERE and entry.leaves is None and entry.moving is None and not entry.starts
+        }
 
     def restarts(self) -> Mapping[str, bool]:
         """Return the servers restarted on another member and not reported yet: id -> whether their disk was kept."""
@@ -102,19 +142,19 @@ class HypervisorClusterDriver:
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         if self._entry(guest) is not None:
-            self._ask(guest, lambda driver, asked: driver.stop(asked, kindly=kindly))
+            self._ask(guest, lambda driver, asked: driver.stop(asked, kindly=kindly), becomes=State.DEAD)
 
     def pause(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.pause(asked))
+        self._ask(guest, lambda driver, asked: driver.pause(asked), becomes=State.PAUSED)
 
     def unpause(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.unpause(asked))
+        self._ask(guest, lambda driver, asked: driver.unpause(asked), becomes=State.RUNNING)
 
     def suspend(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.suspend(asked))
+        self._ask(guest, lambda driver, asked: driver.suspend(asked), becomes=State.SUSPENDED)
 
     def resume(self, guest: Guest) -> None:
-        self._ask(guest, lambda driver, asked: driver.resume(asked), connected=True)
+        self._ask(guest, lambda driver, asked: driver.resume(asked), becomes=State.RUNNING, connected=True)
 
     def rewire(self, guest: Guest) -> None:
         if self._entry(guest) is not None:
@@ -139,7 +179,7 @@ class HypervisorClusterDriver:
     def tidy(self) -> None:
         """Run one round for all clusters: restart servers of failed members, and move others for balance."""
         for cluster in self._clusters():
-            care.run_round(cluster, self.told)
+            care.run_round(cluster, self.failures)
 
     @as_virt_error
     def console(self, guest: Guest, lines: int | None) -> str:
@@ -171,8 +211,19 @@ class HypervisorClusterDriver:
                 self._look(cluster, entry, member)
 
     @as_virt_error
-    def _ask(self, guest: Guest, verb: Callable[[VirtDriver, Guest], None], *, connected: bool = False) -> None:
-        """Call a method of the member's driver; `connected`: pass interfaces and volumes, but not the config drive."""
+    def _ask(
+        self,
+        guest: Guest,
+        verb: Callable[[VirtDriver, Guest], None],
+        *,
+        becomes: State | None = None,
+        connected: bool = False,
+    ) -> None:
+        """Call a method of the member's driver, and record the state that the method leads to.
+
+        `becomes`: that state; None, and for a PREPARED server: the last one. `connected`: the ledger gets the
+        interfaces and volumes of `guest`.
+        """
         cluster = self._known(guest)
         with cluster.ledger.holding(guest.id):
             entry = _end_move(cluster, guest.id)
@@ -182,6 +233,10 @@ class HypervisorClusterDriver:
             member = cluster.host(entry)
             try:
                 verb(member.driver, replace(guest, node=member.spec.name))
+                if becomes is not None and entry.state is not State.PREPARED:
+                    # Recorded before the look, which fails if the member does not answer.
+                    entry = replace(entry, state=becomes)
+                    cluster.ledger.put(entry)
             except Unanswered:
                 entry = live_moves.rest(cluster, entry)
                 raise
@@ -221,13 +276,13 @@ class HypervisorClusterDriver:
         kind = next((one.spec.driver for one in members.values()), "")
         members = {name: one for name, one in members.items() if one.spec.driver == kind}
         ledger, limits = Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults)
-        return Cluster(spec, members, ledger, limits, self.live_limits)
+        return Cluster(spec, members, ledger, limits, self.live_limits, vault=self.vault)
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:
         if member.service is not None:
             return self.find_elsewhere(spec, member)
         driver = self.drivers.get(member.driver)
-        return None if driver is None else LocalMember(member, driver)
+        return None if driver is None else LocalMember(member, self.connect(driver, spec.netns))
 
     def _described(self, cluster: Cluster) -> NodeSpec:
         kind = next((one.spec.driver for one in cluster.members.values()), "")

@@ -79,12 +79,12 @@ class QemuMigrator:
         token = str(uuid4())
         (home / TOKEN).write_text(token, encoding="ascii")
         size = next(int(one["image"]["virtual-size"]) for one in nodes if one["node-name"] == DISK_NODE)
-        told = {"token": token, "machine": _machine(), "pid": str(pid), "running": status == "running"}
+        state = {"token": token, "machine": _machine(), "pid": str(pid), "running": status == "running"}
         place: dict[str, Any] = {"from": str(home), "board": board, "accel": accelerator(self.accel)}
         drive = home / config_drive.DISK
         if drive.exists():
             place |= {"config_drive": str(drive), "config_bytes": drive.stat().st_size}
-        return {**told, **place, "macs": cards, "disk_bytes": size}
+        return {**state, **place, "macs": cards, "disk_bytes": size}
 
     @as_virt_error
     def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -190,8 +190,8 @@ class QemuMigrator:
         config = home / config_drive.DISK if "config_drive" in offer else None
         if self.listening is None:
             raise VirtError(f"{SETTING} is not set")
-        told = between.open_ports(monitor, home / INCOMING, self.listening, own, config)
-        return {APART: True, **told, SECRETS: {_KEY: own.key}}
+        ports = between.open_ports(monitor, home / INCOMING, self.listening, own, config)
+        return {APART: True, **ports, SECRETS: {_KEY: own.key}}
 
     def _route_here(self, home: Path, arrangement: Mapping[str, Any]) -> Route:
         waits = Path(arrangement["home"]) / INCOMING

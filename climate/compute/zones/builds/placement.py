@@ -123,16 +123,16 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
                 raise InvalidBlob("it was used for another server")
         image = request_spec.image_name(conn, request.image_id)
     theirs = request_spec.in_child(request, way.parts, zone.id)
-    (told,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
-    if isinstance(told, Built):
+    (answer,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
+    if isinstance(answer, Built):
         with compute.engine.begin() as conn:
-            offers.settle(conn, opened.item_id, told.server_id)
-            servers.add(conn, owned(request, order, Placed(told.server_id, zone.id)))
-        return told.server_id
-    if isinstance(told, Refused):
+            offers.settle(conn, opened.item_id, answer.server_id)
+            servers.add(conn, owned(request, order, Placed(answer.server_id, zone.id)))
+        return answer.server_id
+    if isinstance(answer, Refused):
         with compute.engine.begin() as conn:
             offers.give_back(conn, opened.item_id)
-        raise NoValidHost(f"{create.OFFER_GONE} {told.reason}")
+        raise NoValidHost(f"{create.OFFER_GONE} {answer.reason}")
     raise ZoneUnavailable("The child zone that made the offer does not answer; repeat the request.")
 
 

@@ -225,8 +225,8 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
         (zone, request_for(made[number], request_spec.in_child(work.request, work.parts, zone.id), work.image))
         for number, zone, _ in orders
     ]
-    told = placement.send_all(work.compute, requests, repeated=repeated)
-    outcomes = {number: outcome for (number, _, _), outcome in zip(orders, told, strict=True)}
+    answers = placement.send_all(work.compute, requests, repeated=repeated)
+    outcomes = {number: outcome for (number, _, _), outcome in zip(orders, answers, strict=True)}
     zones = {number: zone for number, zone, _ in orders}
     built = {number: outcome.server_id for number, outcome in outcomes.items() if isinstance(outcome, Built)}
     refused = {number: outcome.reason for number, outcome in outcomes.items() if isinstance(outcome, Refused)}

@@ -48,7 +48,7 @@ class ZoneReport:
     name: str | None = None
     reason: str | None = None
     """Reason why it offers nothing, for administrators."""
-    told: str | None = None
+    summary: str | None = None
     """The same reason for users, without addresses."""
     offset: float = 0.0
     scale: float = 1.0
@@ -86,7 +86,7 @@ class Selection:
     @property
     def reasons(self) -> list[str]:
         """Return the reasons of zones without offers, for users."""
-        return [f"{report.label}: {report.told or report.reason}" for report in self.reports if report.reason]
+        return [f"{report.label}: {report.summary or report.reason}" for report in self.reports if report.reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def chosen(compute: Compute, conn: Connection, parts: Parts = NO_PARTS) -> Child
         except ComputeError as sealed_for_good:
             reason, opened = str(sealed_for_good), zone
         if reason:
-            others.append(replace(_report(zone), reason=reason, told=NOT_ASKED))
+            others.append(replace(_report(zone), reason=reason, summary=NOT_ASKED))
         else:
             asked.append(opened)
     return Children(tuple(asked), tuple(others))
@@ -213,10 +213,10 @@ def _spec_for(zone: ChildZone, wanted: PlanRequest) -> dict[str, object]:
 def _offered(
     zone: ChildZone, answer: ChildAnswer | ChildError, wanted: PlanRequest
 ) -> tuple[list[ChildItem], ZoneReport]:
-    reason, told = None, None
+    reason, summary = None, None
     items: list[ChildItem] = []
     if isinstance(answer, ChildError):
-        reason, told = str(answer), "does not answer"
+        reason, summary = str(answer), "does not answer"
     elif not answer.is_good:
         reason = message(answer)
     else:
@@ -226,7 +226,7 @@ def _offered(
         except BadOffers as wrong:
             reason = f"its answer {wrong}"
     weights = tuple((item.raw_weight, item.weight) for item in items[:LISTED])
-    return items, replace(_report(zone), reason=reason, told=told, offered=len(items), weights=weights)
+    return items, replace(_report(zone), reason=reason, summary=summary, offered=len(items), weights=weights)
 
 
 def _report(zone: ChildZone) -> ZoneReport:

@@ -167,7 +167,7 @@ def test_ce_26_unknown_cell_is_not_found(admin: Person, method: str) -> None:
     message(admin(method, f"{C}/nobody", {"cell": {}} if method == "PUT" else None), 404, "itemNotFound")
 
 
-def test_ce_26_credentials_are_sealed_and_never_told(
+def test_ce_26_credentials_are_sealed_and_never_reported(
     top: World, admin: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = f"redis://:{PASSWORD}@10.0.0.2:6379/0"

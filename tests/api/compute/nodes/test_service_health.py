@@ -8,7 +8,7 @@ from tests.api.compute.api_clients import Person, World
 from tests.compute.cloud_factory import SERVICE
 
 
-def test_silent_services_of_the_cloud_are_told_with_the_moment(there: World) -> None:
+def test_silent_services_of_the_cloud_are_reported_with_the_moment(there: World) -> None:
     seen = []
     hosts = (SERVICE, "other")
     for beats in (("10 s", "20 s"), ("10 s", "10 days"), ("10 days", "20 days")):
@@ -28,7 +28,7 @@ def test_silent_services_of_the_cloud_are_told_with_the_moment(there: World) -> 
     ]
 
 
-def test_child_zones_that_nobody_polls_are_told(there: World) -> None:
+def test_child_zones_that_nobody_polls_are_reported(there: World) -> None:
     seen = []
     for ago in (None, "10 s", "10 days"):
         with there.climate.engine.begin() as conn:

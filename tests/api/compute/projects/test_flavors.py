@@ -64,7 +64,7 @@ def test_a_private_flavor_is_for_those_who_were_given_it(there: World, admin: Pe
     assert message(again, 409, "conflictingRequest")
     done(admin("POST", f"{SECRET}/action", {"removeTenantAccess": {"tenant": MEMBER.project_id}}))
     assert message(member("GET", SECRET), 404, "itemNotFound")
-    assert message(member.boot(flavorRef="secret"), 404, "itemNotFound")
+    assert message(member.boot(flavorRef="secret"), 400, "badRequest")
 
 
 NO_ACCESS: list[Any] = [

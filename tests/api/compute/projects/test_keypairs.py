@@ -18,7 +18,7 @@ def add(who: Person, name: str, status: int = 200, **more: Any) -> Any:
     return done(who("POST", KEYS, {"keypair": {"name": name, "public_key": KEY, **more}}), status)["keypair"]
 
 
-def test_a_pair_is_made_for_who_sends_no_key_and_its_private_half_told_once(member: Person) -> None:
+def test_a_pair_is_created_for_who_sends_no_key_and_its_private_half_reported_once(member: Person) -> None:
     made = done(member("POST", KEYS, {"keypair": {"name": "made"}}))["keypair"]
     public = load_ssh_private_key(made["private_key"].encode(), None).public_key()
     words = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()

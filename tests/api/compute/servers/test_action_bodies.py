@@ -19,7 +19,11 @@ LIVE = {"host": None, "block_migration": "auto"}
     [
         (actions.REBOOT_BODY, {"type": "hard"}, {"type": REBOOT_HARD}),
         (actions.RESIZE, {"flavorRef": "1", "OS-DCF:diskConfig": "AUTO"}, {"flavor_ref": "1"}),
-        (actions.REBUILD, {"imageRef": "i", "adminPass": "x"}, {"image_ref": "i", "description": None}),
+        (
+            actions.REBUILD,
+            {"imageRef": "i", "adminPass": "x"},
+            {"image_ref": "i", "description": None, "password": "x"},
+        ),
         (actions.CREATE_IMAGE, {"name": "i", "metadata": None}, {"name": "i", "metadata": {}}),
         (actions.MIGRATE, None, {"host": None}),
         (actions.LIVE, LIVE, LIVE),

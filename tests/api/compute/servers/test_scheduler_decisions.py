@@ -37,7 +37,7 @@ def test_an_administrator_sees_each_filter_each_weight_and_the_choice(
     assert decision["trail"]["chosen"]["host"] == SERVICE
 
 
-def test_each_server_of_a_build_is_told_its_own_node(there: World, admin: Person, member: Person) -> None:
+def test_each_server_of_a_build_shows_its_own_node(there: World, admin: Person, member: Person) -> None:
     member.booted(min_count=2, max_count=2)
     two = admin.get(f"{SERVERS}/detail?all_tenants=1")["servers"]
     told = [explained(admin, server["id"])[0]["trail"] for server in two]
@@ -73,7 +73,7 @@ def test_whoever_is_refused_reads_no_name_of_a_node_anywhere(there: World, membe
         assert not [name for name in NAMES if name in said], path
 
 
-def test_after_a_failure_the_retry_is_told_and_its_reason_names_no_node_to_the_owner(
+def test_after_a_failure_the_retry_is_reported_and_its_reason_names_no_node_to_the_owner(
     there: World, admin: Person, member: Person
 ) -> None:
     there.here.driver.broken = set(NODES)
@@ -92,7 +92,7 @@ def test_after_a_failure_the_retry_is_told_and_its_reason_names_no_node_to_the_o
 
 @pytest.mark.parametrize("what", ["scheduling", "diagnostics"])
 @pytest.mark.parametrize("kind", ["member", "reader", "stranger"])
-def test_only_administrators_are_told(there: World, member: Person, kind: str, what: str) -> None:
+def test_only_administrators_are_notified(there: World, member: Person, kind: str, what: str) -> None:
     made = member.booted()
     for server_id in (made, str(uuid4())):
         refusal = message(Person(there.app, kind)("GET", f"{SERVERS}/{server_id}/{what}"), 403, "forbidden")
@@ -106,7 +106,7 @@ def test_diagnostics_tell_the_node_and_the_member_of_a_cluster(there: World, adm
     assert told == {"state": server.status.lower(), "host": SERVICE, "node": server.node, "member": None}
 
 
-def test_of_a_server_that_there_is_not_nothing_is_told(there: World, admin: Person) -> None:
+def test_of_a_server_that_there_is_not_nothing_is_reported(there: World, admin: Person) -> None:
     for server_id in (str(uuid4()), "none", "x" * 300):
         message(admin("GET", f"{SERVERS}/{server_id}/scheduling"), 404, "itemNotFound")
 

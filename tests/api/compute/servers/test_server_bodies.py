@@ -87,6 +87,6 @@ def test_build_counts_further_than_a_boot() -> None:
 def test_change_has_a_key_and_leaves_out_what_has_no_effect() -> None:
     changed = server_bodies.CHANGED
     assert changed.read({"server": {"accessIPv4": "", "hostname": "x"}}) == {"access_ipv4": None}
-    for server in ({}, {"status": "ACTIVE"}):
-        with pytest.raises(InvalidInput, match=r"^server: only accessIPv4, accessIPv6, description, name can be"):
-            changed.read({"server": server})
+    assert changed.read({"server": {}}) == {}
+    with pytest.raises(InvalidInput, match=r"^server: only accessIPv4, accessIPv6, description, name can be"):
+        changed.read({"server": {"status": "ACTIVE"}})

@@ -182,7 +182,12 @@ def test_lists_are_filtered_and_paged(there: World, member: Person, admin: Perso
     follow = first["servers_links"][0]["href"].removeprefix("http://here")
     assert [one["id"] for one in member.get(follow)["servers"]] == [ids[0]]
     assert "servers_links" not in member.get(follow)
-    for wrong in (f"marker={uuid4()}", "marker=x", "limit=-1", "limit=0", "limit=abc", "name=%5B", "all_tenants=maybe"):
+    assert member.get(f"{SERVERS}/detail?limit=0") == {"servers": []}
+    assert found("status=OTHER") == []
+    assert (
+        member("GET", f"{SERVERS}?status=OTHER", headers={"OpenStack-API-Version": "compute 2.38"}).status_code == 400
+    )
+    for wrong in (f"marker={uuid4()}", "marker=x", "limit=-1", "limit=abc", "name=%5B", "all_tenants=maybe"):
         assert member("GET", f"{SERVERS}?{wrong}").status_code == 400, wrong
 
 

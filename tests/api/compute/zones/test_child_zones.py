@@ -29,7 +29,7 @@ def test_zn_4_add_answers_without_contact_and_without_credentials(parent: Zone) 
     assert added(parent) == {"id": 1, "api_url": "http://example.com", "weight_offset": 0.0, "weight_scale": 1.0}
 
 
-def test_password_is_sealed_and_never_told(
+def test_password_is_sealed_and_never_reported(
     parent: Zone, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     added(parent)
@@ -190,7 +190,7 @@ def test_only_listed_keys_leave_a_zone(parent: Zone) -> None:
     }
 
 
-def test_parents_are_not_told_of_children(parent: Zone) -> None:
+def test_parents_do_not_see_children(parent: Zone) -> None:
     added(parent)
     forwarded = {"X-Zone-Chain": "grandparent", "X-Zone-Seconds": "3"}
     for path in ("/zones", "/zones/detail", "/zones/1"):

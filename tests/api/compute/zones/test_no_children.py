@@ -128,7 +128,7 @@ def heard(zone: Zone, act: Callable[[], object]) -> list[str]:
         connection.invalidate()
 
 
-def test_new_child_and_new_build_are_told(lone: Tree) -> None:
+def test_new_child_and_new_build_are_reported(lone: Tree) -> None:
     parent = lone["parent"]
     assert heard(parent, lambda: registry.add(parent.compute, ACCOUNT)) == ["children"]
     assert heard(parent, lambda: parent.ask("POST", "/zones/boot", SERVER)) == ["builds"]

@@ -81,7 +81,7 @@ def test_a_server_in_a_child_is_its_owners_at_the_url_of_the_parent(family: Tree
 
 
 @pytest.mark.parametrize("user", ["demo", "admin"])
-def test_nothing_of_the_account_and_the_url_of_a_child_is_told(family: Tree, user: str) -> None:
+def test_nothing_of_the_account_and_the_url_of_a_child_is_reported(family: Tree, user: str) -> None:
     parent, left = family["parent"], family["left"]
     server_id = left.boot(user="admin")
     parent.place(server_id, 1)
@@ -110,7 +110,7 @@ def test_nothing_of_the_account_and_the_url_of_a_child_is_told(family: Tree, use
         assert not told, (answer.request.path, said)
 
 
-def test_a_refusal_of_the_account_is_told_without_the_text_of_the_child(family: Tree, placed: str) -> None:
+def test_a_refusal_of_the_account_is_reported_without_the_text_of_the_child(family: Tree, placed: str) -> None:
     parent, left = family["parent"], family["left"]
 
     def application(environ: dict[str, Any], start_response: Any) -> Any:

@@ -154,7 +154,7 @@ def test_servers_keep_a_host_on(admin: Person, climate: Climate) -> None:
     assert (answer.status_code, "1 servers are on it" in answer.json["error_message"]) == (409, True)
 
 
-def test_a_supply_in_trouble_is_told_and_wanted_no_longer(app: Flask, admin: Person) -> None:
+def test_a_supply_in_trouble_is_reported_and_wanted_no_longer(app: Flask, admin: Person) -> None:
     wire(admin)
     for trouble, status in ((Trouble.FAILS, 503), (Trouble.HANGS, 503), (Trouble.REFUSES, 409)):
         driver(app).tell("h1", trouble)

@@ -155,7 +155,7 @@ def test_no_cell_has_the_flavor(cells: Tree, faults: Faults) -> None:
     assert "left: it has no flavor 'huge'; right: it has no flavor 'huge'" in reason
 
 
-def test_fewer_servers_than_asked_for_are_told(cells: Tree, faults: Faults) -> None:
+def test_fewer_servers_than_asked_for_are_reported(cells: Tree, faults: Faults) -> None:
     started = start(cells, HALF, count=9, least=1)
     cells.settle()
     there = where(cells)["leaf"]

@@ -110,7 +110,7 @@ def test_a_server_is_deleted_in_its_cell_and_then_at_the_top(cells: ServerTree) 
         cells.leaf.look(server.id)
 
 
-def test_words_metadata_and_lock_are_kept_at_the_top_and_told_to_the_cell(cells: ServerTree) -> None:
+def test_words_metadata_and_lock_are_kept_at_the_top_and_sent_to_the_cell(cells: ServerTree) -> None:
     server = cells.boot(metadata={"a": "1"})
     shown = proxy.describe(cells.top, who(server), {"name": "other", "description": "d"})
     assert (shown.name, shown.description) == ("other", "d")
@@ -151,7 +151,7 @@ def test_a_server_is_resized_confirmed_and_reverted_in_its_cell(cells: ServerTre
         proxy.confirm(cells.top, who(server))
 
 
-def test_a_command_that_the_cell_refuses_is_told_in_the_list_of_actions(cells: ServerTree) -> None:
+def test_a_command_that_the_cell_refuses_is_reported_in_the_list_of_actions(cells: ServerTree) -> None:
     server = cells.boot()
     huge = replace(HALF, id="gone", name="gone")
     proxy.resize(cells.top, who(server), huge)

@@ -90,7 +90,7 @@ def _away(cells: Tree) -> None:
 
 
 @pytest.mark.parametrize("act", [_added, _changed, _deleted, _away])
-def test_processes_are_told_of_a_change(cells: Tree, act: Callable[[Tree], None]) -> None:
+def test_processes_are_notified_of_a_change(cells: Tree, act: Callable[[Tree], None]) -> None:
     url = bootstrap.plain_url(cells["top"].engine.url.render_as_string(hide_password=False))
     with psycopg.connect(url, autocommit=True) as listening:
         listening.execute(f"LISTEN {CHANNEL}")

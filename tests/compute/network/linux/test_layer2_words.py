@@ -38,7 +38,7 @@ def test_an_alias_of_somebody_else_is_no_mark(alias: str | None) -> None:
     assert Mark.read(alias) is None
 
 
-def test_a_link_local_address_is_made_of_the_mac() -> None:
+def test_a_link_local_address_follows_from_the_mac() -> None:
     """RFC 4291, appendix A; the MAC is that of G.5 NW-14."""
     assert netlink.link_local("02:16:3e:33:44:55") == IPv6Address("fe80::16:3eff:fe33:4455")
 

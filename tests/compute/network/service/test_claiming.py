@@ -272,7 +272,7 @@ def test_a_project_whose_network_waits_to_be_claimed_is_given_no_other(cloud: Cl
     assert [vif.network.id for vif in there.vifs(there.boot(project_id="p1")[0].id)] == [own.id]
 
 
-def test_many_networks_can_be_made_one_after_the_other_and_all_be_claimed(cloud: Cloud) -> None:
+def test_many_networks_can_be_created_one_after_the_other_and_all_be_claimed(cloud: Cloud) -> None:
     there = cloud(manager="vlan", vpn_address=IPv4Address("192.0.2.1"))
     for number in range(3):
         there.make(f"net-{number}", f"10.{number}.0.0/24")

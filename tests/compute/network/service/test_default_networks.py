@@ -43,8 +43,8 @@ def test_what_is_there_stays_as_it_is(cloud: Cloud) -> None:
     for _ in range(2):
         services.furnish(there.compute)
     assert there.listed() == own
-    assert [pool["name"] for pool in pools(there)] == ["public"]
-    assert [pool["cidr"] for pool in pools(there)] == ["172.24.4.0/28"]
+    assert [pool.name for pool in pools(there)] == ["public"]
+    assert [pool.cidr for pool in pools(there)] == ["172.24.4.0/28"]
 
 
 def test_a_pool_of_floating_addresses_if_there_is_a_range(cloud: Cloud) -> None:
@@ -58,11 +58,11 @@ def test_a_pool_of_floating_addresses_if_there_is_a_range(cloud: Cloud) -> None:
     for _ in range(2):
         services.furnish(there.compute)
     (pool,) = pools(there)
-    assert (pool["name"], pool["cidr"], pool["interface"]) == ("outside", "192.0.2.0/24", "eth0")
-    assert pool["addresses"] == 7, "all but the network's own"
+    assert (pool.name, pool.cidr, pool.interface) == ("outside", "192.0.2.0/24", "eth0")
+    assert pool.addresses == 7, "all but the network's own"
 
 
-def pools(there: Books) -> list[dict[str, Any]]:
+def pools(there: Books) -> list[floating_pools.PoolRow]:
     with there.compute.engine.connect() as conn:
         return floating_pools.pools(conn)
 
@@ -84,7 +84,7 @@ def test_nobody_is_given_an_address_that_a_host_has_itself(cloud: Cloud) -> None
     own = {"source": IPv4Address("192.0.2.1"), "vpn_address": IPv4Address("192.0.2.2")}
     there = cloud(manager="flat_dhcp", floating_range=IPv4Network("192.0.2.0/29"), **own)
     services.furnish(there.compute)
-    pool, options = str(pools(there)[0]["id"]), there.compute.network
+    pool, options = pools(there)[0].id, there.compute.network
     with there.compute.engine.begin() as conn:
         reshape(conn, pool, [(IPv4Address("192.0.2.0"), IPv4Address("192.0.2.6"))], options.own)
         assert floating_pools.ranges(conn) == {pool: [("192.0.2.3", "192.0.2.6")]}

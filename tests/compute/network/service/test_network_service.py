@@ -154,7 +154,7 @@ def test_addresses_are_not_free_while_a_server_of_dhcp_may_hand_them_out(cloud: 
     assert there.row(address) == (False, False, False)
 
 
-def test_what_happened_is_written_down_before_it_is_forgotten_and_may_be_told_twice(cloud: Cloud) -> None:
+def test_what_happened_is_written_down_before_it_is_forgotten_and_may_be_reported_twice(cloud: Cloud) -> None:
     there = cloud(manager="flat_dhcp", force_release=False)
     network = there.served("private", "10.0.0.0/28")[0]
     server = there.boot()[0]
@@ -177,7 +177,7 @@ def test_what_happened_is_written_down_before_it_is_forgotten_and_may_be_told_tw
     assert there.wire().events == {}
 
 
-def test_a_release_by_force_frees_what_nobody_leased_at_once_and_the_rest_when_it_is_told(cloud: Cloud) -> None:
+def test_a_release_by_force_frees_what_nobody_leased_at_once_and_the_rest_when_it_is_reported(cloud: Cloud) -> None:
     there = cloud(manager="flat_dhcp")
     network = there.served("private", "10.0.0.0/28")[0]
     quiet, held = there.boot()[0], there.boot()[0]
@@ -257,7 +257,7 @@ def test_names_are_unique_in_a_network_and_the_older_server_keeps_its_own(cloud:
     }
 
 
-def test_only_a_servers_first_interface_is_told_of_the_gateway(cloud: Cloud) -> None:
+def test_only_a_servers_first_interface_gets_the_gateway(cloud: Cloud) -> None:
     there = cloud(manager="flat_dhcp")
     made = [there.served(f"net{n}", f"10.{n}.0.0/28", bridge=f"br{n}")[0] for n in (1, 2)]
     server = there.boot()[0]
@@ -267,7 +267,7 @@ def test_only_a_servers_first_interface_is_told_of_the_gateway(cloud: Cloud) -> 
     assert [vif.place for vif in there.vifs(server.id)] == [0, 1]
 
 
-def test_an_interface_is_told_of_one_address_and_keeps_that_which_it_has_leased(cloud: Cloud) -> None:
+def test_an_interface_is_given_one_address_and_keeps_that_which_it_has_leased(cloud: Cloud) -> None:
     there = cloud(manager="flat_dhcp", force_release=False)
     network = there.served("private", "10.0.0.0/28")[0]
     server = there.boot()[0]

@@ -62,7 +62,7 @@ def test_with_debugging_it_lists_the_hosts_too(caplog: pytest.LogCaptureFixture)
     ]
 
 
-def test_ignored_and_forced_hosts_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_ignored_and_forced_hosts_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     table = [{"service_host": "h1"}, {"service_host": "h2"}, {"service_host": "h3"}]
     rules = Rules(FILTERS, WEIGHERS)
     with caplog.at_level(logging.INFO, NAME):

@@ -74,7 +74,7 @@ def test_a_refusal_carries_the_trail_up_to_the_filter_that_left_none() -> None:
     assert trail["picks"] == []
 
 
-def test_every_why_is_told_of_the_moment_when_the_filter_was_asked() -> None:
+def test_every_reason_is_of_the_moment_when_the_filter_was_asked() -> None:
     trail = select(hosts({"used_ram_mb": 12000}, {}), SMALL, 9, RULES).trail
     assert trail["filters"][1]["removed"][0]["why"] == (
         "does not have 512 MB usable ram, it only has 288.0 MB usable ram."

@@ -141,7 +141,7 @@ def test_only_filters_of_the_list_can_be_named() -> None:
         chosen(spec(host_filter="os.system"), RULES)
 
 
-def test_why_a_host_is_left_out_is_told(ten: Hosts) -> None:
+def test_why_a_host_is_left_out_is_reported(ten: Hosts) -> None:
     def why(place: int, asked: Spec) -> str:
         rule = chosen(asked, RULES)
         assert rule.why is not None

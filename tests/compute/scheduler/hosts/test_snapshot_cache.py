@@ -173,7 +173,7 @@ def test_who_was_handed_a_moment_keeps_it(four: Engine) -> None:
     assert (told(before)[1]["grouping"].zone, told(after)[1]["grouping"].zone) == (None, "z")
 
 
-def test_silence_is_told_by_the_clock_alone(four: Engine) -> None:
+def test_silence_is_judged_by_the_clock_alone(four: Engine) -> None:
     roster = Roster()
     with four.begin() as conn:
         execute(conn, "UPDATE compute_services SET beat_at = '2030-01-01 12:00Z'")

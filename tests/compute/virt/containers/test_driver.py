@@ -96,7 +96,7 @@ def test_a_guest_is_alone_behind_its_walls(container: Subject, rooted: Callable[
     assert (disk(container, guest) / "mine").exists()
 
 
-def test_all_that_a_guest_has_made_stands_still_and_ends_with_it(
+def test_all_that_a_guest_has_created_stands_still_and_ends_with_it(
     container: Subject, rooted: Callable[[str], Path]
 ) -> None:
     guest = container.guest(image=rooted("setsid sleep 1000 & setsid sleep 1000 &"))

@@ -116,7 +116,7 @@ def test_the_interfaces_volumes_and_drive_of_a_server_outlast_verbs_that_come_wi
     assert known() == replace(connected, config=config)
 
 
-def test_a_server_whose_disk_was_carried_is_made_of_its_ordinary_image_later(lab: Lab, tmp_path: Path) -> None:
+def test_a_server_whose_disk_was_carried_is_created_from_its_ordinary_image_later(lab: Lab, tmp_path: Path) -> None:
     guest = lab.guest(image=tmp_path / "carried", carried=True, again=tmp_path / "ordinary")
     lab.driver.run(guest)
     entry = Ledger.of(tmp_path, "c").get(guest.id)
@@ -345,7 +345,7 @@ def test_a_disk_that_is_shared_is_not_cleared_away_when_its_old_member_comes_bac
     assert far.machines[str(far.where(guest))].driver.disks[guest.id] == disk
 
 
-def test_a_server_without_a_shared_disk_is_made_anew_and_that_is_reported(far: Lab) -> None:
+def test_a_server_without_a_shared_disk_is_recreated_and_that_is_reported(far: Lab) -> None:
     guest = far.run()
     name = failed(far, guest)
     far.driver.tidy()

@@ -210,7 +210,7 @@ def test_an_image_larger_than_the_disk_is_refused(qemu: Subject, tmp_path: Path,
 
 
 @pytest.mark.parametrize("content", [b"QFI\xfb", b"QFI\xfb" + b"\xff" * 200, b"QFI\xfb\0\0\0\x03" + b"\0" * 200])
-def test_a_damaged_image_is_told(qemu: Subject, tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_image_is_reported(qemu: Subject, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "image").write_bytes(content)
     with pytest.raises(VirtError, match=r"image|qemu-img"):
         qemu.driver.run(qemu.guest(image=tmp_path / "image"))

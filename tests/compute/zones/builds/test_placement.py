@@ -242,7 +242,7 @@ def test_an_order_that_comes_again_after_its_offer_has_expired_finds_its_server(
         assert made(left, one["blob"], **same) == first
 
 
-def test_orders_without_a_number_are_told_apart_by_their_offers(pair: Tree) -> None:
+def test_orders_without_a_number_are_distinguished_by_their_offers(pair: Tree) -> None:
     left = pair["left"]
     first, second = offered(left, num_instances=2)
     one = made(left, first["blob"], reservation_id="r-same")
@@ -350,7 +350,7 @@ def test_each_level_opens_its_own_layer_only(plans: Tree) -> None:
     assert refusal(order(plans["parent"], blob), 400) == REFUSAL
 
 
-def test_a_grandchild_without_room_is_told_and_the_offer_is_not_spent(plans: Tree) -> None:
+def test_a_grandchild_without_room_is_reported_and_the_offer_is_not_spent(plans: Tree) -> None:
     left, grandchild = plans["left"], plans["grandchild"]
     blob = grandchild_offer(plans)
     with grandchild.compute.engine.begin() as conn:

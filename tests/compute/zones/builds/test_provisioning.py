@@ -101,7 +101,7 @@ def test_b1_the_answer_comes_before_any_server(plans: Tree) -> None:
     assert everything(plans) == numbered(4)
 
 
-def test_ds_13_a_reservation_id_is_made_or_echoed(pair: Tree) -> None:
+def test_ds_13_a_reservation_id_is_created_or_echoed(pair: Tree) -> None:
     parent = pair["parent"]
     body = server(name="server_test", metadata={"hello": "world", "open": "stack"}, personality=[])
     assert done(parent.ask("POST", "/zones/boot", body))["reservation_id"]
@@ -457,7 +457,7 @@ def test_all_of_the_least_or_nothing_is_placed_at_once(pair: Tree) -> None:
     assert len(rows(pair["parent"], "compute_servers")) == 5
 
 
-def test_the_quota_of_the_account_is_not_told_to_users(pair: Tree) -> None:
+def test_the_quota_of_the_account_is_not_shown_to_users(pair: Tree) -> None:
     parent, left = pair["parent"], pair["left"]
     fill(parent)
     project = done(left.person("admin").ask("GET", "/identity/v3/auth/projects"))["projects"][0]["id"]

@@ -98,7 +98,7 @@ def test_a_child_that_offers_nothing_costs_its_reason_and_not_the_plan(
     assert chosen.reasons == [reason]
 
 
-def test_an_inactive_child_is_not_asked_and_that_is_told(lone: Tree) -> None:
+def test_an_inactive_child_is_not_asked_and_that_is_reported(lone: Tree) -> None:
     compute, client = canned(lone["parent"], weights(0.001), registered=2)
     with compute.engine.begin() as conn:
         child_zones.change(conn, 1, {"is_active": False})

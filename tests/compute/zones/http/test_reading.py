@@ -65,7 +65,7 @@ def test_answer_is_read_whole_however_it_comes(name: str, size: int) -> None:
     assert found.is_reusable == is_reusable or (size == 1 and name == "more than asked")
 
 
-def test_status_and_headers_are_told() -> None:
+def test_status_and_headers_are_reported() -> None:
     answer = read(http("X-Token:  a b \t", "x-empty:", "Location: /x", status="201 Made")).answer
     assert answer.status == 201
     assert answer.headers == {"x-token": "a b", "x-empty": "", "location": "/x"}

@@ -1,0 +1,1 @@
+"""Tempest, OpenStack's own test suite, and its plugin of Blazar against a running climate."""

@@ -1,0 +1,87 @@
+"""Text of tempest.conf for a running climate."""
+
+from collections.abc import Mapping
+from configparser import RawConfigParser
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+Sections = Mapping[str, Mapping[str, object]]
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Properties of a deployment that the tests use."""
+
+    url: str
+    password: str
+    """Password of the administrator."""
+    images: tuple[str, str]
+    flavors: tuple[str, str]
+    network: str
+    """Name of the network of new servers."""
+    network_id: str
+    extensions: tuple[str, ...]
+    """Aliases of the extensions that Network lists."""
+    newest: str
+    """Newest microversion of Compute."""
+
+
+ABSENT = {
+    "identity-feature-enabled": {"trust": False, "access_rules": False, "api_extensions": ""},
+    "compute-feature-enabled": {
+        "cold_migration": False,
+        "live_migration": False,
+        "rescue": False,
+        "attach_encrypted_volume": False,
+    },
+    "image-feature-enabled": {"import_image": False, "image_format_enforcement": False},
+}
+"""Features of OpenStack that climate does not have; Tempest skips their tests."""
+
+
+def sections(cloud: Cloud, folder: Path) -> dict[str, dict[str, object]]:
+    """Return the options by section; `folder` is where Tempest writes locks and logs."""
+    found: dict[str, dict[str, object]] = {
+        "DEFAULT": {"log_dir": folder, "log_file": "tempest.log", "debug": True},
+        "oslo_concurrency": {"lock_path": folder / "locks"},
+        "auth": {
+            "use_dynamic_credentials": True,
+            "create_isolated_networks": False,
+            "tempest_roles": "member",
+            "admin_username": "admin",
+            "admin_project_name": "admin",
+            "admin_password": cloud.password,
+        },
+        "identity": {"uri_v3": f"{cloud.url}/identity/v3", "auth_version": "v3", "region": "RegionOne"},
+        "compute": {
+            "image_ref": cloud.images[0],
+            "image_ref_alt": cloud.images[1],
+            "flavor_ref": cloud.flavors[0],
+            "flavor_ref_alt": cloud.flavors[1],
+            "fixed_network_name": cloud.network,
+            "max_microversion": cloud.newest,
+            "min_compute_nodes": 1,
+        },
+        "compute-feature-enabled": {"resize": True},
+        "network": {"public_network_id": cloud.network_id, "shared_physical_network": True},
+        "network-feature-enabled": {"api_extensions": ",".join(cloud.extensions)},
+        "service_available": {"cinder": False, "swift": False, "horizon": False},
+        "validation": {"run_validation": False},
+        "resource_reservation": {"lease_interval": 1},
+    }
+    for section, options in ABSENT.items():
+        found.setdefault(section, {}).update(options)
+    return found
+
+
+def text(options: Sections) -> str:
+    """Return the options as the text of tempest.conf."""
+    parser = RawConfigParser()
+    for section, values in options.items():
+        target = section if section == "DEFAULT" else (parser.add_section(section) or section)
+        for name, value in values.items():
+            parser.set(target, name, str(value))
+    out = StringIO()
+    parser.write(out)
+    return out.getvalue()

@@ -1,0 +1,51 @@
+"""Suites of tests: names that `make test-tempest` accepts, and the tests that each has."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FIXTURE = re.compile(r"^(setUpClass|tearDownClass) \((.*)\)$")
+"""Name under which testtools reports the failure of a whole class."""
+ATTRIBUTES = re.compile(r"\[.*\]$")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests of a module path, of which each starts with one of the prefixes."""
+
+    prefixes: tuple[str, ...]
+    is_serial: bool = False
+    """True if the tests share a host, so that two at once disturb each other."""
+
+    @property
+    def regex(self) -> str:
+        """Return the regular expression that selects the tests in stestr."""
+        return "|".join(f"^{re.escape(prefix)}" for prefix in self.prefixes)
+
+    def has(self, test: str) -> bool:
+        """Return whether a test, or the class of a failed fixture, belongs to the suite."""
+        return plain(test).startswith(self.prefixes)
+
+
+SUITES = {
+    "blazar": Suite(("blazar_tempest_plugin.",), is_serial=True),
+    "identity": Suite(("tempest.api.identity.",)),
+    "compute": Suite(("tempest.api.compute.",)),
+    "image": Suite(("tempest.api.image.",)),
+    "network": Suite(("tempest.api.network.",)),
+    "scenario": Suite(("tempest.scenario.",), is_serial=True),
+}
+"""Suites in the order in which they run."""
+
+
+def plain(test: str) -> str:
+    """Return the path of a test without its attributes, or of the class whose fixture failed."""
+    fixture = FIXTURE.match(test)
+    return fixture[2] if fixture else ATTRIBUTES.sub("", test)
+
+
+def chosen(names: Sequence[str]) -> dict[str, Suite]:
+    """Return the named suites, or all; raise ValueError for a name that is not a suite."""
+    if unknown := sorted(set(names) - SUITES.keys()):
+        raise ValueError(f"unknown suite {', '.join(unknown)}: use {', '.join(SUITES)}")
+    return {name: suite for name, suite in SUITES.items() if not names or name in names}

@@ -1,0 +1,28 @@
+"""The text of tempest.conf says what the deployment has."""
+
+from configparser import RawConfigParser
+from pathlib import Path
+
+import pytest
+
+from tests.tempest import configuration, suites
+from tests.tempest.configuration import Cloud
+
+CLOUD = Cloud("http://127.0.0.1:7", "s3cret%", ("i1", "i2"), ("42", "1"), "net", "n1", ("quotas", "agent"), "2.79")
+
+
+def test_the_configuration_can_be_read_again() -> None:
+    parser = RawConfigParser()
+    parser.read_string(configuration.text(configuration.sections(CLOUD, Path("/work"))))
+    assert parser["auth"]["admin_password"] == "s3cret%"
+    assert parser["identity"]["uri_v3"] == "http://127.0.0.1:7/identity/v3"
+    assert parser["network-feature-enabled"]["api_extensions"] == "quotas,agent"
+    assert (parser["compute"]["image_ref"], parser["compute"]["max_microversion"]) == ("i1", "2.79")
+    assert parser["compute-feature-enabled"].getboolean("rescue") is False
+    assert parser["DEFAULT"]["log_dir"] == "/work"
+
+
+def test_unknown_suites_are_named() -> None:
+    with pytest.raises(ValueError, match="unknown suite volume: use blazar"):
+        suites.chosen(["volume", "image"])
+    assert list(suites.chosen([])) == list(suites.SUITES)
