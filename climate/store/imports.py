@@ -29,7 +29,7 @@ Held = tuple[int, UUID | None, Period, Size | None]
 """Resource number, its lease (None for cleaning and maintenance), and the size of a share (None: all of it)."""
 
 
-def is_long(conn: Connection) -> None:
+def extend_timeout(conn: Connection) -> None:
     """Let the statements of this transaction take minutes."""
     conn.execute(text("SET LOCAL statement_timeout = '10min'"))
 

@@ -153,7 +153,7 @@ def _begin(
     conn: Connection, climate: Climate, made: Plan, in_force: Sequence[ConvertedLease], private: frozenset[str]
 ) -> _Numbers:
     """Write all that is or will be in use, in one transaction."""
-    imports.is_long(conn)
+    imports.extend_timeout(conn)
     now = climate.now(conn)
     numbers = _Numbers(
         _add_hosts(conn, list(made.hosts.values()), private, now),
@@ -166,7 +166,7 @@ def _begin(
 
 
 def _record_over(conn: Connection, climate: Climate, portion: Sequence[ConvertedLease], numbers: _Numbers) -> None:
-    imports.is_long(conn)
+    imports.extend_timeout(conn)
     _record(conn, portion, numbers, climate.now(conn))
 
 

@@ -22,6 +22,7 @@ from climate.domain.status import SKIPPED
 from climate.service.blazar_import.conversion import ConvertedReservation
 from climate.service.blazar_import.lease_checks import ConvertedLease
 from climate.service.blazar_import.records import ADDRESSES, BEFORE_END, DONE, END, ERROR, START, UNDONE, BlazarEvent
+from climate.store.leases.leases import AHEAD_OF_ITS_START
 
 FAILED = "FAILED"
 IN_BLAZAR = "failed in Blazar"
@@ -45,7 +46,7 @@ def facts_of(
 
     Allocations of unknown hosts and addresses are left out, which only leases that are over have.
     """
-    at = min(lease.blazar.created_at or lease.period.start, now)
+    at = min(lease.blazar.created_at or lease.period.start, lease.period.start + AHEAD_OF_ITS_START, now)
     facts: list[Fact] = [_created(lease, hosts, addresses, at)]
     for event in sorted(lease.blazar.events, key=lambda event: (START, BEFORE_END, END).index(event.kind)):
         at = max(at, min(event.time, now))

@@ -181,10 +181,7 @@ class _Draft:
             host = self.hosts[number]
             if (host.pool, host.reservation_id) != (Pool.LENT, one.id):
                 reason = f"it is active, but its host {host.record.name} is not in the aggregate {one.id}"
-                return (
-                    reason,
-                    f"add the host to that aggregate and remove it from {FREEPOOL}, or end the lease in Blazar",
-                )
+                return reason, f"move the host from {FREEPOOL} to that aggregate, or end the lease in Blazar"
         return None
 
     def _overlap(self, lease: ConvertedLease, timelines: Timelines) -> tuple[str, str] | None:
@@ -193,9 +190,11 @@ class _Draft:
             capacity = lease_checks.capacity(host.record) if host and entry.size else None
             other = timelines.conflict(resource, entry, capacity) or own.conflict(resource, entry, capacity)
             if other is not None:
-                with_whom = "itself" if other == entry.lease else f"the lease {other}"
                 what = f"the host {host.record.name}" if host else "a floating IP"
-                return f"its allocation of {what} overlaps with {with_whom}", "update or delete one of them in Blazar"
+                if other == entry.lease:
+                    return f"its own allocations of {what} overlap, or are larger than the host", lease_checks.REPAIR
+                reason = f"its allocation of {what} overlaps with the lease {other}"
+                return reason, "update or delete one of them in Blazar"
             own.add(resource, entry)
         return None
 

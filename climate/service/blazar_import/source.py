@@ -1,6 +1,6 @@
 """Reader of Blazar databases on MariaDB, MySQL and PostgreSQL, of the releases Zed (10) and later.
 
-All tables are read in one read-only transaction with a single snapshot. Releases differ in the tables
+All tables are read in one transaction with a single snapshot, by SELECT alone. Releases differ in the tables
 `computehost_resource_inventory` and `computehost_trait`, which those before 2024.2 (14) lack.
 """
 
@@ -73,7 +73,7 @@ def read(url: str) -> BlazarData:
 
 @contextmanager
 def _connected(given: str) -> Iterator[Connection]:
-    """Open a read-only transaction that sees one moment."""
+    """Open a transaction that sees one moment."""
     url = driver_url(given)
     shown = url.render_as_string(hide_password=True)
     try:

@@ -51,6 +51,7 @@ def test_facts_are_in_the_order_of_their_times_and_none_is_in_the_future() -> No
     assert [type(fact).__name__ for fact in told][3] == "EventSkipped"
     assert fold(told).event(EventKind.BEFORE_END).outcome == "SKIPPED"
     assert facts(lease("a", "1", 1, 2, created=5))[0].at == hour(0)
+    assert facts(lease("a", "1", -90, 2, created=-1))[0].at == hour(-66), "a day after the start at most"
 
 
 def test_a_time_outside_the_lease_is_moved_into_it() -> None:

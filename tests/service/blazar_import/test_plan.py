@@ -129,7 +129,9 @@ def test_a_host_is_not_shared_with_a_lease_of_the_whole() -> None:
 def test_a_lease_that_overlaps_with_itself_is_refused() -> None:
     double = lease("a", "1")
     double = replace(double, reservations=(*double.reservations, *lease("b", "1").reservations))
-    assert refused(made([host("1")], [double])) == {"a": "its allocation of the host h1 overlaps with itself"}
+    assert refused(made([host("1")], [double])) == {
+        "a": "its own allocations of the host h1 overlap, or are larger than the host"
+    }
 
 
 def test_leases_that_are_over_overlap_with_nothing_and_need_no_host() -> None:
