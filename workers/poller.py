@@ -252,9 +252,9 @@ class Poller:
     def wake_compute_services(self) -> None:
         """Wake the compute services for their own rounds, which include a heartbeat."""
         try:
-            for service in services.listed(self.deployment.compute):
-                queue = celery_app.compute_queue(service.host)
-                if self._reads_messages(queue, up=service.up):
+            for host, up in services.to_beat(self.deployment.compute):
+                queue = celery_app.compute_queue(host)
+                if self._reads_messages(queue, up=up):
                     celery_app.send(self.bell, celery_app.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
             self._log_postponed("compute services are not rung for", error)

@@ -25,6 +25,7 @@ from climate.compute.placement import decisions
 from climate.compute.servers import resize, sync_states, task_worker
 from climate.compute.zones import service_reports
 from climate.compute.zones.builds import provisioning
+from climate.compute.zones.service_reports import LastReport
 from climate.service.disk_space import DiskWatch
 from climate.service.leases import event_portions, events
 from climate.settings import Settings
@@ -67,6 +68,10 @@ class Desk:
         return Report()
 
     @cached_property
+    def compute_reported(self) -> LastReport:
+        return LastReport()
+
+    @cached_property
     def name(self) -> str:
         return f"worker:{socket.gethostname()}:{os.getpid()}"
 
@@ -89,7 +94,7 @@ class Desk:
     def tend(self) -> None:
         """Report the nodes of this compute service, and reconcile the states of its servers."""
         services.refresh(self.deployment.compute, self.reported)
-        service_reports.report_compute(self.deployment.compute)
+        service_reports.report_compute(self.deployment.compute, self.compute_reported)
         services.audit(self.deployment.compute)
         sync_states.reconcile(self.deployment.compute)
         host_drain.run_round(self.deployment.compute)

@@ -116,6 +116,12 @@ def listed(compute: Compute, host: str | None = None) -> list[Service]:
         return services.listed(conn, compute.other_time(conn), compute.down_seconds, host)
 
 
+def to_beat(compute: Compute) -> list[tuple[str, bool]]:
+    """Return (host, the service is up) for each compute service."""
+    with reading(compute.engine) as conn:
+        return services.hosts(conn, compute.other_time(conn), compute.down_seconds)
+
+
 def reports(compute: Compute) -> LastHeard:
     """Return the last heartbeats of compute services, network services and child zones."""
     with reading(compute.engine) as conn:

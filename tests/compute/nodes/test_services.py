@@ -338,3 +338,15 @@ def test_nodes_that_another_process_has_lost_are_reported_again(here: Place, los
         conn.execute(text(loss))
     services.refresh(here.compute, last)
     assert rows(here) == [("A", True), ("B", True)]
+
+
+def test_services_to_be_woken_are_up_as_in_the_list(here: Place) -> None:
+    report(here, node("n1"))
+    with second(here, node("n2")):
+        for host, change in ((SERVICE, "forced_down = true"), (OTHER, "beat_at = now() - interval '1 day'")):
+            assert dict(services.to_beat(here.compute))[host]
+            with here.compute.engine.begin() as conn:
+                conn.execute(text(f"UPDATE compute_services SET {change} WHERE host = :host"), {"host": host})
+            expected = [(one.host, one.up) for one in services.listed(here.compute)]
+            assert services.to_beat(here.compute) == expected
+            assert not dict(expected)[host]

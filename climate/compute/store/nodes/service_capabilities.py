@@ -1,6 +1,7 @@
 """Capabilities that services report: one row for each service of a host, replaced by each report."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, select, text
@@ -51,6 +52,40 @@ _REPORT_NETWORKS = text(f"""
         FROM compute_networks n JOIN compute_addresses a ON a.network_id = n.id WHERE n.host = :host)
     {_WRITE_CHANGED}
 """)
+
+
+_ENABLED = "(SELECT enabled AND NOT forced_down FROM compute_services WHERE host = :host)"
+
+_SEEN = text(f"SELECT pg_current_snapshot()::text AS snapshot, {_ENABLED} AS enabled")
+
+# The range is for the index: the snapshot has all transactions before its oldest one. Its upper bound makes the planner
+# expect few rows.
+_CHANGED = text(f"""
+    SELECT EXISTS (SELECT FROM compute_nodes
+                   WHERE changed BETWEEN pg_snapshot_xmin(CAST(:snapshot AS pg_snapshot)) AND '18446744073709551615'
+                     AND NOT pg_visible_in_snapshot(changed, CAST(:snapshot AS pg_snapshot)) AND service_host = :host)
+        OR {_ENABLED} IS DISTINCT FROM CAST(:enabled AS boolean)
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class NodesSeen:
+    """State of a compute service and its nodes at a moment."""
+
+    snapshot: str
+    """Snapshot of the statement, as pg_snapshot writes it."""
+    enabled: bool | None
+
+
+def seen(conn: Connection, service_host: str) -> NodesSeen:
+    """Return the present state of a compute service and its nodes."""
+    return NodesSeen(*conn.execute(_SEEN, {"host": service_host}).one())
+
+
+def is_changed(conn: Connection, service_host: str, then: NodesSeen) -> bool:
+    """Return whether a node, or whether the service is enabled, has changed since a moment."""
+    given = {"host": service_host, "snapshot": then.snapshot, "enabled": then.enabled}
+    return bool(conn.scalar(_CHANGED, given))
 
 
 def report(conn: Connection, host: str, service: str, capabilities: Mapping[str, float], now: datetime) -> None:
