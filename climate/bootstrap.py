@@ -12,6 +12,7 @@ from climate.cloud.bundled_cells import BundledCells
 from climate.cloud.bundled_zones import BundledZones
 from climate.compute import Compute
 from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.wired_driver import HostNetworks
 from climate.compute.errors import VirtError
 from climate.compute.images.quota import ImageLimits
 from climate.compute.migrations import host_drain
@@ -19,7 +20,7 @@ from climate.compute.models.node import NodeDefaults
 from climate.compute.nodes import nodes_file, services
 from climate.compute.scheduler.decisions.notifications import Tell, silent
 from climate.compute.store.cells import changes
-from climate.compute.virt.hypervisor_cluster.driver import Find, nowhere
+from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions, Find
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.qemu.driver import MachineOptions
@@ -117,12 +118,15 @@ def check_nodes(settings: Settings) -> None:
 
 def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
     schedule, rules = scheduler.chosen(settings)
+    hosts = HostNetworks(engine, networks.wires(settings), networks.options(settings))
+    find = _elsewhere(engine, settings, vault)
+    clusters = ClusterOptions(_node_defaults(settings), find, vault, hosts.connect)
     built = compute.build(
         engine,
         home=settings.home,
         service_host=settings.service_host,
         cast=lambda host, *servers: _wake_pollers(engine),
-        driver=_driver(settings, _elsewhere(engine, settings, vault)),
+        driver=_driver(settings, clusters),
     )
     return replace(
         built,
@@ -136,8 +140,8 @@ def _compute(engine: Engine, settings: Settings, vault: Vault) -> Compute:
         leaving_pools=_leaving_pools(settings),
         confirm_seconds=settings.resize_confirm_window,
         live_limits=_live_limits(settings),
-        network=networks.options(settings),
-        wires=networks.wires(settings),
+        network=hosts.network,
+        wires=hosts.wires,
         network_service=settings.network_host or None,
         network_netns=settings.network_netns or None,
         network_queue=networks.queue(settings),
@@ -175,15 +179,13 @@ def _elsewhere(engine: Engine, settings: Settings, vault: Vault) -> Find:
     ).find
 
 
-def _driver(settings: Settings, find_elsewhere: Find = nowhere) -> ClusterDriver:
-    wired = settings.network_driver == "linux"
+def _driver(settings: Settings, clusters: ClusterOptions | None = None) -> ClusterDriver:
     return compute.drivers(
         settings.home,
         settings.nodes_file,
         MachineOptions(settings.qemu_accel, _listening(settings), _live_limits(settings)),
-        wired=wired,
-        defaults=_node_defaults(settings),
-        find_elsewhere=find_elsewhere,
+        wired=settings.network_driver == "linux",
+        clusters=clusters or ClusterOptions(_node_defaults(settings)),
     )
 
 

@@ -8,12 +8,11 @@ from sqlalchemy import Connection, Engine
 
 from climate.compute.clusters.cluster_spec import CLUSTER
 from climate.compute.context import Cast, Compute
-from climate.compute.models.node import DEFAULTS, NodeDefaults
 from climate.compute.nodes.nodes_file import FILE, NodesFile, demo_nodes
 from climate.compute.store.clock import database_time
 from climate.compute.virt import VirtDriver
 from climate.compute.virt.containers.driver import Bubble
-from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
+from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions, HypervisorClusterDriver, unconnected
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.virt.process import ProcessDriver
@@ -42,13 +41,11 @@ def drivers(
     machines: MachineOptions = MachineOptions(),  # noqa: B008  (it does not change)
     *,
     wired: bool = False,
-    defaults: NodeDefaults = DEFAULTS,
-    find_elsewhere: Find = nowhere,
+    clusters: ClusterOptions = ClusterOptions(),  # noqa: B008  (it does not change)
 ) -> ClusterDriver:
     """Return the driver of a service: the nodes of its file (relative to `home` or absolute), each with its own driver.
 
-    `wired`: networks are real, and guests are connected to them. `defaults`: the limits of members of clusters.
-    `find_elsewhere`: finds members behind other services; those services record addresses only.
+    `wired`: networks are real, and guests are connected to them. `clusters`: dependencies of nodes that are clusters.
     """
     home = home.resolve()
     read_nodes = NodesFile(home, nodes_file).nodes
@@ -58,8 +55,16 @@ def drivers(
         "container": ProcessDriver(home / "containers", Bubble(), wired=wired),
         "qemu": QemuDriver(home / "machines", machines.accel, wired=wired, listening=machines.listening),
     }
+    connect = clusters.connect if wired else unconnected
     # The cluster driver comes last: its report on servers of clusters overrides that of the drivers of members.
     members[CLUSTER] = HypervisorClusterDriver(
-        read_nodes, dict(members), home, defaults, nowhere if wired else find_elsewhere, machines.limits
+        read_nodes,
+        dict(members),
+        home,
+        clusters.defaults,
+        clusters.find_elsewhere,
+        machines.limits,
+        clusters.vault,
+        connect,
     )
-    return ClusterDriver(read_nodes, members)
+    return ClusterDriver(read_nodes, members, connect)

@@ -14,19 +14,35 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute import Compute, drivers
+from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_members import Elsewhere, RemoteDriver, RemoteMember
 from climate.compute.errors import VirtError
 from climate.compute.images import images
 from climate.compute.linux.processes import carrying
 from climate.compute.models.flavor import Flavor
-from climate.compute.models.node import NodeDefaults
-from climate.compute.models.server import ACTIVE, DELETE, ERROR, PAUSE, PAUSED, SHUTOFF, START, STOP, UNPAUSE
+from climate.compute.models.node import NodeDefaults, NodeSpec
+from climate.compute.models.server import (
+    ACTIVE,
+    DELETE,
+    ERROR,
+    PAUSE,
+    PAUSED,
+    RESUME,
+    SHUTOFF,
+    START,
+    STOP,
+    SUSPEND,
+    SUSPENDED,
+    UNPAUSE,
+)
 from climate.compute.nodes import services
 from climate.compute.servers import actions as asking
 from climate.compute.servers import diagnostics, sync_states, task_worker, unshelve
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
+from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
+from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.multi_node import ClusterDriver
 from tests.compute.cloud_factory import SERVICE, Place, place
 
@@ -54,6 +70,10 @@ class Pair:
     """Whether the member's service carries out what it is asked."""
     told: list[dict[str, Any]] = field(default_factory=list)
     """Orders to run a guest, as they were written down."""
+    deaf_to: str | None = None
+    """A verb that the member's service does not answer."""
+    elsewhere: Elsewhere = field(init=False)
+    """The cluster's way to the member."""
     asked: list[str] = field(default_factory=list)
     """Verbs of all orders that found the folder of their guest there, where they name one."""
 
@@ -70,8 +90,20 @@ class Pair:
                 if (self.rack.home / "servers" / str(row.said.get("server_id"))).is_dir():
                     self.asked.append(row.verb)
         for host, order in task_worker.unfinished(self.rack, wait=0):
-            if host == RACK and self.answers:
+            if host == RACK and self.answers and self._verb(order) != self.deaf_to:
                 task_worker.carry_out(self.rack, order)
+
+    def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
+        return self.elsewhere.find(cluster, member)
+
+    def hurry(self) -> None:
+        """Give orders up after a moment, for tests of members that do not answer."""
+        self.elsewhere = replace(self.elsewhere, answer_seconds=0.5)
+
+    def _verb(self, order: str) -> str | None:
+        with self.rack.engine.connect() as conn:
+            query = text("SELECT verb FROM compute_member_orders WHERE id::text = :id")
+            return conn.scalar(query, {"id": order})
 
     def tend(self) -> None:
         """A round of each service that is there."""
@@ -107,8 +139,8 @@ def pair(scratch: str, tmp_path: Path) -> Iterator[Pair]:
     (homes[1] / "images").symlink_to(homes[0] / "images")
     with place(scratch, homes[0], [], drivers(homes[0])) as here:
         made = Pair(here, replace(here.compute, home=homes[1], service_host=RACK, driver=drivers(homes[1])))
-        far = Elsewhere(here.compute.engine, homes[0], SERVICE, lambda: made.ring(), 60.0, answer_seconds=0.5)
-        here.driver = drivers(homes[0], defaults=PLENTY, find_elsewhere=far.find)
+        made.elsewhere = Elsewhere(here.compute.engine, homes[0], SERVICE, lambda: made.ring(), 60.0)
+        here.driver = drivers(homes[0], clusters=ClusterOptions(PLENTY, made.find))
         here.compute = replace(here.compute, driver=here.driver)
         services.refresh(made.rack)
         services.refresh(here.compute)
@@ -141,13 +173,12 @@ def test_a_member_behind_another_service_is_part_of_the_node_and_no_node_of_its_
     assert pair.here.count("compute_nodes") == 1
 
 
-def test_where_networks_are_real_no_member_is_offered_or_taken(pair: Pair) -> None:
-    assert [name for name, _ in pair.rack.driver.offers()] == ["sum"]  # type: ignore[attr-defined]
-    assert drivers(pair.rack.home, wired=True).offers() == []
-    home = pair.here.compute.home
-    finder = Elsewhere(pair.here.compute.engine, home, SERVICE, pair.ring, 60.0).find
-    assert [spec.memory_mb for spec in drivers(home, find_elsewhere=finder).nodes()] == [8192]
-    assert [spec.memory_mb for spec in drivers(home, find_elsewhere=finder, wired=True).nodes()] == [4096]
+def test_members_are_offered_and_taken_where_networks_are_real_too(pair: Pair) -> None:
+    for wired in (False, True):
+        far = drivers(pair.rack.home, wired=wired)
+        assert [name for name, _ in far.offers()] == ["sum"]
+        near = drivers(pair.here.compute.home, wired=wired, clusters=ClusterOptions(find_elsewhere=pair.find))
+        assert [spec.memory_mb for spec in near.nodes()] == [8192]
 
 
 def test_a_cluster_of_a_driver_that_there_is_not_is_left_out(tmp_path: Path) -> None:
@@ -177,15 +208,13 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     assert (processes(server_id), pair.here.count("compute_member_orders")) == (0, 0)
 
 
-@pytest.mark.parametrize("trouble", [None, "its driver offers nothing", "its entry is gone"])
+@pytest.mark.parametrize("trouble", [None, "its entry is gone"])
 def test_the_service_of_a_member_leaves_the_servers_of_the_cluster_alone(pair: Pair, trouble: str | None) -> None:
     services.furnish(pair.here.compute)
     server_id = booted(pair, "far")
     rack = pair.rack
-    if trouble == "its entry is gone":
+    if trouble is not None:
         (rack.home / "nodes.yaml").write_text("[]\n")
-    elif trouble is not None:
-        rack = replace(rack, driver=drivers(rack.home, wired=True))
     assert bool(rack.driver.offers()) is (trouble is None)  # type: ignore[attr-defined]
     assert server_id in rack.driver.states()
     sync_states.reconcile(rack)
@@ -357,6 +386,41 @@ def test_a_server_that_is_shut_off_is_started_with_its_disk_while_its_member_is_
     assert (pair.member(server_id), processes(server_id), file.exists()) == ("near", 1, True)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "status", "recorded"),
+    [
+        ([STOP], SHUTOFF, State.DEAD),
+        ([PAUSE], PAUSED, State.PAUSED),
+        ([PAUSE, UNPAUSE], ACTIVE, State.RUNNING),
+        ([SUSPEND], SUSPENDED, State.SUSPENDED),
+        ([SUSPEND, RESUME], ACTIVE, State.RUNNING),
+    ],
+)
+def test_an_action_is_recorded_though_the_member_then_does_not_say_how_its_servers_are(
+    pair: Pair, tasks: list[str], status: str, recorded: State
+) -> None:
+    server_id = booted(pair, "far")
+    pair.hurry()
+    pair.deaf_to = "states"
+    assert do(pair, server_id, *tasks) == status
+    entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
+    assert entry is not None
+    assert entry.state is recorded
+
+
+def test_a_server_that_was_stopped_is_not_started_elsewhere_when_its_silent_member_fails(pair: Pair) -> None:
+    share_disks(pair)
+    server_id = booted(pair, "far")
+    pair.hurry()
+    pair.deaf_to = "states"
+    assert do(pair, server_id, STOP) == SHUTOFF
+    pair.fails()
+    for _ in range(2):
+        pair.tend()
+    assert (pair.status(server_id), processes(server_id)) == (SHUTOFF, 0)
+    assert actions(pair, server_id) == []
+
+
 def test_services_that_share_the_folder_of_their_guests_leave_each_others_alone(pair: Pair) -> None:
     services.furnish(pair.here.compute)
     share_disks(pair)
@@ -424,6 +488,7 @@ def test_a_member_that_cannot_be_fenced_is_not_named_to_owners(pair: Pair) -> No
 
 
 def test_a_service_that_does_not_answer_is_told_nothing_later(pair: Pair) -> None:
+    pair.hurry()
     pair.answers = False
     placed = [pair.here.boot_one(SMALL) for _ in range(2)]
     lost = [server for server in placed if server.status == ERROR]
@@ -459,6 +524,6 @@ def test_what_fits_no_member_is_refused_by_the_scheduler(pair: Pair) -> None:
 def test_a_restart_of_the_service_adopts_what_runs_everywhere(pair: Pair) -> None:
     near, far = booted(pair, "near"), booted(pair, "far")
     far_elsewhere = Elsewhere(pair.here.compute.engine, pair.here.compute.home, SERVICE, pair.ring, 60.0)
-    anew = drivers(pair.here.compute.home, defaults=PLENTY, find_elsewhere=far_elsewhere.find)
+    anew = drivers(pair.here.compute.home, clusters=ClusterOptions(PLENTY, far_elsewhere.find))
     assert {near: State.RUNNING, far: State.RUNNING}.items() <= dict(anew.states()).items()
     assert [anew.member_of(Guest(one, "", "sum")) for one in (near, far)] == ["near", "far"]

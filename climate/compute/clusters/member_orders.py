@@ -46,6 +46,12 @@ _VERBS: Mapping[str, Callable[[VirtDriver, Guest, Said], object]] = {
 }
 """Verbs on a guest -> function, which returns the answer, if any."""
 
+_ON_SERVERS: Mapping[str, Callable[[VirtDriver, str], object]] = {
+    "delete": lambda driver, server_id: _delete(driver, server_id),
+    "disconnect": lambda driver, server_id: _disconnect(driver, server_id),
+}
+"""Verbs on what is left of a server -> function."""
+
 
 def machine() -> str:
     """Return an id that is equal for two services if each can find and end all processes of the other."""
@@ -95,8 +101,8 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
     driver = compute.driver
     if verb == "states":
         return {server_id: state.value for server_id, state in driver.states().items()}
-    if verb == "delete":
-        return driver.delete(str(said["server_id"]))
+    if verb in _ON_SERVERS:
+        return _ON_SERVERS[verb](driver, str(said["server_id"]))
     if verb == migration_orders.DROP:
         return migration_orders.drop(driver, said)
     if verb not in _VERBS and verb not in migration_orders.VERBS:
@@ -111,6 +117,16 @@ def _done(compute: Compute, verb: str, said: Said) -> Any:
     if "target" in said:
         said = {**said, "target": str(compute.home / said["target"])}
     return _VERBS[verb](driver, guest, said)
+
+
+def _delete(driver: VirtDriver, server_id: str) -> None:
+    driver.delete(server_id)
+    _disconnect(driver, server_id)
+
+
+def _disconnect(driver: VirtDriver, server_id: str) -> None:
+    if isinstance(driver, ClusterDriver):
+        driver.disconnect(server_id)
 
 
 def _server_of(compute: Compute, guest: Guest, said: Said) -> Server:

@@ -19,8 +19,9 @@ from climate.compute.clusters import member_orders, migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_migrator import RemoteMigrator
 from climate.compute.errors import Unanswered, VirtError
-from climate.compute.linux import processes
+from climate.compute.linux import netns, processes
 from climate.compute.models.node import NodeSpec
+from climate.compute.servers.vif_plugging import netns_of
 from climate.compute.store.clock import database_time
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
@@ -123,6 +124,8 @@ class RemoteMember:
             _fence(self.spec.fence)
         elif self.kernel and self.kernel == member_orders.machine():
             kill(processes.carrying({MARK: guest.id}))
+            # The interface in it would answer for the server, and keep its name from the next member.
+            netns.drop(netns_of(guest.id))
         else:
             raise VirtError("its member has failed, and the entry of the member names no command that fences it")
 
@@ -187,6 +190,9 @@ class RemoteDriver:
 
     def delete(self, server_id: str) -> None:
         self.elsewhere.ask(self._service, "delete", {"server_id": server_id})
+
+    def disconnect(self, server_id: str) -> None:
+        self.elsewhere.ask(self._service, "disconnect", {"server_id": server_id})
 
     def states(self) -> Mapping[str, State]:
         found = self.elsewhere.ask(self._service, "states", {}, STATES_SECONDS)

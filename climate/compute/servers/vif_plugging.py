@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Interface, IPv4Network, IPv6Address, IPv6Interface
+from typing import Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
@@ -16,19 +17,42 @@ from climate.compute.linux import netns
 from climate.compute.models.server import Server
 from climate.compute.network import ipv6, managers
 from climate.compute.network.driver import PREFIX, Kind, NetworkDriver, Plug, interface_name
+from climate.compute.network.driver_registry import Wires
 from climate.compute.network.models import Vif
+from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.render import interfaces as rendered
 from climate.compute.network.render.interfaces import Card
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Interface, Wiring
+from climate.compute.virt.multi_node import ClusterDriver
 from climate.compute.vpn import cloudpipe_script
 from climate.connections import reading
 
 NETNS_PREFIX = "clg-"
 """Prefix of the names of guests' network namespaces, before the server's id."""
 _NETNS = re.compile(rf"{NETNS_PREFIX}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
+
+
+PLUGGED = frozenset({Wiring.NETNS, Wiring.TAP})
+"""Wirings of nodes whose interfaces this module plugs; members of clusters plug theirs by the driver of the member."""
+
+
+class Networking(Protocol):
+    """Part of `Compute` that interfaces need."""
+
+    @property
+    def engine(self) -> Engine:
+        """Return the database."""
+
+    @property
+    def wires(self) -> Wires:
+        """Return the network drivers of this machine."""
+
+    @property
+    def network(self) -> NetworkOptions:
+        """Return the options of networks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +74,23 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
 
     Raises VirtError.
     """
-    with reading(compute.engine) as conn:
-        vifs = fixed_ips.vifs_of(conn, [server.id])
+    return plug_into(compute, server.id, _socket(compute, server.node or ""), up=up)
+
+
+def plug_into(networking: Networking, server_id: str, socket: Socket, *, up: bool) -> tuple[Interface, ...]:
+    """Plug a server's interfaces into a host, see `plug`."""
+    with reading(networking.engine) as conn:
+        vifs = fixed_ips.vifs_of(conn, [server_id])
         routed = {vif.id: _routed(conn, vif) for vif in vifs}
-    socket = _socket(compute, server.node or "")
-    if socket.wiring is not Wiring.NONE:
+    if socket.wiring in PLUGGED:
         try:
             for vif in vifs:
-                _connect(socket.driver, replace(_plug(compute, socket, vif, up=up), ranges=routed[vif.id]))
+                _connect(socket.driver, replace(_plug(networking, socket, vif, up=up), ranges=routed[vif.id]))
         except NetworkError as error:
             raise VirtError(f"the network cannot be configured: {error}") from error
     wired = socket.driver.real
     result = tuple(_interface(vif, socket, wired=wired) for vif in vifs)
-    text = _injected(compute, vifs)
+    text = _injected(networking, vifs)
     return (replace(result[0], interfaces_file=text), *result[1:]) if text else result
 
 
@@ -78,33 +106,38 @@ def _connect(driver: NetworkDriver, wanted: Plug) -> None:
 
 def unplug(compute: Compute, server: Server) -> None:
     """Remove all interfaces of a server from its node. Raises VirtError."""
-    socket = _socket(compute, server.node or "")
-    if socket.wiring is Wiring.NONE or (socket.driver.real and socket.netns and not netns.exists(socket.netns)):
+    unplug_from(compute, server.id, _socket(compute, server.node or ""))
+
+
+def unplug_from(networking: Networking, server_id: str, socket: Socket) -> None:
+    """Remove all interfaces of a server from a host. Raises VirtError."""
+    if socket.wiring not in PLUGGED or (socket.driver.real and socket.netns and not netns.exists(socket.netns)):
         return
-    with reading(compute.engine) as conn:
-        vifs = fixed_ips.vifs_of(conn, [server.id])
+    with reading(networking.engine) as conn:
+        vifs = fixed_ips.vifs_of(conn, [server_id])
     try:
         for vif in vifs:
             socket.driver.unplug(interface_name(vif.id))
         if socket.wiring is Wiring.NETNS:
-            socket.driver.drop_netns(netns_of(server.id))
+            socket.driver.drop_netns(netns_of(server_id))
     except NetworkError as error:
         raise VirtError(f"the network cannot be removed: {error}") from error
 
 
 def sweep(compute: Compute) -> None:
-    """Remove unneeded interfaces, namespaces and bridges from this service's nodes. Raises VirtError.
+    """Remove unneeded interfaces, namespaces and bridges from the hosts of this service. Raises VirtError.
 
     These are interfaces of no server there, namespaces of no server, and bridges without guests. The host is listed
     before the rows are read, because each of them is created after its row.
     """
     try:
-        _sweep(compute, _hosts(compute))
+        sweep_hosts(compute, {**_hosts(compute), **_hosts_of_members(compute)})
     except NetworkError as error:
         raise VirtError(f"the network cannot be listed: {error}") from error
 
 
-def _sweep(compute: Compute, nodes: Mapping[str, str | None]) -> None:
+def sweep_hosts(compute: Networking, nodes: Mapping[str, str | None]) -> None:
+    """Remove what `sweep` removes from these hosts: node or member of a cluster -> namespace. Raises NetworkError."""
     there = {host: compute.wires.on(host).standing() for host in set(nodes.values())}
     spaces = [match[1] for name in netns.names() if (match := _NETNS.fullmatch(name))]
     heads = sorted({name.removeprefix(PREFIX) for standing in there.values() for name in standing.plugs})
@@ -136,18 +169,19 @@ def lacking(compute: Compute) -> set[str]:
 
     Raises NetworkError.
     """
-    nodes = _hosts(compute)
-    if not nodes:
+    nodes, members = _hosts(compute), _hosts_of_member_servers(compute)
+    if not nodes and not members:
         return set()
     with reading(compute.engine) as conn:
         vifs = fixed_ips.vifs_on(conn, compute.service_host)
-    hosts = {host for host in nodes.values() if compute.wires.on(host).trouble() is None}
+    hosts = {host for host in {*nodes.values(), *members.values()} if compute.wires.on(host).trouble() is None}
     there = {host: compute.wires.on(host).standing().plugs for host in hosts}
-    return {
-        server_id
-        for vif_id, server_id, node in vifs
-        if node in nodes and nodes[node] in hosts and interface_name(vif_id) not in there[nodes[node]]
-    }
+    result = set[str]()
+    for vif_id, server_id, node in vifs:
+        known, key = (members, server_id) if server_id in members else (nodes, node)
+        if key in known and known[key] in hosts and interface_name(vif_id) not in there[known[key]]:
+            result.add(server_id)
+    return result
 
 
 def _hosts(compute: Compute) -> dict[str, str | None]:
@@ -158,9 +192,19 @@ def _hosts(compute: Compute) -> dict[str, str | None]:
         kind = spec.driver if spec.cluster is None else spec.name
         if kind not in wirings:
             wirings[kind] = compute.driver.wiring(spec.name)
-        if wirings[kind] is not Wiring.NONE:
+        if wirings[kind] in PLUGGED:
             result[spec.name] = spec.netns
     return result
+
+
+def _hosts_of_members(compute: Compute) -> Mapping[str, str | None]:
+    """Return the network namespaces of the cluster members of this service that plug interfaces."""
+    return compute.driver.hosts_of_members() if isinstance(compute.driver, ClusterDriver) else {}
+
+
+def _hosts_of_member_servers(compute: Compute) -> Mapping[str, str | None]:
+    """Return the network namespaces of servers on such members, for the clusters of this service."""
+    return compute.driver.hosts_of_member_servers() if isinstance(compute.driver, ClusterDriver) else {}
 
 
 def _socket(compute: Compute, node: str) -> Socket:
@@ -168,7 +212,7 @@ def _socket(compute: Compute, node: str) -> Socket:
     return Socket(compute.wires.on(host), host, compute.driver.wiring(node))
 
 
-def _plug(compute: Compute, socket: Socket, vif: Vif, *, up: bool) -> Plug:
+def _plug(compute: Networking, socket: Socket, vif: Vif, *, up: bool) -> Plug:
     network, manager = vif.network, managers.of(vif.network)
     static = () if manager.DHCP or not network.injected else tuple(_own(vif))
     made = _address_v6(compute, vif)
@@ -198,13 +242,13 @@ def _own(vif: Vif) -> list[IPv4Interface]:
     return [IPv4Interface(f"{one}/{vif.network.cidr.prefixlen}") for one in vif.addresses]
 
 
-def _address_v6(compute: Compute, vif: Vif) -> IPv6Address | None:
+def _address_v6(compute: Networking, vif: Vif) -> IPv6Address | None:
     if vif.network.cidr_v6 is None:
         return None
     return ipv6.address(compute.network.ipv6_backend, vif.network.cidr_v6, vif.mac, vif.project_id)
 
 
-def _injected(compute: Compute, vifs: Sequence[Vif]) -> str | None:
+def _injected(compute: Networking, vifs: Sequence[Vif]) -> str | None:
     """Return the network configuration file for a guest without DHCP; None if nothing is injected."""
     cards = [_card(compute, vif) for vif in vifs if _is_injected(vif)]
     return rendered.interfaces(cards) if cards else None
@@ -214,7 +258,7 @@ def _is_injected(vif: Vif) -> bool:
     return vif.network.injected and bool(vif.addresses) and not managers.of(vif.network).DHCP
 
 
-def _card(compute: Compute, vif: Vif) -> Card:
+def _card(compute: Networking, vif: Vif) -> Card:
     network, made = vif.network, _address_v6(compute, vif)
     length = None if network.cidr_v6 is None else network.cidr_v6.prefixlen
     return Card(

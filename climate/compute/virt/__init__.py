@@ -37,6 +37,8 @@ class Wiring(Enum):
     """Each guest has its own network namespace with its interfaces."""
     TAP = "tap"
     """Each guest holds file descriptors of tap devices."""
+    BY_MEMBER = "by member"
+    """The node is a cluster, and the driver of the guest's member connects it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,13 +61,13 @@ Watch = Callable[[Progress], Order]
 
 
 def sealed(vault: Vault, told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return data for the other side with its secrets encrypted."""
+    """Return data for the other side, or for a file, with its secrets encrypted."""
     return {**told, SECRETS: vault.seal(told[SECRETS])} if SECRETS in told else told
 
 
 def opened(vault: Vault, told: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return data of the other side with its secrets decrypted. Raise VirtError if they cannot be."""
-    if SECRETS not in told:
+    if not isinstance(told.get(SECRETS), str):  # files of older releases have them open
         return told
     try:
         return {**told, SECRETS: vault.open(told[SECRETS])}

@@ -11,7 +11,8 @@ from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_kinds import Kind, completed
-from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.hypervisor_cluster.driver import Connect, HypervisorClusterDriver, unconnected
+from climate.compute.virt.hypervisor_cluster.member import ConnectingDriver
 from climate.compute.virt.live_migrator import LiveMigrator
 
 log = structlog.get_logger("climate.compute.virt")
@@ -23,6 +24,8 @@ class ClusterDriver:
 
     read_nodes: Callable[[], Sequence[NodeSpec]]
     members: Mapping[str, VirtDriver]
+    connect: Connect = unconnected
+    """Gives members of clusters of other services the driver that plugs interfaces, if networks are real."""
     told: dict[str, str] = field(default_factory=dict)
     """Node -> last logged reason why it was skipped."""
     indexed: list[tuple[Sequence[NodeSpec], Mapping[str, NodeSpec]]] = field(default_factory=list, compare=False)
@@ -60,17 +63,36 @@ class ClusterDriver:
         return [summed.get(spec.name) or completed(spec, self.members[spec.driver].kinds()) for spec in there]
 
     def offers(self) -> list[tuple[str, MemberSpec]]:
-        """Return the (cluster, member) pairs that this service offers to clusters of other services.
-
-        Members with real interfaces are excluded, because their guests are bound to one machine.
-        """
+        """Return the (cluster, member) pairs that this service offers to clusters of other services."""
         joining = [spec for spec in self.read_nodes() if spec.joins is not None]
         reasons = {driver: self._reason(driver) for driver in {spec.driver for spec in joining}}
         return [
             (spec.joins, MemberSpec(spec.name, spec.driver, spec.vcpus, spec.memory_mb, spec.local_gb))
             for spec in joining
-            if spec.joins is not None and reasons[spec.driver] is None and self.wiring(spec.name) is Wiring.NONE
+            if spec.joins is not None and reasons[spec.driver] is None
         ]
+
+    def hosts_of_members(self) -> Mapping[str, str | None]:
+        """Return the network namespaces of the members here that plug interfaces: name -> namespace."""
+        if self.connect is unconnected:
+            return {}
+        specs = self.read_nodes()
+        clusters = [(spec.cluster, spec.netns) for spec in specs if spec.cluster is not None]
+        here = {one.name: netns for cluster, netns in clusters for one in cluster.members if one.service is None}
+        return {**here, **{spec.name: spec.netns for spec in specs if spec.joins is not None}}
+
+    def hosts_of_member_servers(self) -> Mapping[str, str | None]:
+        """Return the network namespaces of servers of clusters here that are on a member of this machine."""
+        summing = self.members.get(CLUSTER)
+        if not isinstance(summing, HypervisorClusterDriver) or summing.connect is unconnected:
+            return {}
+        return summing.hosts_of_servers()
+
+    def disconnect(self, server_id: str) -> None:
+        """Remove the interfaces of a server of another service's cluster from the members here. Raise VirtError."""
+        for driver in self._connected():
+            if isinstance(driver, ConnectingDriver):
+                driver.disconnect(server_id)
 
     def member_of(self, guest: Guest) -> str | None:
         """Return the cluster member of a server, for administrators; None if its node is not a cluster."""
@@ -144,7 +166,7 @@ class ClusterDriver:
 
     def live(self, node: str) -> LiveMigrator | None:
         spec = self._spec(node)
-        return None if spec is None else self.members[spec.driver].live(node)
+        return None if spec is None else self._driver(spec).live(node)
 
     def tidy(self) -> None:
         for member in self.members.values():
@@ -157,7 +179,17 @@ class ClusterDriver:
         spec = self._spec(guest.node)
         if spec is None:
             raise VirtError(f"The resource {guest.node} does not exist")
-        return self.members[spec.driver]
+        return self._driver(spec)
+
+    def _driver(self, spec: NodeSpec) -> VirtDriver:
+        own = self.members[spec.driver]
+        return own if spec.joins is None else self.connect(own, spec.netns)
+
+    def _connected(self) -> list[VirtDriver]:
+        """Return the drivers of the members here, one per driver and host."""
+        joining = {(spec.driver, spec.netns) for spec in self.read_nodes() if spec.joins is not None}
+        known = sorted((one for one in joining if one[0] in self.members), key=str)
+        return [self.connect(self.members[driver], netns) for driver, netns in known]
 
     def _spec(self, node: str) -> NodeSpec | None:
         specs = self.read_nodes()

@@ -36,7 +36,7 @@ from tests.compute.cloud_factory import SERVICE, TINY, Place, node, place
 from tests.compute.virt import boot_sector
 from tests.compute.virt.afar import LISTENING, DriverAfar
 from tests.compute.virt.driver_cases import cannot, until
-from tests.compute.virt.hypervisor_cluster.live_machines import Host
+from tests.compute.virt.hypervisor_cluster.live_machines import KEY, Host
 
 RACK, NEAR, FAR, SUM = "rack-7", "near", "far", "sum"
 SIZES = {"vcpus": 4, "memory_mb": 4096, "local_gb": 40}
@@ -224,7 +224,7 @@ GUEST = Guest("5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d", "web", FAR)
 
 
 def test_an_order_to_send_while_an_earlier_one_is_under_way_says_so(rack: Compute) -> None:
-    said = {"arrangement": {"to": RACK}, "abort": False}
+    said = {"arrangement": sealed(rack.vault, {"to": RACK, SECRETS: {"key": KEY}}), "abort": False}
     with Ledger(rack.home / "clusters" / SENDERS).holding(GUEST.id):
         assert migration_orders.carry_out(rack, SEND, GUEST, said) == {UNDER_WAY: True}
     with pytest.raises(VirtError, match="nobody waits"):

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import structlog
 
-from climate.compute.errors import VirtError
+from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import State
 from climate.compute.virt.hypervisor_cluster import live_moves
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import KEPT, LOST, Entry, Place
-from climate.compute.virt.hypervisor_cluster.member import Member
+from climate.compute.virt.hypervisor_cluster.member import ConnectingDriver, Member
 from climate.compute.virt.hypervisor_cluster.rooms import Move, balance
 
 _RESTARTED = frozenset({State.RUNNING, State.PAUSED})
@@ -70,17 +70,23 @@ def _process(cluster: Cluster, server_id: str, found: Mapping[str, Mapping[str, 
 
 
 def _found(cluster: Cluster) -> dict[str, Mapping[str, State]]:
-    """Return machine -> states found there, for machines that answer."""
+    """Return machine -> states found there, for machines that answer; the others are recorded as silent."""
     found: dict[str, Mapping[str, State]] = {}
     for member in cluster.members.values():
-        if member.machine not in found and cluster.trouble(member) is None:
-            with suppress(VirtError):
+        if member.machine not in (found.keys() | cluster.silent) and cluster.trouble(member) is None:
+            try:
                 found[member.machine] = member.driver.states()
+            except Unanswered:
+                cluster.silent.add(member.machine)
+            except VirtError:
+                continue
     return found
 
 
 def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> None:
     """Reconcile one server. Raise VirtError if it must wait."""
+    if _waits(cluster, entry):
+        raise VirtError("a member that it needs does not answer")
     if entry.moving is not None:
         entry = _continue(cluster, entry)
         if entry.moving is not None:
@@ -93,6 +99,14 @@ def _settle(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, Sta
         _start(cluster, entry)
     else:
         _leave(cluster, _seen(cluster, entry, found))
+
+
+def _waits(cluster: Cluster, entry: Entry) -> bool:
+    """Return whether the next order for a server would go to a machine that does not answer."""
+    places = [entry.place] if entry.starts else []
+    if entry.moving is not None:
+        places += [entry.place, entry.moving.other]
+    return live_moves.is_silent(cluster, *places)
 
 
 def _seen(cluster: Cluster, entry: Entry, found: Mapping[str, Mapping[str, State]]) -> Entry:
@@ -208,10 +222,11 @@ def _start(cluster: Cluster, entry: Entry) -> None:
 
 
 def _clear(cluster: Cluster, found: Mapping[str, Mapping[str, State]]) -> None:
-    """Delete servers from a member that returned, if they are on another machine now."""
+    """Delete servers from a member that returned, if they are on another machine now, and disconnect them there."""
+    left = {server_id: entry.left for server_id, entry in cluster.ledger.entries().items() if entry.left}
     for machine, there in found.items():
         member = next(one for one in cluster.members.values() if one.machine == machine)
-        for server_id in there:
+        for server_id in sorted({*there, *(one for one, machines in left.items() if machine in machines)}):
             with suppress(VirtError):
                 _clear_one(cluster, member, server_id)
 
@@ -221,13 +236,19 @@ def _clear_one(cluster: Cluster, member: Member, server_id: str) -> None:
         entry = cluster.ledger.get(server_id) if held else None
         if entry is None or entry.leaves is not None or entry.moving is not None:
             return
-        if entry.place.machine == member.machine:
-            return
-        if member.spec.name not in cluster.keepers(
-            entry.place
-        ):  # with shared storage it is the current disk of the server
-            member.driver.delete(server_id)
-            log.info("outdated server deleted from a returned member", server=server_id)
+        if entry.place.machine != member.machine:
+            _delete_from(cluster, member, entry)
+        if member.machine in entry.left:
+            cluster.ledger.put(replace(entry, left=tuple(one for one in entry.left if one != member.machine)))
+
+
+def _delete_from(cluster: Cluster, member: Member, entry: Entry) -> None:
+    """Delete what a server left on a member; with shared storage only its interfaces, since the disk is in use."""
+    if member.spec.name not in cluster.keepers(entry.place):
+        member.driver.delete(entry.guest.id)
+        log.info("outdated server deleted from a returned member", server=entry.guest.id)
+    elif member.machine in entry.left and isinstance(member.driver, ConnectingDriver):
+        member.driver.disconnect(entry.guest.id)
 
 
 def _moves(cluster: Cluster) -> Iterator[Move]:

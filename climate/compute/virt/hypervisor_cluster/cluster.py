@@ -18,6 +18,7 @@ from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits, Room, Size, choose
 from climate.compute.virt.hypervisor_cluster.rooms import size_of as size_of_member
 from climate.compute.virt.live_migrator import Limits as LiveLimits
+from climate.sealed_secrets import Vault
 
 STATS = "cluster"
 """Statistics of a cluster's node: capacity per member, for the scheduler's `contiguous_room`, and its members."""
@@ -37,6 +38,10 @@ class Cluster:
     """Limits of live migrations between machines."""
     reasons: dict[str, str | None] = field(default_factory=dict)
     """Machine -> why its members do not work, cached for this snapshot."""
+    silent: set[str] = field(default_factory=set)
+    """Machines that left an order of this snapshot without an answer; they get no server."""
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the keys of live migrations in the ledger."""
 
     @property
     def terms(self) -> ClusterSpec:
@@ -44,8 +49,9 @@ class Cluster:
         return self.spec.cluster or ClusterSpec(())
 
     def open_members(self) -> list[Member]:
-        """Return the members that accept servers: they work, and are not in maintenance."""
-        return [one for one in self.members.values() if not one.spec.maintenance and self.trouble(one) is None]
+        """Return the members that accept servers: they work, answer, and are not in maintenance."""
+        answering = [one for one in self.members.values() if one.machine not in self.silent]
+        return [one for one in answering if not one.spec.maintenance and self.trouble(one) is None]
 
     def trouble(self, member: Member) -> str | None:
         """Return why a member does not work; each machine is asked once."""
@@ -165,7 +171,8 @@ class Cluster:
             room = choose([room for room in self.rooms() if room.member in keepers], entry.size)
             if room is None:
                 return None
-            target = replace(entry, place=self._place(room))
+            left = tuple(dict.fromkeys((*entry.left, entry.place.machine)))
+            target = replace(entry, place=self._place(room), left=left)
             self.ledger.put(target)
         return target
 
@@ -181,7 +188,8 @@ class Cluster:
             if source is None:
                 raise VirtError(f"server {entry.guest.id} may still run on a failed cluster member")
             source.fence(replace(entry.guest, node=entry.leaves.member))
-        settled = replace(entry, leaves=None)
+        left = (*entry.left, entry.leaves.machine) if entry.leaves.machine != entry.place.machine else entry.left
+        settled = replace(entry, leaves=None, left=tuple(dict.fromkeys(left)))
         self.ledger.put(settled)
         return settled
 

@@ -17,18 +17,42 @@ from climate.compute.virt.guest_kinds import Kind, completed
 from climate.compute.virt.hypervisor_cluster import care, live_moves
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import KEPT, Entry, Ledger
-from climate.compute.virt.hypervisor_cluster.member import LocalMember, Member
+from climate.compute.virt.hypervisor_cluster.member import HERE, LocalMember, Member
 from climate.compute.virt.hypervisor_cluster.rooms import Limits
 from climate.compute.virt.live_migrator import Limits as LiveLimits
 from climate.compute.virt.live_migrator import LiveMigrator
+from climate.sealed_secrets import Vault
 
 Find = Callable[[NodeSpec, MemberSpec], Member | None]
 """Function that returns the member of a cluster entry; None while it is unreachable."""
 
 
+Connect = Callable[[VirtDriver, str | None], VirtDriver]
+"""Function that returns a driver that connects its guests to the networks of a host: a namespace, None: the machine."""
+
+
+def unconnected(driver: VirtDriver, netns: str | None) -> VirtDriver:
+    """Return the driver itself: addresses are only recorded."""
+    return driver
+
+
 def nowhere(cluster: NodeSpec, member: MemberSpec) -> Member | None:
     """Return None: for processes that run no tasks and so need no remote members."""
     return None
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Dependencies of the clusters of a compute service."""
+
+    defaults: NodeDefaults = DEFAULTS
+    """Limits of members."""
+    find_elsewhere: Find = nowhere
+    """Finds members of other compute services."""
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the keys of live migrations in files."""
+    connect: Connect = unconnected
+    """Gives members the driver that plugs interfaces; used if networks are real."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +67,10 @@ class HypervisorClusterDriver:
     """Finds members of other compute services."""
     live_limits: LiveLimits = field(default_factory=LiveLimits)
     """Limits of live migrations between machines."""
+    vault: Vault = field(default_factory=Vault.of_this_process)
+    """Seals the keys of live migrations in the ledger."""
+    connect: Connect = unconnected
+    """Gives members on this machine the driver that plugs interfaces, if networks are real."""
     told: dict[str, str] = field(default_factory=dict)
     """Last logged message per member or server, so that each is logged once."""
 
@@ -61,6 +89,8 @@ class HypervisorClusterDriver:
         return None
 
     def wiring(self, node: str) -> Wiring:
+        if self.connect is not unconnected:
+            return Wiring.BY_MEMBER
         cluster = self._cluster(node)
         found = [] if cluster is None else [one.driver.wiring(one.spec.name) for one in cluster.members.values()]
         return found[0] if found else Wiring.NONE
@@ -80,6 +110,16 @@ class HypervisorClusterDriver:
         cluster = self._cluster(guest.node)
         entry = None if cluster is None else cluster.ledger.get(guest.id)
         return None if entry is None else entry.place.member
+
+    def hosts_of_servers(self) -> Mapping[str, str | None]:
+        """Return the network namespaces of the servers on members of this machine: id -> namespace."""
+        found = ((cluster.spec.netns, cluster.ledger.entries()) for cluster in self._clusters())
+        return {
+            server_id: netns
+            for netns, entries in found
+            for server_id, entry in entries.items()
+            if entry.place.machine == HERE and entry.leaves is None and entry.moving is None and not entry.starts
+        }
 
     def restarts(self) -> Mapping[str, bool]:
         """Return the servers restarted on another member and not reported yet: id -> whether their disk was kept."""
@@ -236,13 +276,13 @@ class HypervisorClusterDriver:
         kind = next((one.spec.driver for one in found.values()), "")
         found = {name: one for name, one in found.items() if one.spec.driver == kind}
         ledger, limits = Ledger.of(self.home, spec.name), Limits.of(spec, self.defaults)
-        return Cluster(spec, found, ledger, limits, self.live_limits)
+        return Cluster(spec, found, ledger, limits, self.live_limits, vault=self.vault)
 
     def _member(self, spec: NodeSpec, member: MemberSpec) -> Member | None:
         if member.service is not None:
             return self.find_elsewhere(spec, member)
         driver = self.drivers.get(member.driver)
-        return None if driver is None else LocalMember(member, driver)
+        return None if driver is None else LocalMember(member, self.connect(driver, spec.netns))
 
     def _described(self, cluster: Cluster) -> NodeSpec:
         kind = next((one.spec.driver for one in cluster.members.values()), "")

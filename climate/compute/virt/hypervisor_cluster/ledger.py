@@ -46,9 +46,11 @@ class LiveMove:
     other: Place
     """Destination; once the server has left its source, the source."""
     arrangement: Mapping[str, Any] | None = None
-    """Answer of the destination that waits for the server, with the keys of this migration; None: not asked yet."""
+    """Answer of the destination that waits for the server, with its keys sealed; None: not asked yet."""
     sent: Mapping[str, Any] | None = None
-    """Answer of the source that has sent the server; None: the server is still there."""
+    """Answer of the source that has sent the server, with its keys sealed; None: the server is still there."""
+    unanswered: bool = False
+    """True if the last order of this migration had no answer: other migrations do not wait for this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Entry:
     """Seconds since the epoch (UTC) before which it is not moved: a migration failed, or an order has no answer."""
     refused: tuple[str, ...] = ()
     """Members to which its live migration failed since its last move: others are tried first."""
+    left: tuple[str, ...] = ()
+    """Machines that it left when their members failed, on which something of it may remain."""
 
     @property
     def size(self) -> Size:
@@ -175,7 +179,7 @@ def _written(entry: Entry) -> Mapping[str, Any]:
     where = {"place": entry.place, "leaves": entry.leaves}
     restart = {"starts": entry.starts, "keeps": entry.keeps, "restarted": entry.restarted}
     moving = None if entry.moving is None else asdict(entry.moving)
-    move = {"moving": moving, "rests_until": entry.rests_until, "refused": entry.refused}
+    move = {"moving": moving, "rests_until": entry.rests_until, "refused": entry.refused, "left": entry.left}
     return {"guest": guest_said(entry.guest), **where, "state": entry.state.value, **restart, **move}
 
 
@@ -195,11 +199,14 @@ def _read(said: Mapping[str, Any]) -> Entry:
     # Files of older releases lack the last fields.
     restart = (said["starts"], said.get("keeps", False), said.get("restarted", ""))
     move = (_move_of(said.get("moving")), float(said.get("rests_until", 0)), tuple(said.get("refused", ())))
-    return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, *restart, *move)
+    left = tuple(said.get("left", ()))
+    return Entry(guest_of(said["guest"]), Place(*said["place"]), State(said["state"]), leaves, *restart, *move, left)
 
 
 def _move_of(said: Mapping[str, Any] | None) -> LiveMove | None:
-    return None if said is None else LiveMove(Place(*said["other"]), said["arrangement"], said["sent"])
+    if said is None:
+        return None
+    return LiveMove(Place(*said["other"]), said["arrangement"], said["sent"], bool(said.get("unanswered", False)))
 
 
 def guest_of(said: Mapping[str, Any]) -> Guest:

@@ -18,7 +18,7 @@ from climate.compute.virt.hypervisor_cluster.cluster import Cluster
 from climate.compute.virt.hypervisor_cluster.ledger import Entry, LiveMove, Place
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.rooms import Move, balance, choose
-from climate.compute.virt.live_migrator import LiveMigrator, Order, Progress
+from climate.compute.virt.live_migrator import LiveMigrator, Order, Progress, opened, opened_result, sealed
 
 DISK_SECONDS, MEMORY_SECONDS = 10.0, 40.0
 """Seconds of one round for a migration: while its disk is copied, and in all once its memory is.
@@ -61,7 +61,9 @@ def can_leave(cluster: Cluster, entry: Entry) -> bool:
     source = cluster.members.get(entry.place.member) or cluster.at(entry.place)
     settled = entry.leaves is None and entry.moving is None and not entry.starts
     ready = settled and entry.state in _ALIVE and entry.rests_until <= time.time()
-    return ready and source is not None and _live(source) is not None and cluster.trouble(source) is None
+    if not ready or source is None or is_silent(cluster, entry.place):
+        return False
+    return _live(source) is not None and cluster.trouble(source) is None
 
 
 def rest(cluster: Cluster, entry: Entry) -> Entry:
@@ -72,8 +74,17 @@ def rest(cluster: Cluster, entry: Entry) -> Entry:
 
 
 def is_busy(cluster: Cluster) -> bool:
-    """Return whether a server of the cluster is being migrated: one is at a time."""
-    return any(entry.moving is not None for entry in cluster.ledger.entries().values())
+    """Return whether a server of the cluster is being migrated: one is at a time.
+
+    A migration that waits for a member without an answer does not count.
+    """
+    moves = ((entry.place, entry.moving) for entry in cluster.ledger.entries().values() if entry.moving is not None)
+    return any(not move.unanswered and not is_silent(cluster, place, move.other) for place, move in moves)
+
+
+def is_silent(cluster: Cluster, *places: Place) -> bool:
+    """Return whether a machine of these locations left an order of this round without an answer."""
+    return any(place.machine in cluster.silent for place in places)
 
 
 def for_balance(cluster: Cluster) -> Move | None:
@@ -119,6 +130,14 @@ def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] |
 
     Raise VirtError if it failed: the server then goes on at its member. The caller holds the server's lock.
     """
+    try:
+        return _advance(cluster, entry, watch)
+    except Unanswered:
+        _mark(cluster, entry.guest.id, unanswered=True)
+        raise
+
+
+def _advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] | None) -> Entry:
     move = entry.moving
     if move is None:
         return entry
@@ -126,6 +145,7 @@ def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] |
         try:
             entry = _send(cluster, entry, move, watch or Watcher())
         except RoundOver:
+            _mark(cluster, entry.guest.id, unanswered=False)
             return cluster.ledger.get(entry.guest.id) or entry
         except Unanswered:
             raise
@@ -133,6 +153,13 @@ def advance(cluster: Cluster, entry: Entry, watch: Callable[[Progress], Order] |
             drop(cluster, entry, rests=watch is not abort)
             raise VirtError(f"it cannot be moved to member {move.other.member}: {error}") from error
     return _settle(cluster, entry)
+
+
+def _mark(cluster: Cluster, server_id: str, *, unanswered: bool) -> None:
+    """Record whether the last order of a migration had an answer."""
+    entry = cluster.ledger.get(server_id)
+    if entry is not None and entry.moving is not None and entry.moving.unanswered is not unanswered:
+        cluster.ledger.put(replace(entry, moving=replace(entry.moving, unanswered=unanswered)))
 
 
 def ended(cluster: Cluster, entry: Entry) -> Entry:
@@ -191,12 +218,14 @@ def _send(cluster: Cluster, entry: Entry, move: LiveMove, watch: Callable[[Progr
         if target is None or reason is not None or watch is abort:
             raise VirtError(reason or "it was aborted")
         offer = _migrator(source).offer(_guest(entry, source))
-        move = replace(move, arrangement=_migrator(target).receive(_guest(entry, target), offer))
+        arrangement = _migrator(target).receive(_guest(entry, target), offer)
+        move = replace(move, arrangement=sealed(cluster.vault, arrangement))
         entry = replace(entry, moving=move)
         cluster.ledger.put(entry)
     # A destination that fails may have everything already: only the source knows.
     given = abort if reason is not None else watch
-    sent = _migrator(source).send(_guest(entry, source), move.arrangement or {}, cluster.live_limits, given)
+    arrangement = opened(cluster.vault, move.arrangement or {})
+    sent = sealed(cluster.vault, _migrator(source).send(_guest(entry, source), arrangement, cluster.live_limits, given))
     settled = replace(entry, place=move.other, moving=replace(move, other=entry.place, sent=sent))
     cluster.ledger.put(settled)
     return settled
@@ -208,7 +237,7 @@ def _settle(cluster: Cluster, entry: Entry) -> Entry:
     if move is None or move.arrangement is None:
         return entry
     try:
-        _migrator(member).keep(_guest(entry, member), move.sent or {})
+        _migrator(member).keep(_guest(entry, member), opened_result(cluster.vault, move.sent or {}))
     except Unanswered:
         raise
     except VirtError as error:  # its process has ended, and its disk is here: the next round sees its state
@@ -216,7 +245,7 @@ def _settle(cluster: Cluster, entry: Entry) -> Entry:
     source = cluster.at(move.other)
     with suppress(VirtError):  # what remains is deleted in a later round
         if source is not None and cluster.trouble(source) is None:
-            _migrator(source).clear(_guest(entry, source), move.arrangement)
+            _migrator(source).clear(_guest(entry, source), opened_result(cluster.vault, move.arrangement))
     settled = replace(entry, moving=None, refused=())
     cluster.ledger.put(settled)
     return settled

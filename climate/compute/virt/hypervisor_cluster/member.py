@@ -1,13 +1,21 @@
 """Member of a cluster: its capacity, its state, and the driver of its servers."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.virt import Guest, VirtDriver, shared_disks
 
 HERE = "here"
 """Machine of the cluster's own compute service."""
+
+
+@runtime_checkable
+class ConnectingDriver(Protocol):
+    """Driver that connects its guests to networks by itself."""
+
+    def disconnect(self, server_id: str) -> None:
+        """Remove the interfaces of a server that has left its member. Raise VirtError."""
 
 
 class Member(Protocol):

@@ -6,8 +6,11 @@ from typing import Any
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
-from climate.compute.virt.live_migrator import Limits, LiveMigrator, Order, Progress, Watch
+from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
 from tests.compute.virt.hypervisor_cluster.machines import Machine
+
+KEY = "the key of a migration"
+"""What only the two machines of a migration may read."""
 
 RUNNING = frozenset({State.RUNNING, State.PAUSED})
 
@@ -74,10 +77,11 @@ class Migrator:
     def receive(self, guest: Guest, offer: Mapping[str, Any]) -> Mapping[str, Any]:
         self.here._reached()
         self.here.strikes.around(lambda: self.here.awaited.add(guest.id))
-        return {**offer, "to": self.here.name, "shared": False}
+        return {**offer, "to": self.here.name, "shared": False, SECRETS: {"key": KEY}}
 
     def send(self, guest: Guest, arrangement: Mapping[str, Any], limits: Limits, watch: Watch) -> Mapping[str, Any]:
         self.here._reached()
+        assert arrangement[SECRETS] == {"key": KEY}
         target = self.here.others[arrangement["to"]]
         self.here.strikes.around(lambda: self._hand_over(guest, target, watch), whole=True)
         return {}

@@ -6,12 +6,13 @@ from pathlib import Path
 from uuid import uuid4
 
 from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
-from climate.compute.errors import VirtError
+from climate.compute.errors import Unanswered, VirtError
 from climate.compute.models.node import NodeSpec
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.hypervisor_cluster.member import HERE
 from climate.compute.virt.memory import MemoryDriver
+from climate.sealed_secrets import Vault
 
 LIMITS = {"ram_ratio": 1.0, "cpu_ratio": 4.0, "disk_ratio": 1.0, "reserved_ram_mb": 0, "reserved_disk_mb": 0}
 
@@ -21,6 +22,8 @@ class Machine(MemoryDriver):
     """The driver of one machine, whose servers go on while nobody can reach it."""
 
     up: bool = True
+    mute: bool = False
+    """Whether its service beats, and answers nothing."""
     broken_off: str | None = None
     """The verb at which whoever asks for it dies, once it is done."""
     disks: dict[str, str] = field(default_factory=dict)
@@ -50,6 +53,8 @@ class Machine(MemoryDriver):
     def _reached(self) -> None:
         if not self.up:
             raise VirtError("the machine does not answer")
+        if self.mute:
+            raise Unanswered("a member of the cluster did not answer")
 
 
 @dataclass
@@ -88,12 +93,17 @@ class Lab:
     local: Machine = field(default_factory=Machine)
     make: Callable[[str], Machine] = lambda name: Machine()
     """Makes the machine of that name."""
+    vault: Vault = field(default_factory=Vault.of_this_process)
 
     @property
     def driver(self) -> HypervisorClusterDriver:
         """The driver, as after a restart of the service."""
         return HypervisorClusterDriver(
-            self.read, {"memory": self.local}, self.home, find_elsewhere=lambda _, one: self.machines.get(one.name)
+            self.read,
+            {"memory": self.local},
+            self.home,
+            find_elsewhere=lambda _, one: self.machines.get(one.name),
+            vault=self.vault,
         )
 
     def read(self) -> list[NodeSpec]:

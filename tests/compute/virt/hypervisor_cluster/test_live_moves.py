@@ -10,8 +10,8 @@ from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger
 from climate.compute.virt.hypervisor_cluster.live_moves import DISK_SECONDS, MEMORY_SECONDS, RoundOver, Watcher
-from climate.compute.virt.live_migrator import Order, Progress
-from tests.compute.virt.hypervisor_cluster.live_machines import Dies, Host, Strikes
+from climate.compute.virt.live_migrator import SECRETS, Order, Progress
+from tests.compute.virt.hypervisor_cluster.live_machines import KEY, Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
 ONE, TWO = "m1", "m2"
@@ -268,6 +268,117 @@ def test_a_destination_that_fails_leaves_the_server_at_its_source(lab: Machines,
     lab.machines[TWO].driver.up = True
     lab.round()
     assert lab.copies(guest) == [ONE]
+
+
+FIRST, LAST = "00000000-0000-4000-8000-000000000000", "ffffffff-ffff-4fff-8fff-ffffffffffff"
+"""Ids of the servers that a round comes to first and last."""
+
+
+def moving_beside(lab: Machines, good: int, error: type[BaseException]) -> tuple[Guest, Guest]:
+    """Two servers that have to move: FIRST from ONE to TWO, which has ended at a step, and LAST from m3 to m4."""
+    for name in ("m3", "m4"):
+        lab.member(name, here=False)
+    made = []
+    for name, server_id in ((ONE, FIRST), ("m3", LAST)):
+        for each in lab.machines:
+            lab.maintain(each, each != name)
+        made.append(lab.guest(id=server_id))
+        lab.driver.run(made[-1])
+        assert lab.where(made[-1]) == name
+    for name in lab.machines:
+        lab.maintain(name, name in (ONE, "m4"))
+    lab.strike(good, error)
+    lab.round()
+    assert lab.entry(made[0]).moving is not None
+    for name in lab.machines:
+        lab.maintain(name, name in (ONE, "m3"))
+    return made[0], made[1]
+
+
+def test_a_member_that_beats_and_answers_nothing_does_not_keep_other_servers_from_moving(lab: Machines) -> None:
+    one, other = moving_beside(lab, 2, RoundOver)
+    lab.machines[TWO].driver.mute = True
+    lab.round()
+    assert (lab.where(other), lab.copies(other)) == ("m4", ["m4"])
+    assert (lab.where(one), lab.copies(one)) == (ONE, [ONE])
+    lab.machines[TWO].driver.mute = False
+    lab.round()
+    assert (lab.where(one), lab.copies(one), lab.entry(one).moving) == (TWO, [TWO], None)
+
+
+def test_a_step_that_is_never_answered_does_not_keep_other_servers_from_moving(lab: Machines) -> None:
+    one, other = moving_beside(lab, 2, Unanswered)
+    lab.strike(0, Unanswered)
+    lab.round()
+    assert (lab.where(other), lab.copies(other)) == ("m4", ["m4"])
+    move = lab.entry(one).moving
+    assert move is not None
+    assert move.unanswered
+    lab.strike(0, RoundOver)
+    lab.round()
+    move = lab.entry(one).moving
+    assert move is not None
+    assert not move.unanswered
+    lab.round()
+    assert (lab.where(one), lab.copies(one)) == (TWO, [TWO])
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_servers_do_not_go_to_a_member_that_answers_nothing(lab: Machines, fails: bool) -> None:
+    lab.member("m3", here=False)
+    lab.maintain("m3")
+    guest = lab.on_one()
+    lab.maintain("m3", False)
+    lab.machines[TWO].driver.mute = True
+    if fails:
+        host = lab.machines[ONE].driver
+        assert isinstance(host, Host)
+        host.die()
+    else:
+        lab.maintain(ONE)
+    lab.round()
+    assert (lab.where(guest), lab.copies(guest)) == ("m3", ["m3"])
+
+
+def test_a_server_that_is_to_be_started_on_a_member_waits_until_that_answers(lab: Machines) -> None:
+    guest = lab.on_one()
+    host = lab.machines[ONE].driver
+    assert isinstance(host, Host)
+    host.die()
+    lab.strike(0, Dies)
+    lab.round()
+    assert lab.entry(guest).starts
+    lab.machines[TWO].driver.mute = True
+    lab.round()
+    assert (lab.copies(guest), lab.entry(guest).starts) == ([], True)
+    lab.machines[TWO].driver.mute = False
+    lab.round()
+    assert (lab.where(guest), lab.copies(guest)) == (TWO, [TWO])
+
+
+def test_the_files_of_the_ledger_do_not_have_the_key_of_a_migration(lab: Machines) -> None:
+    guest = lab.on_one()
+    lab.maintain(ONE)
+    lab.strike(2, RoundOver)
+    lab.round()
+    file = lab.ledger.folder / f"{guest.id}.json"
+    assert SECRETS in file.read_text()
+    assert KEY not in file.read_text()
+    lab.round()
+    assert lab.where(guest) == TWO
+
+
+def test_a_migration_that_an_older_release_began_goes_on(lab: Machines) -> None:
+    guest = lab.on_one()
+    lab.maintain(ONE)
+    lab.strike(2, RoundOver)
+    lab.round()
+    move = lab.entry(guest).moving
+    assert move is not None
+    open_key = {**(move.arrangement or {}), SECRETS: {"key": KEY}}
+    lab.ledger.put(replace(lab.entry(guest), moving=replace(move, arrangement=open_key)))
+    lab.round()
+    assert (lab.where(guest), lab.copies(guest)) == (TWO, [TWO])
 
 
 def test_a_round_ends_the_copy_of_a_disk_before_that_of_the_memory() -> None:

@@ -1,0 +1,127 @@
+"""A cluster of two services, each with the network of a host of its own: `c1` of the cluster, `c2` of its member."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from climate.compute import Compute, drivers
+from climate.compute.clusters.cluster_spec import MemberSpec
+from climate.compute.clusters.remote_members import Elsewhere
+from climate.compute.clusters.wired_driver import HostNetworks
+from climate.compute.models.node import NodeDefaults, NodeSpec
+from climate.compute.models.server import ACTIVE, Server
+from climate.compute.network.driver_registry import Wires
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.nodes import services
+from climate.compute.servers import actions, sync_states, task_worker
+from climate.compute.virt import Guest
+from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
+from climate.compute.virt.hypervisor_cluster.member import Member
+from climate.compute.virt.multi_node import ClusterDriver
+from tests.compute.cloud_factory import SERVICE, TINY, Place, place
+
+RACK, NEAR, FAR = "rack-7", "near", "far"
+SIZES = "driver: process, vcpus: 4, memory_mb: 4096, local_gb: 40"
+CLUSTER = f"""
+- name: sum
+  driver: cluster
+  netns: c1
+  balance_percent: 0
+  members:
+    - {{name: near, {SIZES}}}
+    - {{name: far, service: rack-7}}
+"""
+MEMBER = f"- {{name: far, cluster: sum, netns: c2, {SIZES}}}\n"
+PLENTY = NodeDefaults(ram_ratio=1.0, reserved_ram_mb=0)
+
+
+@dataclass
+class WiredPair:
+    """The service of the cluster, and that of its member FAR."""
+
+    here: Place
+    rack: Compute
+    elsewhere: Elsewhere = field(init=False)
+    answers: bool = True
+    """Whether the member's service works."""
+
+    def find(self, cluster: NodeSpec, member: MemberSpec) -> Member | None:
+        return self.elsewhere.find(cluster, member)
+
+    def ring(self) -> None:
+        for host, order in task_worker.unfinished(self.rack, wait=0):
+            if host == RACK and self.answers:
+                task_worker.carry_out(self.rack, order)
+
+    def tend(self) -> None:
+        """A round of each service that works."""
+        for compute in [self.rack, self.here.compute] if self.answers else [self.here.compute]:
+            services.refresh(compute)
+            sync_states.reconcile(compute)
+        self.here.settle()
+
+    def fails(self) -> None:
+        """The member's service dies, and its servers go on."""
+        self.answers = False
+        with self.here.compute.engine.begin() as conn:
+            conn.execute(text("UPDATE compute_services SET beat_at = '2001-01-01' WHERE host = :host"), {"host": RACK})
+
+    def booted(self, member: str, **wanted: Any) -> Server:
+        """A server that the cluster has put on a member."""
+        for _ in range(4):
+            server = self.here.boot_one(TINY, **wanted)
+            assert server.status == ACTIVE, server.fault
+            if self.member(server) == member:
+                return server
+        raise AssertionError(f"nothing was put on {member}")
+
+    def servers(self) -> list[Server]:
+        """All servers that there are."""
+        with self.here.compute.engine.connect() as conn:
+            return [self.here.look(str(one)) for one in conn.execute(text("SELECT id FROM compute_servers")).scalars()]
+
+    def member(self, server: Server) -> str | None:
+        own = self.here.compute.driver
+        assert isinstance(own, ClusterDriver)
+        return own.member_of(Guest(server.id, "", "sum"))
+
+    def do(self, server: Server, *tasks: str) -> None:
+        for task in tasks:
+            actions.ask(self.here.compute, server.id, task)
+            self.here.settle()
+
+
+@contextmanager
+def wired_pair(
+    database: str, folder: Path, wires: Wires, lives_here: Callable[[str], bool] | None = None
+) -> Iterator[WiredPair]:
+    homes = {SERVICE: folder / "here", RACK: folder / RACK}
+    for home, entries in zip(homes.values(), (CLUSTER, MEMBER), strict=True):
+        home.mkdir()
+        (home / "nodes.yaml").write_text(entries)
+    (homes[SERVICE] / "images").mkdir()
+    (homes[RACK] / "images").symlink_to(homes[SERVICE] / "images")
+    with place(database, homes[SERVICE], []) as here:
+        networks = HostNetworks(here.compute.engine, wires, NetworkOptions())
+        networks = networks if lives_here is None else replace(networks, lives_here=lives_here)
+        own = replace(here.compute, wires=wires)
+        options = ClusterOptions(PLENTY, connect=networks.connect)
+        far = drivers(homes[RACK], wired=True, clusters=options)
+        made = WiredPair(here, replace(own, home=homes[RACK], service_host=RACK, driver=far))
+        made.elsewhere = Elsewhere(own.engine, homes[SERVICE], SERVICE, lambda: made.ring(), 60.0)
+        options = replace(options, find_elsewhere=made.find)
+        here.driver = drivers(homes[SERVICE], wired=True, clusters=options)
+        here.compute = replace(own, driver=here.driver)
+        for compute in (made.rack, here.compute):
+            services.refresh(compute)
+        try:
+            yield made
+        finally:
+            for compute in (here.compute, made.rack):
+                assert isinstance(compute.driver, ClusterDriver)
+                for server_id in compute.driver.members["process"].states():
+                    compute.driver.members["process"].delete(server_id)

@@ -1,0 +1,115 @@
+"""Servers of a cluster are on the real network of their member's host, and on that of another when it fails."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from climate.compute.linux import netns
+from climate.compute.models.server import ACTIVE, DELETE, START, STOP, Server
+from climate.compute.network.driver import interface_name
+from climate.compute.network.driver_registry import Wires
+from climate.compute.network.linux.driver import LinuxNetwork
+from climate.compute.servers import interfaces
+from climate.compute.servers.vif_plugging import netns_of
+from climate.sandbox import topology
+from climate.sandbox.topology import FLAT, Lab
+from tests.compute.cloud_factory import unsafe
+from tests.compute.clusters.wired_pair import FAR, NEAR, WiredPair, wired_pair
+from tests.databases import Databases
+from tests.netlab.bridge_bench import until
+from tests.netlab.guests import reaches, run, silent
+
+pytestmark = [pytest.mark.netlab("ping", "nft"), pytest.mark.timeout(300)]
+
+BRIDGE, WATCHER = "br100", "10.10.0.60/26"
+"""The operator's bridge on each host, and an address of the network host that is no server's."""
+
+HOSTS = {NEAR: "c1", FAR: "c2"}
+
+
+def ip(host: str, *words: str) -> None:
+    subprocess.run(["ip", "-n", host, *words], check=True)
+
+
+@pytest.fixture
+def wires(tmp_path: Path) -> Wires:
+    return Wires(lambda host: LinuxNetwork(host, tmp_path / str(host)))
+
+
+@pytest.fixture
+def pair(lab: Lab, make_database: Databases, tmp_path: Path, wires: Wires) -> Iterator[WiredPair]:
+    topology.bridge(lab, BRIDGE)
+    ip(lab.network, "address", "replace", WATCHER, "dev", FLAT)
+    made: list[Server] = []
+    try:
+        with wired_pair(unsafe(make_database()), tmp_path, wires) as pair:
+            with pair.here.compute.engine.begin() as conn:
+                conn.execute(text("UPDATE compute_networks SET injected = true"))
+            yield pair
+            made = pair.servers()
+            for server in made:
+                pair.do(server, DELETE)
+            pair.tend()
+    finally:
+        for server in made:
+            netns.drop(netns_of(server.id))
+        ip(lab.network, "address", "flush", "dev", FLAT)
+        for host in lab.computes:
+            ip(host, "link", "delete", BRIDGE)
+
+
+def address(pair: WiredPair, server: Server) -> str:
+    (vif,) = interfaces.interfaces(pair.here.compute, server.id)
+    return str(vif.addresses[0])
+
+
+def port(pair: WiredPair, server: Server) -> str:
+    (vif,) = interfaces.interfaces(pair.here.compute, server.id)
+    return interface_name(vif.id)
+
+
+def hosts_with(pair: WiredPair, server: Server) -> list[str]:
+    """The hosts with an interface of a server."""
+    return [host for host in HOSTS.values() if run(host, "ip", "link", "show", port(pair, server)).returncode == 0]
+
+
+def answers(lab: Lab, pair: WiredPair, server: Server) -> None:
+    """Return when the server answers the network host."""
+    until(lambda: reaches(lab.network, address(pair, server)), f"an answer of {address(pair, server)}")
+
+
+def test_servers_on_two_members_reach_each_other_and_the_network(lab: Lab, pair: WiredPair, wires: Wires) -> None:
+    near, far = pair.booted(NEAR), pair.booted(FAR)
+    for server, member in ((near, NEAR), (far, FAR)):
+        answers(lab, pair, server)
+        assert hosts_with(pair, server) == [HOSTS[member]]
+    assert reaches(netns_of(near.id), address(pair, far))
+    assert reaches(netns_of(far.id), address(pair, near))
+    pair.tend()
+    for server, member in ((near, NEAR), (far, FAR)):
+        assert hosts_with(pair, server) == [HOSTS[member]]
+        pair.do(server, STOP)
+        assert silent(lab.network, address(pair, server))
+        pair.do(server, START)
+        answers(lab, pair, server)
+        own = port(pair, server)
+        pair.do(server, DELETE)
+        assert not netns.exists(netns_of(server.id))
+        assert all(own not in wires.on(host).standing().plugs for host in HOSTS.values())
+
+
+def test_a_server_answers_on_another_member_after_its_own_has_failed(lab: Lab, pair: WiredPair) -> None:
+    server = pair.booted(FAR)
+    answers(lab, pair, server)
+    pair.fails()
+    pair.tend()
+    assert (pair.member(server), pair.here.look(server.id).status) == (NEAR, ACTIVE)
+    answers(lab, pair, server)
+    pair.answers = True
+    for _ in range(2):
+        pair.tend()
+    assert hosts_with(pair, server) == ["c1"]
+    answers(lab, pair, server)
