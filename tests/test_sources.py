@@ -10,7 +10,9 @@ PAGE = text_of("sources")
 HEAD = ("requirement", "where", "test", "note")
 ROWS = tables("sources", *HEAD)
 
-DOCUMENTS = 5
+DOCUMENTS, POINTS = 5, 15
+SEEN = re.compile(r"`(climate |make |python -m |openstack |CLIMATE_)[^`]*`|The same")
+"""A command or a setting in a note, or a reference to those of the row above."""
 ROW = re.compile(r"^\| (?P<requirement>[^|]+) \| (?P<where>[^|]+) \| (?P<test>[^|]*?) ?\| (?P<note>[^|]*?) ?\|$")
 CODE, TEST = re.compile(r"`([^`]+\.py)`"), re.compile(r"`(tests/[^`]+\.py::test_\w+)`")
 COMMANDS = sorted(set(re.findall(r"`(climate [^`]+)`", PAGE)))
@@ -33,6 +35,17 @@ def test_each_document_has_its_requirements() -> None:
     for number, section in sections:
         assert re.search(rf"^{number}\. ", PAGE, re.MULTILINE), "the list of documents has it"
         assert len([row for row in ROWS if row in section]) > 10
+
+
+def test_each_added_point_has_rows_that_say_how_it_is_seen() -> None:
+    added = PAGE.partition("\n## Added points\n")[2]
+    points = re.findall(r"^### Point (\d+): .*\n((?:(?!### ).*\n)*)", added, re.MULTILINE)
+    assert [int(number) for number, _ in points] == list(range(1, POINTS + 1))
+    for number, section in points:
+        rows = [read for row in ROWS if row in section and (read := ROW.match(row)) is not None]
+        assert rows, f"point {number} has no requirement"
+        unseen = [row["requirement"] for row in rows if not SEEN.search(row["note"])]
+        assert unseen == [], "name the command or the setting by which it is seen"
 
 
 @pytest.mark.parametrize("row", ROWS)
