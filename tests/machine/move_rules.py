@@ -13,10 +13,11 @@ from climate.compute import Compute
 from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
 from climate.compute.errors import ComputeError
 from climate.compute.models.node import NodeSpec
-from climate.compute.models.server import Server
+from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import sync_states, task_worker
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
+from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
 from climate.service.leases import event_dispatch, events
@@ -138,19 +139,25 @@ class Moving:
             conn.execute(text("UPDATE compute_servers SET worker_until = NULL"))
 
     def finish(self) -> None:
-        """Do all work that is open, of services that live."""
+        """Do all work that is open, of services that live, except deletions that wait for a failed member."""
         self.work()
         for _ in range(50):
             self.clock.forward(seconds=1)  # what was rung for in this very moment is not rung for again
-            found = [
-                one for one in task_worker.unfinished(self.here.compute, wait=0, again=0) if one[0] not in self.dead
-            ]
+            unfinished = task_worker.unfinished(self.here.compute, wait=0, again=0)
+            found = [one for one in unfinished if one[0] not in self.dead and not self._waits(one[1])]
             if not found:
                 return
             for host, server_id in found:
                 self.carry_out(host, server_id)
             self.work()
         raise AssertionError(f"the work of services does not end: {found}")
+
+    def _waits(self, server_id: str) -> bool:
+        """Return whether a deletion waits for a failed member, which may still have the server."""
+        entry = Ledger.of(self.home / HEAD, SUM).get(server_id)
+        places = () if entry is None else (entry.place, *([entry.leaves] if entry.leaves is not None else []))
+        fails = any(one.member in self.members and not self.members[one.member].driver.up for one in places)
+        return fails and any(one.id == server_id and one.task == DELETE for one in self.servers())
 
     def run_events(self) -> int:
         """Pollers and workers of leases run what is due, once; how many runs that were."""
