@@ -31,7 +31,7 @@ class Suite:
 
 SUITES = {
     "blazar": Suite(("blazar_tempest_plugin.",), is_serial=True),
-    "identity": Suite(("tempest.api.identity.",), is_compared=False),
+    "identity": Suite(("tempest.api.identity.",)),
     "compute": Suite(("tempest.api.compute.",), is_compared=False),
     "image": Suite(("tempest.api.image.",)),
     "network": Suite(("tempest.api.network.",)),
