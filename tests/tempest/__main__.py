@@ -89,21 +89,12 @@ def run(options: argparse.Namespace, folder: Path) -> int:
             outcomes += runner.run(suite, options.test, options.concurrency)
     print(results.table(chosen, outcomes))
     if options.test:
-        print_failures(outcomes)
+        print("\n".join(f"{test}\n    {reason}" for test, reason in results.failed(outcomes).items()))
         return int(bool(results.failed(outcomes)))
-    compared = {name: suite for name, suite in chosen.items() if suite.is_compared}
-    print_failures([one for one in outcomes if not any(suite.has(one.test) for suite in compared.values())])
-    listed = [one for one in outcomes if any(suite.has(one.test) for suite in compared.values())]
     known = expected.read(expected.FILE.read_text(encoding="utf-8"))
-    difference = expected.compare(known, listed, tuple(compared))
+    difference = expected.compare(known, outcomes, tuple(chosen))
     print(difference)
     return int(bool(difference))
-
-
-def print_failures(outcomes: Sequence[Outcome]) -> None:
-    """Print the failed tests with their reasons."""
-    for test, reason in results.failed(outcomes).items():
-        print(f"{test}\n    {reason}")
 
 
 def main(arguments: Sequence[str]) -> int:
