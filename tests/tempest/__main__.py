@@ -88,10 +88,10 @@ def run(options: argparse.Namespace, folder: Path) -> int:
         for suite in chosen.values():
             outcomes += runner.run(suite, options.test, options.concurrency)
     print(results.table(chosen, outcomes))
-    known = expected.read(expected.FILE.read_text(encoding="utf-8"))
     if options.test:
         print("\n".join(f"{test}\n    {reason}" for test, reason in results.failed(outcomes).items()))
         return int(bool(results.failed(outcomes)))
+    known = expected.read(expected.FILE.read_text(encoding="utf-8"))
     difference = expected.compare(known, outcomes, tuple(chosen))
     print(difference)
     return int(bool(difference))

@@ -25,4 +25,5 @@ def test_the_configuration_can_be_read_again() -> None:
 def test_unknown_suites_are_named() -> None:
     with pytest.raises(ValueError, match="unknown suite volume: use blazar"):
         suites.chosen(["volume", "image"])
+    assert list(suites.chosen(["image", "compute"])) == ["compute", "image"]
     assert list(suites.chosen([])) == list(suites.SUITES)

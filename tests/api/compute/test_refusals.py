@@ -44,7 +44,9 @@ def test_pages_that_are_none(admin: Person, path: str, version: str) -> None:
     def ask(query: str) -> Any:
         return admin("GET", f"{C}{path}?{query}", headers=headers)
 
-    for limit in ("-1", "0", "abc", "1.5"):
+    if path.startswith("/servers"):
+        assert done(ask("limit=0")) == {"servers": []}
+    for limit in ("-1", "abc", "1.5", *(() if path.startswith("/servers") else ("0",))):
         assert "limit must be a whole number from 1" in message(ask(f"limit={limit}"), 400, "badRequest")
     assert done(ask("limit=1000000000"))
     if path == "/os-server-groups":
