@@ -13,8 +13,16 @@ from tests.service.zone_tree import Family, family_of, hosts_wanted
 
 @pytest.fixture
 def family(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
+    """A family whose child the test may remove."""
     with family_of(make_database, tmp_path_factory.mktemp("removal"), {"left": "parent"}) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def whole_family(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Family]:
+    """A family for refused removals, which leave it as it is."""
+    with family_of(make_database, tmp_path_factory.mktemp("refusals"), {"left": "parent"}) as family:
+        yield family
 
 
 def remove(family: Family, force: str = "") -> Any:
@@ -58,10 +66,10 @@ def test_a_lease_ends_without_a_zone_that_was_removed_by_force(family: Family) -
 
 
 @pytest.mark.parametrize("zone", ["7", "x", "0", "99999999999"])
-def test_no_zone_is_no_zone_also_by_force(family: Family, zone: str) -> None:
-    assert family.tree["parent"].ask("DELETE", f"/zones/{zone}?force=true").status_code == 404
+def test_no_zone_is_no_zone_also_by_force(whole_family: Family, zone: str) -> None:
+    assert whole_family.tree["parent"].ask("DELETE", f"/zones/{zone}?force=true").status_code == 404
 
 
-def test_force_is_a_truth_value(family: Family) -> None:
-    assert remove(family, "?force=perhaps").status_code == 400
-    assert family.tree["parent"].ask("DELETE", "/zones/1?force=true", user="demo").status_code == 403
+def test_force_is_a_truth_value(whole_family: Family) -> None:
+    assert remove(whole_family, "?force=perhaps").status_code == 400
+    assert whole_family.tree["parent"].ask("DELETE", "/zones/1?force=true", user="demo").status_code == 403
