@@ -19,6 +19,8 @@ Body = dict[str, Any]
 
 blueprint = compute_blueprint("hypervisors")
 
+IN_MAINTENANCE = "it is in maintenance: "
+
 
 @blueprint.get("/os-hypervisors")
 def listing() -> Body:
@@ -129,7 +131,8 @@ def _brief(node: Node) -> Body:
         "id": _shown_id(node),
         "hypervisor_hostname": node.name,
         "state": "up" if node.up else "down",
-        "status": "enabled" if node.enabled else "disabled",
+        # Nova has no maintenance of single hypervisors; for its clients such a node is disabled.
+        "status": "enabled" if node.enabled and node.maintenance is None else "disabled",
     }
 
 
@@ -137,7 +140,7 @@ def _full(node: Node) -> Body:
     service = {
         "id": node.service_uuid if since(53) or inventory.is_foreign(node.uuid) else node.service_id,
         "host": node.service_host,
-        "disabled_reason": node.disabled_reason,
+        "disabled_reason": node.disabled_reason if node.maintenance is None else IN_MAINTENANCE + node.maintenance,
     }
     more = {
         "hypervisor_type": node.hypervisor_type,

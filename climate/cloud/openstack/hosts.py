@@ -79,8 +79,7 @@ def _wrong(seen: Body) -> str | None:
     if seen.get("status", "enabled") != "enabled":
         reason = service.get("disabled_reason")
         return f"its service {service['host']} is disabled" + (f": {reason}" if reason else "")
-    maintained = seen.get("climate:maintenance")
-    return None if maintained is None else f"it is in maintenance: {maintained}"
+    return None
 
 
 def _host(remote: Remote, seen: Body) -> CloudHost:
