@@ -59,6 +59,8 @@ CLOSED = {"id": "closed", "name": "closed", "vcpus": 1, "ram": 64, "disk": 1, "o
 ZONE = {"api_url": "http://127.0.0.1:9/compute/v2.1", "username": "u", "password": "p"}
 POOL = {"name": "fast", "storage_class": "ssd", "backend": "local", "capacity_gb": 4}
 VOLUMES = "/volume/v3/volumes"
+IMAGES = "/image/v2/images"
+SPARE = {"name": "spare", "disk_format": "raw", "container_format": "bare", **THERE}
 CELL = {"name": "other", "type": "child", "transport_url": "redis://127.0.0.1:9/0", "secret": "a secret of this link"}
 
 
@@ -93,6 +95,7 @@ class Furnished:
             "os-extra_specs": ["there"],
             "os-instance-actions": [self._note(server_id) for server_id in servers],
             "flavors": ["plain", "closed"],
+            "images": self._images(),
             "os-keypairs": ["k"],
             "os-quota-sets": ["project"],
             "os-server-groups": groups,
@@ -119,6 +122,13 @@ class Furnished:
     def _cells(self) -> list[str]:
         self.admin("POST", f"{C}/os-cells", {"cell": CELL})
         return [CELL["name"]]
+
+    def _images(self) -> list[str]:
+        """An image without servers, whose metadata have one key."""
+        there = [image for image in self.member.get(IMAGES)["images"] if image["name"] == SPARE["name"]]
+        if not there:
+            there = [done(self.member("POST", IMAGES, SPARE), 201)]
+        return [str(there[0]["id"])]
 
     def _volumes(self) -> list[str]:
         """Two volumes of a lease, of which the first is attached to a server."""
