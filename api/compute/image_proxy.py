@@ -7,11 +7,11 @@ from typing import Any
 from flask import request
 
 from api.body import read_object
-from api.compute import validation
+from api.compute import metadata_keys, validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import proxied, since
 from api.compute.servers import view as server_view
-from api.compute.servers.attachment_bodies import META, METADATA
+from api.compute.servers.attachment_bodies import METADATA
 from api.compute.servers.list_query import moment
 from api.image import image_body
 from api.image.access import find, own
@@ -21,7 +21,6 @@ from climate.compute.errors import NotFound
 from climate.compute.images import registry
 from climate.compute.models.image import ACTIVE, KILLED, QUEUED, SAVING, Image
 from climate.compute.store.projects.images import ImageQuery
-from climate.domain.errors import InvalidInput
 from climate.domain.errors import NotFound as NoSuch
 
 Body = dict[str, Any]
@@ -92,17 +91,13 @@ def replace_metadata(image_id: str) -> Body:
 @blueprint.get("/images/<image_id>/metadata/<key>")
 def show_key(image_id: str, key: str) -> Body:
     """Show one key of the metadata of an image."""
-    there = find(image_id).properties
-    _check_there(there, key)
-    return {"meta": {key: there[key]}}
+    return {"meta": metadata_keys.item(find(image_id).properties, key)}
 
 
 @blueprint.put("/images/<image_id>/metadata/<key>")
 def set_key(image_id: str, key: str) -> Body:
     """Set one key of the metadata of an image."""
-    given = META.read(read_object())["meta"]
-    if list(given) != [key]:
-        raise InvalidInput(f"meta must have exactly the key in the path, {key[:80]!r}")
+    given = metadata_keys.read_one(key)
     _changed(image_id, lambda there: {**there, **given})
     return {"meta": given}
 
@@ -110,12 +105,7 @@ def set_key(image_id: str, key: str) -> Body:
 @blueprint.delete("/images/<image_id>/metadata/<key>")
 def drop_key(image_id: str, key: str) -> tuple[str, int]:
     """Delete one key of the metadata of an image."""
-
-    def without(there: Mapping[str, Any]) -> dict[str, Any]:
-        _check_there(there, key)
-        return {name: text for name, text in there.items() if name != key}
-
-    _changed(image_id, without)
+    _changed(image_id, lambda there: metadata_keys.without(there, key))
     return "", 204
 
 
@@ -129,11 +119,6 @@ def _changed(image_id: str, change: Callable[[Mapping[str, Any]], dict[str, Any]
 
     registry.change(compute(), own(image_id).id, changed)
     return dict(find(image_id).properties)
-
-
-def _check_there(there: Mapping[str, Any], key: str) -> None:
-    if key not in there:
-        raise NoSuch("Metadata item was not found")
 
 
 def _listed(shape: Callable[[Image], Body]) -> Body:

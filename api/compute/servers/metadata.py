@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from api.body import read_object
-from api.compute import validation
+from api.compute import metadata_keys, validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers.attachment_bodies import META, METADATA
+from api.compute.servers.attachment_bodies import METADATA
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
 from climate.compute.servers.metadata import Changed
-from climate.domain.errors import InvalidInput, NotFound
 
 Body = dict[str, Any]
 
@@ -41,18 +40,14 @@ def replace(server_id: str) -> Body:
 @blueprint.get("/servers/<server_id>/metadata/<key>")
 def show_key(server_id: str, key: str) -> Body:
     """One key of the metadata of a server."""
-    there = find(server_id).metadata
-    _check_there(there, key)
-    return {"meta": {key: there[key]}}
+    return {"meta": metadata_keys.item(find(server_id).metadata, key)}
 
 
 @blueprint.put("/servers/<server_id>/metadata/<key>")
 def set_key(server_id: str, key: str) -> Body:
     """Set one key of the metadata of a server."""
     validation.may_write()
-    given = META.read(read_object())["meta"]
-    if list(given) != [key]:
-        raise InvalidInput(f"meta must have exactly the key in the path, {key[:80]!r}")
+    given = metadata_keys.read_one(key)
     _changed(server_id, lambda there: {**there, **given})
     return {"meta": given}
 
@@ -61,12 +56,7 @@ def set_key(server_id: str, key: str) -> Body:
 def drop_key(server_id: str, key: str) -> tuple[str, int]:
     """Delete one key of the metadata of a server."""
     validation.may_write()
-
-    def without(there: Mapping[str, str]) -> dict[str, str]:
-        _check_there(there, key)
-        return {name: value for name, value in there.items() if name != key}
-
-    _changed(server_id, without)
+    _changed(server_id, lambda there: metadata_keys.without(there, key))
     return "", 204
 
 
@@ -81,8 +71,3 @@ def _changed(server_id: str, change: Changed) -> Body:
         return validation.metadata(dict(change(there)))
 
     return {"metadata": dict(operations.set_metadata(compute(), who(server_id), checked))}
-
-
-def _check_there(there: Mapping[str, str], key: str) -> None:
-    if key not in there:
-        raise NotFound("Metadata item was not found")
