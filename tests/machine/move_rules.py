@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Engine, text
 
 from climate.cloud.bundled import BundledCloud
+from climate.cloud.fake import FakeCloud
 from climate.compute import Compute
 from climate.compute.clusters.cluster_spec import CLUSTER, ClusterSpec, MemberSpec
 from climate.compute.errors import ComputeError
@@ -16,17 +17,20 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import sync_states, task_worker
+from climate.compute.store.tables.servers import metadata as compute_metadata
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.context import Climate
+from climate.service.hosts import inventory
 from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
+from tests import databases
 from tests.compute.cloud_factory import SERVICE as HEAD
 from tests.compute.cloud_factory import Place, node, place
 from tests.compute.virt.hypervisor_cluster.live_machines import RUNNING, Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import LIMITS, Fenced, Machine
-from tests.conftest import Clock
+from tests.conftest import ADMIN, Clock, cloud_host
 from tests.installed_plugins import installed_plugins
 from tests.machine.world import empty
 
@@ -208,3 +212,13 @@ class Moving:
 
 def member(name: str) -> MemberSpec:
     return MemberSpec(name, "memory", 4, 4096, 40)
+
+
+def registered(engine: Engine) -> Climate:
+    """Register the hosts of RESERVABLE in a database that has the tables of the engine; return the means."""
+    databases.create_tables(engine.url, compute_metadata)
+    cloud = FakeCloud({name: cloud_host(name) for name in RESERVABLE})
+    found = Climate(engine, cloud, {}, Settings(), Clock())
+    for name in RESERVABLE:
+        inventory.register(found, ADMIN, name, {})
+    return found

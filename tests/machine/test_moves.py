@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import Engine
 
-from climate.cloud.fake import FakeCloud
 from climate.compute import Compute
 from climate.compute.errors import ComputeError, VirtError
 from climate.compute.migrations import cold_migration, evacuation, live_requests
@@ -31,26 +30,21 @@ from climate.compute.models.server import (
 )
 from climate.compute.servers import actions, resize, volume_attachments
 from climate.compute.servers.interfaces import Who
-from climate.compute.store.tables.servers import metadata as compute_metadata
 from climate.compute.virt import State
-from climate.context import Climate
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
 from climate.domain.status import LeaseStatus
-from climate.service.hosts import inventory
 from climate.service.journal import check
 from climate.service.leases import event_dispatch, events, leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, update
-from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.leases import leases as lease_rows
-from tests import databases
 from tests.compute.cloud_factory import HALF, TINY
-from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
+from tests.conftest import ADMIN, MEMBER
 from tests.machine.invariants import OVERLAPS, UNCLAIMED, count
-from tests.machine.move_rules import FAR, NEAR, RESERVABLE, SIDE, SUM, Dies, Moving, member
+from tests.machine.move_rules import FAR, NEAR, RESERVABLE, SIDE, SUM, Dies, Moving, member, registered
 from tests.machine.search import look
 from tests.service.storage_factory import overruns, pool, storage_wanted
 
@@ -379,14 +373,8 @@ class Moves(RuleBasedStateMachine):
 
 @pytest.fixture
 def moves(make_database: Callable[..., str], engine_template: str) -> Iterator[type[Moves]]:
-    url = make_database(engine_template)
-    engine = connect(url, pool_size=5)
-    databases.create_tables(engine.url, compute_metadata)
-    cloud = FakeCloud({name: cloud_host(name) for name in RESERVABLE})
-    registrar = Climate(engine, cloud, {}, Settings(), Clock())
-    for name in RESERVABLE:
-        inventory.register(registrar, ADMIN, name, {})
-    pool(registrar, CAPACITY, BACKEND)
+    engine = connect(make_database(engine_template), pool_size=5)
+    pool(registered(engine), CAPACITY, BACKEND)
     yield type("MovesOnDatabase", (Moves,), {"engine": engine})
     engine.dispose()
 
