@@ -78,6 +78,23 @@ def test_the_doctor_tells_of_hosts_that_are_elsewhere(
     assert pools() == ("fair", "2 hosts are elsewhere in the cloud, the first: host 3, there is no host h3")
 
 
+@pytest.mark.parametrize(
+    ("chosen", "finding"),
+    [
+        ("storage:pool,physical:host", ("good", "physical:host, storage:pool (CLIMATE_RESOURCE_PLUGINS)")),
+        ("physical:nothing", ("BAD", "no plugin is installed for physical:nothing")),
+        ("", ("good", "all that are installed; CLIMATE_RESOURCE_PLUGINS is not set")),
+    ],
+)
+def test_the_doctor_names_the_resource_types(
+    cli: Cli, environ: dict[str, str], wire: Wire, chosen: str, finding: tuple[str, str]
+) -> None:
+    environ["CLIMATE_RESOURCE_PLUGINS"] = chosen
+    (one,) = [one for one in cli("doctor", "-f", "json").data if one["check"] == "plugins"]
+    assert one["is"] == finding[0]
+    assert finding[1] in one["says"]
+
+
 def test_the_doctor_says_which_queues_nobody_reads_and_what_to_start(
     cli: Cli, environ: dict[str, str], climate: Climate, database_url: str
 ) -> None:

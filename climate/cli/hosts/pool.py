@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from climate.cli import lookup
-from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions, wire
+from climate.cli.dates import DECISIONS, Moment, MomentType, SpanType, decisions, read, wire
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.cli.session import current
 
@@ -174,11 +174,11 @@ def _plan_text(plan: dict[str, Any]) -> str:
     """Return the plan in two sentences."""
     if not plan["managed"]:
         return f"The pool has {plan['hosts']} hosts and does not follow its backlog; its target is {plan['target']}."
-    when = f" at {plan['promised_at']}" if plan["promised_at"] else ""
+    when = f" at {wire(read(plan['promised_at']))}" if plan["promised_at"] else ""
     least = f", at least {plan['target']}" if plan["target"] else ""
     lacking = f" {plan['lacking']} are lacking." if plan["lacking"] else ""
     return (
-        f"Until {plan['until']} at most {plan['promised']} hosts are promised at once{when}. "
+        f"Until {wire(read(plan['until']))} at most {plan['promised']} hosts are promised at once{when}. "
         f"With {plan['spare']} spare {plan['wanted']} are wanted{least}, and more than {plan['most']} are too many; "
         f"the pool has {plan['hosts']}, and {plan['draining']} are draining.{lacking}"
     )

@@ -15,6 +15,7 @@ from climate.cli.session import Session
 from climate.connections import reading
 from climate.embedded import StoreError, running, serving
 from climate.embedded.binaries import choose_postgres, choose_valkey
+from climate.settings import SettingError
 
 GOOD, FAIR, BAD = "good", "fair", "BAD"
 LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
@@ -57,6 +58,19 @@ def stores(session: Session) -> list[Finding]:
     return [postgres, _store("valkey", chosen.redis_url, up, lambda: str(choose_valkey()))]
 
 
+def plugins(session: Session) -> list[Finding]:
+    """Yield the resource types that processes with these settings handle."""
+    from climate import plugin
+
+    chosen = session.settings.resource_plugins
+    try:
+        loaded = plugin.load(chosen)
+    except SettingError as error:
+        return [Finding("plugins", BAD, str(error))]
+    why = "CLIMATE_RESOURCE_PLUGINS" if chosen else "all that are installed; CLIMATE_RESOURCE_PLUGINS is not set"
+    return [Finding("plugins", GOOD, f"{', '.join(sorted(loaded))} ({why})")]
+
+
 def _store(name: str, url: str, up: bool, choose: Callable[[], str]) -> Finding:
     if url:
         variable = "CLIMATE_DATABASE_URL" if name == "postgres" else "CLIMATE_REDIS_URL"
@@ -94,7 +108,7 @@ def database(session: Session) -> list[Finding]:
                 *_archives(climate),
                 *_pools(climate),
             ]
-    except Failure as failure:
+    except (Failure, SettingError) as failure:
         return [Finding("database", BAD, str(failure))]
 
 
@@ -298,6 +312,7 @@ def _there(folder: Path) -> Path:
 CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     settings,
     stores,
+    plugins,
     database,
     broker,
     web,

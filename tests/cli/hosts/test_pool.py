@@ -67,7 +67,7 @@ def test_the_plan_is_reported_in_words_with_what_is_done(cli: Cli) -> None:
     ran = cli("pool", "plan", "-f", "value", "-c", "name", "-c", "step")
     assert ran.out == "h7 take\nh8 not to release\n"
     assert ran.err == (
-        "Until 2030-01-03T12:00:00.000000 at most 8 hosts are promised at once at 2030-01-02T10:00:00.000000. "
+        "Until 2030-01-03T12:00:00Z at most 8 hosts are promised at once at 2030-01-02T10:00:00Z. "
         "With 2 spare 10 are wanted, at least 4, and more than 12 are too many; "
         "the pool has 6, and 1 are draining. 1 are lacking.\n"
     )
