@@ -1,9 +1,10 @@
-"""HTTP client of a cloud: one login per command, the service catalog, and errors as Failure."""
+"""HTTP client of a cloud: login or a kept token, the service catalog, and errors as Failure."""
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ import httpx
 from climate.cli.clouds import CloudEntry
 from climate.cli.dates import read
 from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
+from climate.cli.token_cache import Kept, TokenCache
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
 PAGE = 500
@@ -24,32 +26,33 @@ REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token with its catalog, and the time of its login."""
+    """A token with its catalog; `is_kept` if an earlier command received it."""
 
     id: str
     body: Mapping[str, Any]
-    server_time: datetime
-    monotonic: float
+    is_kept: bool = False
 
 
 @dataclass
 class Client:
-    """Client of one cloud for one command.  The token stays in memory."""
+    """Client of one cloud for one command.  The cache has the tokens of earlier commands."""
 
     cloud: CloudEntry
     timeout: float = 60.0
     transport: httpx.BaseTransport | None = None
+    cache: TokenCache = field(default=TokenCache(None))
     _http: httpx.Client | None = field(default=None, init=False, repr=False)
     _token: Token | None = field(default=None, init=False, repr=False)
+    _clock: tuple[datetime, float] | None = field(default=None, init=False, repr=False)
+    """A time of the server's clock, and the monotonic time at which it was received."""
 
     @property
     def http(self) -> httpx.Client:
         if self._http is None:
             loopback = urlsplit(self.cloud.auth_url).hostname in ("127.0.0.1", "::1", "localhost")
             limits = httpx.Timeout(self.timeout, connect=5.0)
-            self._http = httpx.Client(
-                timeout=limits, transport=self.transport, verify=self.cloud.verify, trust_env=not loopback
-            )
+            own = self.transport or (LoopbackTransport(self.cloud.verify) if loopback else None)
+            self._http = httpx.Client(timeout=limits, transport=own, verify=self.cloud.verify, trust_env=not loopback)
         return self._http
 
     def close(self) -> None:
@@ -59,14 +62,26 @@ class Client:
 
     @property
     def token(self) -> Token:
-        """Return the token of this command; the first call logs in."""
+        """Return the token of this command: a kept one, or that of a login."""
         if self._token is None:
-            self._token = self._login()
+            kept = self.cache.find(self.cloud)
+            self._token = Token(kept.id, kept.body, is_kept=True) if kept else self.login()
         return self._token
 
     def now(self) -> datetime:
         """Return the present time of the server's clock, so that a wrong local clock does not shift relative times."""
-        return self.token.server_time + timedelta(seconds=time.monotonic() - self.token.monotonic)
+        if self._clock is None and self.token.is_kept:
+            self._send("GET", self._identity)
+        if self._clock is None:
+            self.login()
+        return self.clock or datetime.now(UTC)
+
+    @property
+    def clock(self) -> datetime | None:
+        """Return the present time of the server's clock; None if it has answered nothing yet."""
+        if self._clock is None:
+            return None
+        return self._clock[0] + timedelta(seconds=time.monotonic() - self._clock[1])
 
     @property
     def root(self) -> str:
@@ -108,6 +123,7 @@ class Client:
             answer = self._send(method, url, headers={"X-Auth-Token": self.token.id, **headers}, **sent)
             if answer.status_code == 401 and not fresh:
                 fresh, self._token = True, None
+                self.cache.drop(self.cloud)
                 continue
             pause = _pause(answer) if repeatable and attempt < RETRIES else None
             if pause is None:
@@ -141,9 +157,14 @@ class Client:
                 return
             asked["marker"] = seen = last
 
-    def _login(self) -> Token:
+    @property
+    def _identity(self) -> str:
         base = self.cloud.auth_url
-        url = (base if base.endswith("/v3") else f"{base}/v3") + "/auth/tokens"
+        return base if base.endswith("/v3") else f"{base}/v3"
+
+    def login(self) -> Token:
+        """Return a new token, also if there is a kept one; it becomes that of this command and of later ones."""
+        url = f"{self._identity}/auth/tokens"
         auth: dict[str, Any] = {"identity": self.cloud.methods}
         if self.cloud.scope is not None:
             auth["scope"] = self.cloud.scope
@@ -154,11 +175,15 @@ class Client:
         token = answer.headers.get("X-Subject-Token")
         if not token or not isinstance(body, dict):
             raise Failure(f"{url} is not an Identity service", USAGE, "correct auth_url in clouds.yaml")
-        return Token(token, body, _server_time(body, answer), time.monotonic())
+        now = _server_time(body, answer)
+        self._clock = (now, time.monotonic())
+        self._token = Token(token, body)
+        self.cache.keep(self.cloud, Kept(token, body), _lifetime(body, now))
+        return self._token
 
     def _send(self, method: str, url: str, **sent: Any) -> httpx.Response:
         try:
-            return self.http.request(method, url, **sent)
+            return self._read_clock(self.http.request(method, url, **sent))
         except httpx.TimeoutException:
             raise Failure(f"{url} does not answer", UNREACHABLE, "wait a little, then repeat") from None
         except (httpx.TransportError, httpx.InvalidURL) as wrong:
@@ -166,6 +191,44 @@ class Client:
             raise Failure(
                 where, UNREACHABLE, "is it running? `climate up` starts it; `climate doctor` checks it"
             ) from None
+
+    def _read_clock(self, answer: httpx.Response) -> httpx.Response:
+        """Take the time of an answer, unless a login has read the clock, which is more exact."""
+        if self._clock is None:
+            with suppress(KeyError, ValueError):
+                told = parsedate_to_datetime(answer.headers["Date"])
+                self._clock = (told if told.tzinfo else told.replace(tzinfo=UTC), time.monotonic())
+        return answer
+
+
+class LoopbackTransport(httpx.BaseTransport):
+    """Connections without proxies; certificates, which take long to load, are loaded for https alone."""
+
+    def __init__(self, verify: bool | str) -> None:
+        self.verify = verify
+        self.opened: dict[str, httpx.HTTPTransport] = {}
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request by the connections of its scheme."""
+        scheme = request.url.scheme
+        if scheme not in self.opened:
+            self.opened[scheme] = httpx.HTTPTransport(
+                verify=self.verify if scheme == "https" else False, trust_env=False
+            )
+        return self.opened[scheme].handle_request(request)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for transport in self.opened.values():
+            transport.close()
+
+
+def _lifetime(body: Mapping[str, Any], now: datetime) -> float:
+    """Return the seconds for which a new token is valid; 0 if its end is unknown."""
+    try:
+        return (read(str(body["expires_at"])) - now).total_seconds()
+    except (KeyError, ValueError):
+        return 0.0
 
 
 def _server_time(body: Mapping[str, Any], answer: httpx.Response) -> datetime:

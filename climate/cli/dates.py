@@ -14,6 +14,8 @@ RELATIVE = re.compile(r"(?:now)?\s*([+-])\s*(.+)")
 DAY = re.compile(r"(today|tomorrow)(?:\s+(\d{1,2}):(\d{2}))?")
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
 MOMENT_FORMS = "now, +30m, 'tomorrow 08:00', '2026-11-20 17:45' (UTC) or 2026-11-20T17:45:00+01:00"
+NEAR, WEEK = timedelta(hours=20), timedelta(days=6)
+"""Distances from now up to which a time is shown as a distance, and as a day of the week."""
 SPAN_FORMS = "90s, 45m, 6h, 1d12h or 2w"
 
 
@@ -96,6 +98,41 @@ def shown(value: Any) -> Any:
         return wire(read(value))
     except ValueError:
         return value
+
+
+def instant(value: Any) -> datetime | None:
+    """Return the time that a value of an answer is; None for any other value."""
+    if not isinstance(value, str) or not ISO.fullmatch(value) or len(value) < len("2026-01-01T00:00"):
+        return None
+    try:
+        return read(value)
+    except ValueError:
+        return None
+
+
+def spoken(when: datetime, now: datetime, utc: bool = False) -> str:
+    """Return a time as people say it: `in 2 h`, `Tue 09:00`, or the date; in the local zone unless `utc`."""
+    ahead = when - now
+    if abs(ahead) < NEAR:
+        unit = 60 if abs(ahead) >= timedelta(minutes=2) else 1
+        rounded = timedelta(seconds=round(abs(ahead).total_seconds() / unit) * unit)
+        return f"in {duration(rounded)}" if ahead > timedelta() else f"{duration(rounded)} ago"
+    local = when.astimezone(UTC if utc else None)
+    zone = " UTC" if utc else ""
+    return f"{local:%a %H:%M}{zone}" if abs(ahead) < WEEK else f"{local:%Y-%m-%d %H:%M}{zone}"
+
+
+def duration(span: timedelta) -> str:
+    """Return a length of time in its two largest units: `1 h 30 min`."""
+    seconds = max(int(span.total_seconds()), 0)
+    parts: list[str] = []
+    for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, seconds = divmod(seconds, size)
+        if number or parts:
+            parts.append(f"{number} {name}" if number else "")
+        if len(parts) == 2:
+            break
+    return " ".join(part for part in parts if part) or "0 s"
 
 
 class MomentType(click.ParamType[Moment]):

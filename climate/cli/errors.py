@@ -5,10 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from climate.domain import errors
-from climate.embedded.errors import StoreError
-from climate.settings import SettingError
-
 OK, ERROR, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMEOUT, UNREACHABLE = range(9)
 
 EXIT_CODES = {
@@ -28,20 +24,6 @@ EXIT_OF_STATUS = {
     415: USAGE, 422: USAGE, 428: CONFLICT, 429: QUOTA, 502: UNREACHABLE, 503: UNREACHABLE, 504: UNREACHABLE,
 }  # fmt: skip
 """HTTP status -> exit code; a status not listed is ERROR."""
-
-EXIT_OF_ERROR: Mapping[type[Exception], int] = {
-    errors.NotFound: NOT_FOUND,
-    errors.Forbidden: NOT_ALLOWED,
-    errors.NotAuthenticated: NOT_ALLOWED,
-    errors.InvalidInput: USAGE,
-    SettingError: USAGE,
-    errors.Conflict: CONFLICT,
-    errors.PreconditionFailed: CONFLICT,
-    errors.Unavailable: UNREACHABLE,
-    errors.ClimateError: ERROR,
-    StoreError: ERROR,
-}
-"""Error of the engine -> exit code; the first match counts."""
 
 HINTS = {
     400: "correct the named value; --help shows the accepted forms",
@@ -107,8 +89,28 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
 
 def known(error: Exception) -> Failure | None:
     """Return the failure for an error of the engine; None for an unexpected one."""
-    code = next((code for kind, code in EXIT_OF_ERROR.items() if isinstance(error, kind)), None)
+    code = next((code for kind, code in _exits().items() if isinstance(error, kind)), None)
     return None if code is None else Failure(str(error), code)
+
+
+def _exits() -> Mapping[type[Exception], int]:
+    """Return error of the engine -> exit code, of which the first match counts; imported for a failure alone."""
+    from climate.domain import errors
+    from climate.embedded.errors import StoreError
+    from climate.settings import SettingError
+
+    return {
+        errors.NotFound: NOT_FOUND,
+        errors.Forbidden: NOT_ALLOWED,
+        errors.NotAuthenticated: NOT_ALLOWED,
+        errors.InvalidInput: USAGE,
+        SettingError: USAGE,
+        errors.Conflict: CONFLICT,
+        errors.PreconditionFailed: CONFLICT,
+        errors.Unavailable: UNREACHABLE,
+        errors.ClimateError: ERROR,
+        StoreError: ERROR,
+    }
 
 
 def message_of(body: Any) -> str:

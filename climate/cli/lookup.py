@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from climate.cli.client import Client
 from climate.cli.errors import CONFLICT, NOT_FOUND, Failure
 
+if TYPE_CHECKING:
+    from climate.cli.client import Client
+
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+SHORT = re.compile(r"[0-9a-fA-F]{4,8}|[0-9a-fA-F]{8}-[0-9a-fA-F-]*")
+"""Beginnings of ids that are accepted: four characters and more."""
 
 
 def part(text: str) -> str:
@@ -20,78 +25,93 @@ def only(
     kind: str, wanted: str, things: Iterable[dict[str, Any]], name: str = "name", called: str | None = None
 ) -> dict[str, Any]:
     """Return the resource whose id, or else whose name, is `wanted`; `called` names its kind if its commands do not."""
+    things = list(things)
     listed = [thing for thing in things if wanted in (str(thing.get("id")), thing.get(name))]
     by_id = [thing for thing in listed if str(thing.get("id")) == wanted]
-    chosen = by_id or listed
+    chosen = by_id or listed or [thing for thing in things if _begins(str(thing.get("id")), wanted)]
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
         raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
     ids = [str(thing["id"]) for thing in chosen]
-    raise Failure(
-        f"{len(ids)} {kind}s are called {wanted!r}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids}
-    )
+    said = f"{len(ids)} {kind}s are called {wanted!r}" if listed else f"the ids of {len(ids)} {kind}s begin so"
+    raise Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
 
 
-def lease(client: Client, wanted: str) -> dict[str, Any]:
+def _begins(whole: str, wanted: str) -> bool:
+    """Return whether a text is the beginning of an id, as tables show it."""
+    return bool(SHORT.fullmatch(wanted) and UUID.fullmatch(whole) and whole.startswith(wanted.lower()))
+
+
+def lease(client: "Client", wanted: str) -> dict[str, Any]:
     """Return a lease by its id or name."""
     if UUID.fullmatch(wanted):
         return lease_by_id(client, wanted)
-    return only("lease", wanted, client.pages("reservation", "/leases", "leases", {"name": wanted}))
+    called = list(client.pages("reservation", "/leases", "leases", {"name": wanted}))
+    if not _named(called, wanted) and SHORT.fullmatch(wanted):
+        called = list(client.pages("reservation", "/leases", "leases"))
+    return only("lease", wanted, called)
 
 
-def lease_by_id(client: Client, lease_id: str) -> dict[str, Any]:
+def _named(things: Iterable[dict[str, Any]], wanted: str) -> bool:
+    return any(thing.get("name") == wanted for thing in things)
+
+
+def lease_by_id(client: "Client", lease_id: str) -> dict[str, Any]:
     """Return a lease by its id."""
     return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
 
 
-def lease_id(client: Client, wanted: str) -> str:
+def lease_id(client: "Client", wanted: str) -> str:
     """Return the id of a lease; an id needs no request."""
     return wanted if UUID.fullmatch(wanted) else str(lease(client, wanted)["id"])
 
 
-def host(client: Client, wanted: str) -> dict[str, Any]:
+def host(client: "Client", wanted: str) -> dict[str, Any]:
     """Return a host by its number or its hypervisor host name."""
     if wanted.isdecimal():
         return dict(client.json("reservation", "GET", f"/os-hosts/{wanted}")["host"])
     return only("host", wanted, client.pages("reservation", "/os-hosts", "hosts"), "hypervisor_hostname")
 
 
-def host_id(client: Client, wanted: str) -> str:
+def host_id(client: "Client", wanted: str) -> str:
     """Return the number of a host; a number needs no request."""
     return wanted if wanted.isdecimal() else str(host(client, wanted)["id"])
 
 
-def server(client: Client, wanted: str, everywhere: bool = False) -> dict[str, Any]:
+def server(client: "Client", wanted: str, everywhere: bool = False) -> dict[str, Any]:
     """Return a server by its id or its name."""
     if UUID.fullmatch(wanted):
         return server_by_id(client, wanted)
-    query = {"name": f"^{re.escape(wanted)}$", **({"all_tenants": "True"} if everywhere else {})}
-    return only("server", wanted, client.pages("compute", "/servers/detail", "servers", query))
+    scope = {"all_tenants": "True"} if everywhere else {}
+    called = list(client.pages("compute", "/servers/detail", "servers", {"name": f"^{re.escape(wanted)}$", **scope}))
+    if not _named(called, wanted) and SHORT.fullmatch(wanted):
+        called = list(client.pages("compute", "/servers/detail", "servers", scope))
+    return only("server", wanted, called)
 
 
-def server_by_id(client: Client, server_id: str) -> dict[str, Any]:
+def server_by_id(client: "Client", server_id: str) -> dict[str, Any]:
     """Return a server by its id."""
     return dict(client.json("compute", "GET", f"/servers/{part(server_id)}")["server"])
 
 
-def service(client: Client, wanted: str) -> dict[str, Any]:
+def service(client: "Client", wanted: str) -> dict[str, Any]:
     """Return a compute service by its id or its host."""
     return only("service", wanted, client.json("compute", "GET", "/os-services")["services"], "host")
 
 
-def flavor_id(client: Client, wanted: str) -> str:
+def flavor_id(client: "Client", wanted: str) -> str:
     """Return the id of a flavor."""
     listed = client.pages("compute", "/flavors/detail", "flavors", {"is_public": "None"})
     return str(only("flavor", wanted, listed)["id"])
 
 
-def image_id(client: Client, wanted: str) -> str:
+def image_id(client: "Client", wanted: str) -> str:
     """Return the id of an image."""
     return str(only("image", wanted, client.pages("image", "/v2/images", "images"))["id"])
 
 
-def network_id(client: Client, wanted: str) -> str:
+def network_id(client: "Client", wanted: str) -> str:
     """Return the id of a network."""
     listed = client.json("network", "GET", "/v2.0/networks")["networks"]
     return str(only("network", wanted, listed)["id"])

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from climate.cli.dates import SpanType
-from climate.cli.output import FORMATS
 from climate.cli.session import current
 
+FORMATS = ("table", "json", "yaml", "csv", "value")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,16 +30,31 @@ def shown(command: F) -> F:
         "-c", "--column", "columns", multiple=True, metavar="COL", expose_value=False, callback=_keep,
         help="Show this column; repeatable.",
     )  # fmt: skip
+    for name, says in TIMES.items():
+        command = click.option(
+            f"--{name}", name, is_flag=True, expose_value=False, callback=_keep, help=says,
+        )(command)  # fmt: skip
     return form(columns(command))
 
 
+TIMES = {
+    "iso": "Times of tables in UTC as 2026-11-20T17:45:00Z.",
+    "utc": "Times of tables in UTC instead of the local zone.",
+}
+"""Option -> help, for the forms of times."""
+
+
 def listed(command: F) -> F:
-    """Add -f, -c and --sort."""
+    """Add -f, -c, --long and --sort."""
+    long = click.option(
+        "--long", "long", is_flag=True, expose_value=False, callback=_keep,
+        help="Show all columns, and whole ids, at any width of the terminal.",
+    )  # fmt: skip
     sort = click.option(
         "--sort", "sort", multiple=True, metavar="COL[:desc]", expose_value=False, callback=_keep,
         help="Sort by this column; repeatable.",
     )  # fmt: skip
-    return shown(sort(command))
+    return shown(sort(long(command)))
 
 
 def waited(command: F) -> F:

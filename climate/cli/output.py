@@ -4,30 +4,38 @@ import csv
 import io
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import yaml
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from climate.cli.dates import shown
 from climate.cli.errors import USAGE, Failure
+from climate.cli.tables import Look, fields, left_out, names_first, table
 
-FORMATS = ("table", "json", "yaml", "csv", "value")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters that could change the terminal or the direction of the text."""
+
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""Values that a table of fields leaves out."""
 
 Record = Mapping[str, Any]
 
 
-def records(rows: Iterable[Record], form: str, columns: Sequence[str], sort: Sequence[str] = ()) -> str:
-    """Print a list, one row each.
+WHOLE = Look()
+"""The appearance of tables that programs read: in full."""
 
-    `columns` selects the columns; without it whole records are printed (json and yaml).
+
+def records(
+    rows: Iterable[Record],
+    form: str,
+    columns: Sequence[str],
+    sort: Sequence[str] = (),
+    look: Look = WHOLE,
+    whole: bool = True,
+) -> str:
+    """Return a list in a form, one row each.
+
+    `columns` selects the columns; without it whole records are returned (json and yaml).  A table has those columns
+    that fit into the width of `look`, or all of them if it is `whole`.
     """
     listed = [_utc(row) for row in rows]
     _known(columns, listed)
@@ -38,21 +46,32 @@ def records(rows: Iterable[Record], form: str, columns: Sequence[str], sort: Seq
     if form in ("json", "yaml"):
         return _dump(form, [_only(row, columns) for row in listed])
     names = list(columns) or _all_names(listed)
+    if form == "table":
+        return table(names if whole else names_first(names), listed, look, _cell, whole)
     return PLAIN[form](names, [[_cell(row.get(name)) for name in names] for row in listed])
 
 
-def record(row: Record, form: str, columns: Sequence[str]) -> str:
-    """Print one record: a table of fields, an object, a line of CSV, or one value a line."""
+def record(row: Record, form: str, columns: Sequence[str], look: Look = WHOLE) -> str:
+    """Return one record: a table of fields, an object, a line of CSV, or one value a line.
+
+    The table leaves out empty fields, unless `columns` names them.
+    """
     row = _utc(row)
     _known(columns, [row])
     if form in ("json", "yaml"):
         return _dump(form, _only(row, columns))
     chosen = _only(row, columns)
     if form == "table":
-        return _table(["field", "value"], [[name, _tall(value)] for name, value in chosen.items()])
+        shown = {name: value for name, value in chosen.items() if columns or value not in EMPTY}
+        return fields([(name, look.time(value) or _tall(value)) for name, value in shown.items()], look)
     if form == "csv":
         return _csv(list(chosen), [[_cell(value) for value in chosen.values()]])
     return "".join(_cell(value) + "\n" for value in chosen.values())
+
+
+def without_room(rows: Iterable[Record], columns: Sequence[str], look: Look) -> list[str]:
+    """Return the columns that a table leaves out because the terminal is too narrow."""
+    return left_out(names_first(columns), [_utc(row) for row in rows], look, _cell)
 
 
 def _only(row: Record, columns: Sequence[str]) -> dict[str, Any]:
@@ -99,7 +118,9 @@ def _cell(value: Any) -> str:
 def _tall(value: Any) -> str:
     """Return a value for people, in several lines if needed, without empty parts."""
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {_cell(inner)}" for key, inner in value.items() if inner not in (None, "", [], {}))
+        return "\n".join(
+            f"{key}: {_cell(inner)}" for key, inner in value.items() if key != "links" and inner not in EMPTY
+        )
     if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
         return "\n\n".join(_tall(inner) for inner in value)
     return _cell(value)
@@ -108,28 +129,9 @@ def _tall(value: Any) -> str:
 def _dump(form: str, data: Any) -> str:
     if form == "json":
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    import yaml
+
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    table = Table(box=box.ROUNDED if (sys.stdout.encoding or "").lower().startswith("utf") else box.ASCII)
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    plain = not sys.stdout.isatty()
-    out = io.StringIO()
-    Console(file=out, color_system=None, width=_width(names, rows) if plain else None).print(table)
-    return out.getvalue()
-
-
-def _width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return a width without limit, because programs read piped output and it must not wrap."""
-    lines = [[len(line) for row in rows for line in row[place].split("\n")] for place in range(len(names))]
-    widths = [max(len(name), *lengths) for name, lengths in zip(names, lines, strict=True)]
-    return 2 * sum(widths) + 4 * len(widths) + 4
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -145,7 +147,6 @@ def _value(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 PLAIN: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], str]] = {
-    "table": _table,
     "csv": _csv,
     "value": _value,
 }

@@ -21,8 +21,11 @@ def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command
     if not isinstance(command, click.Group):
         yield name, command
         return
-    for inner in sorted(command.commands):
-        yield from walk(command.commands[inner], f"{name} {inner}")
+    context = click.Context(command, info_name=name)
+    for inner in sorted(command.list_commands(context)):
+        below = command.get_command(context, inner)
+        if below is not None:
+            yield from walk(below, f"{name} {inner}")
 
 
 def _row(name: str, command: click.Command) -> str:

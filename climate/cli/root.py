@@ -1,35 +1,89 @@
-"""Root command with all other commands below it."""
-
-from importlib.metadata import PackageNotFoundError, version
+"""Root command, and the places of all other commands below it."""
 
 import click
 
-from climate.cli.demo import demo
-from climate.cli.hosts import host, maintenance, move, pool, power, storage
-from climate.cli.leases import lease, limit, notice, reservation
-from climate.cli.networks import cloudpipe, floating, floatingip, network
-from climate.cli.operations import (
-    audit,
-    doctor,
-    events_tokens_api,
-    import_blazar,
-    journal,
-    lab,
-    node,
-    processes,
-    service,
-    stores,
-    token_keys,
-)
-from climate.cli.servers import actions, explain, moves, server, volume
+from climate.cli.lazy_group import HIDDEN, LazyGroup, Sections
 from climate.cli.session import current
-from climate.cli.tree import cell, zone, zone_boot
 
 DISTRIBUTION = "climate-reservation"
 """Name on the package index, where `climate` belongs to another project."""
 
+SECTIONS: Sections = {
+    "Reserve": {
+        "lease": ("leases.lease:group",),
+        "limit": ("leases.limit:group",),
+        "notice": ("leases.notice:group",),
+        "reservation": ("leases.reservation:group",),
+    },
+    "Servers": {
+        "boot": ("servers.server:boot",),
+        "server": (
+            "servers.server:server_group",
+            "servers.explain:COMMANDS",
+            "servers.actions:COMMANDS",
+            "servers.moves:COMMANDS",
+        ),
+        "flavor": ("servers.server:flavor_group",),
+        "image": ("servers.server:image_group",),
+        "volume": ("servers.volume:group",),
+    },
+    "Hosts and pools": {
+        "host": (
+            "hosts.host:group",
+            "hosts.maintenance:HOST_COMMANDS",
+            "hosts.move:COMMANDS",
+            "servers.moves:HOST_COMMANDS",
+            "hosts.power:HOST_COMMANDS",
+        ),
+        "pool": ("hosts.pool:group",),
+        "maintenance": ("hosts.maintenance:group",),
+        "power": ("hosts.power:group",),
+        "storage": ("hosts.storage:group",),
+    },
+    "Networks": {
+        "network": ("networks.network:group",),
+        "floating": ("networks.floating:group", "networks.floatingip:COMMANDS"),
+        "cloudpipe": ("networks.cloudpipe:group",),
+    },
+    "Administration": {
+        "node": ("operations.node:group",),
+        "service": ("operations.service:group",),
+        "event": ("operations.events_tokens_api:event_group",),
+        "audit": ("operations.audit:command",),
+        "journal": ("operations.journal:group",),
+        "stores": ("operations.stores:group",),
+        "keys": ("operations.token_keys:group",),
+        "import": ("operations.import_blazar:group",),
+        "zone": ("tree.zone:group", "tree.zone_boot:COMMANDS"),
+        "cell": ("tree.cell:group",),
+    },
+    "Run": {
+        "up": ("operations.processes:up",),
+        "demo": ("demo.demo:command",),
+        "lab": ("operations.lab:command",),
+        "doctor": ("operations.doctor:command",),
+        "migrate": ("operations.processes:migrate",),
+    },
+    "Scripts": {
+        "token": ("operations.events_tokens_api:token",),
+        "api": ("operations.events_tokens_api:api",),
+        "completion": ("operations.events_tokens_api:completion",),
+    },
+    "Processes, which `climate up` starts": {
+        "web": ("operations.processes:web",),
+        "poller": ("operations.processes:poller",),
+        "worker": ("operations.processes:worker",),
+        "cells": ("operations.processes:cells",),
+    },
+    HIDDEN: {
+        "floatingip": ("networks.floatingip:alias",),
+    },
+}
+
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
@@ -42,35 +96,24 @@ def _show_version(context: click.Context, parameter: click.Parameter, wanted: bo
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup,
+    sections=SECTIONS,
+    base="climate.cli",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.option("--os-cloud", "cloud", metavar="NAME", help="Cloud of clouds.yaml; by default OS_CLOUD, or `climate`.")
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
-def root(cloud: str | None) -> None:
-    """Reserve hosts and servers of a cloud ahead of time."""
+@click.pass_context
+def root(context: click.Context, cloud: str | None) -> None:
+    """Reserve hosts and servers of a cloud ahead of time.
+
+    A first lease: climate lease create mine --for 2h --hosts 1
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        return
     current().cloud_name = cloud
-
-
-for _command in (
-    *(processes.up, processes.web, processes.poller, processes.worker, processes.cells, processes.migrate),
-    *(demo.command, lab.command, doctor.command, journal.group, import_blazar.group, stores.group),
-    *(token_keys.group, lease.group),
-    *(host.group, service.group, node.group, zone.group, cell.group),
-    *(server.boot, server.server_group, server.flavor_group, server.image_group),
-    audit.command,
-    *(limit.group, notice.group, floatingip.group, network.group, floating.group, storage.group, volume.group),
-    cloudpipe.group,
-    *(maintenance.group, reservation.group, pool.group, power.group),
-    *(events_tokens_api.event_group, events_tokens_api.token, events_tokens_api.api, events_tokens_api.completion),
-):
-    root.add_command(_command)
-
-for _command in (*maintenance.HOST_COMMANDS, *move.COMMANDS, *moves.HOST_COMMANDS, power.host_group):
-    host.group.add_command(_command)
-
-for _command in zone_boot.COMMANDS:
-    zone.group.add_command(_command)
-
-for _command in (explain.command, *actions.COMMANDS, *moves.COMMANDS):
-    server.server_group.add_command(_command)

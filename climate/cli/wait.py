@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
-
-from rich.console import Console
-from rich.status import Status
+from typing import TYPE_CHECKING, Any
 
 from climate.cli.errors import ERROR, TIMEOUT, Failure
 from climate.cli.session import Session
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Poll periods in seconds: they grow from the first to the second."""
@@ -52,7 +52,9 @@ def status(thing: dict[str, Any] | None) -> str:
     return "gone" if thing is None else str(thing.get("status", "there"))
 
 
-def _progress(session: Session, what: str) -> AbstractContextManager[Status | None]:
+def _progress(session: Session, what: str) -> AbstractContextManager["Status | None"]:
     if not session.interactive:
         return nullcontext()
+    from rich.console import Console
+
     return Console(stderr=True, no_color=not session.colourful).status(f"{what} …")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 PASSWORD = "kept out of sight"
@@ -84,6 +84,8 @@ class Wire:
     """Id -> the statuses it will be seen in, one a look; "gone" ends it."""
     answers: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
     """Answered instead of the real thing, one a request."""
+    recorded: dict[str, Any] = field(default_factory=dict)
+    """Path -> the answer of a real climate to GET, given instead of this server's own."""
     page: int = 1000
 
     def sent(self, method: str, path: str) -> Asked:
@@ -114,8 +116,8 @@ class Wire:
     def answer(self, request: Request) -> Response:
         body = json.loads(request.get_data()) if request.get_data() else None
         self.asked.append(Asked(request.method, request.path, dict(request.args), body, dict(request.headers)))
-        if self.answers:
-            return _json(*self.answers.pop(0))
+        if self.answers or request.path in self.recorded:
+            return _json(*(self.answers.pop(0) if self.answers else (200, self.recorded[request.path])))
         if request.path == "/identity/v3/auth/tokens":
             return self._login(body)
         if request.headers.get("X-Auth-Token") not in self.tokens:
@@ -429,11 +431,18 @@ def _time(when: datetime) -> str:
     return when.replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
+class Clocked(WSGIRequestHandler):
+    """Requests whose answers have the time of the fake server."""
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return super().date_time_string(START.timestamp())
+
+
 @contextmanager
 def serving() -> Iterator[Wire]:
     """A fake server on a free port of the loopback."""
     wire = Wire()
-    server = make_server("127.0.0.1", 0, wire, threaded=True)
+    server = make_server("127.0.0.1", 0, wire, threaded=True, request_handler=Clocked)
     wire.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

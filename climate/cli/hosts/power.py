@@ -124,3 +124,7 @@ def _query(dry_run: bool, **flags: bool) -> dict[str, str]:
 
 def _path(host: str) -> str:
     return f"/os-hosts/{lookup.host_id(current().client, host)}/power"
+
+
+HOST_COMMANDS = (host_group,)
+"""Commands of `climate host`."""

@@ -1,4 +1,4 @@
-"""climate floating: floating IPs of the cloud and their pools; `climate floatingip` has those that can be reserved."""
+"""climate floating: floating IPs of the cloud and their pools; `reservable` below it has those that can be reserved."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ KEY = "floating_ips_bulk_create"
 
 @click.group("floating")
 def group() -> None:
-    """Floating IPs, which are associated with servers."""
+    """Floating IPs: those of servers, their pools, and those that can be reserved."""
 
 
 def _ask(method: str, path: str, **sent: Any) -> dict[str, Any]:

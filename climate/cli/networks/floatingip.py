@@ -1,4 +1,4 @@
-"""climate floatingip: floating IPs that can be reserved."""
+"""climate floating reservable: floating IPs that can be reserved."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ PATH = "/floatingips"
 COLUMNS = ("id", "floating_ip_address", "floating_network_id", "subnet_id", "reservable")
 
 
-@click.group("floatingip")
+@click.group("reservable")
 def group() -> None:
     """Floating IPs that can be reserved, and their allocations."""
 
@@ -83,3 +83,10 @@ def _one(client: Client, wanted: str) -> dict[str, Any]:
 def _id(client: Client, wanted: str) -> str:
     """Return the id of a floating IP; an id needs no request."""
     return wanted if lookup.UUID.fullmatch(wanted) else str(_one(client, wanted)["id"])
+
+
+COMMANDS = (group,)
+"""Commands of `climate floating`."""
+
+alias = click.Group("floatingip", commands=group.commands, help=group.help)
+"""The group under its former name."""

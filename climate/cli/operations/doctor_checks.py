@@ -251,7 +251,7 @@ def _web_address(session: Session) -> str:
 def sign_in(session: Session) -> list[Finding]:
     """Yield the check of the sign-in with clouds.yaml."""
     try:
-        token = session.client.token
+        token = session.client.login()
     except Failure as failure:
         return [Finding("sign-in", BAD, str(failure))]
     user = (token.body.get("user") or {}).get("name")

@@ -94,7 +94,7 @@ def _id(text: str) -> UUID:
 def token() -> None:
     """Print a token for other programs: curl -H "X-Auth-Token: $(climate token)" …"""
     session = current()
-    got = session.client.token
+    got = session.client.login()
     if session.form == "table" and not session.columns:
         click.echo(got.id)
         return

@@ -132,3 +132,7 @@ def _weight(candidate: Mapping[str, Any], weighers: Any) -> str:
         for weigher, raw, normalised in zip(weighers, candidate["raw"], candidate["normalised"], strict=False)
     ]
     return f"{''.join(parts)}total {candidate['weight']:.4g}"
+
+
+COMMANDS = (command,)
+"""Commands of `climate server`."""
