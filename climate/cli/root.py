@@ -16,6 +16,7 @@ from climate.cli.operations import (
     journal,
     lab,
     node,
+    openstack,
     processes,
     service,
     stores,
@@ -55,7 +56,7 @@ def root(cloud: str | None) -> None:
 for _command in (
     *(processes.up, processes.web, processes.poller, processes.worker, processes.cells, processes.migrate),
     *(demo.command, lab.command, doctor.command, journal.group, import_blazar.group, stores.group),
-    *(token_keys.group, lease.group),
+    *(token_keys.group, openstack.group, lease.group),
     *(host.group, service.group, node.group, zone.group, cell.group),
     *(server.boot, server.server_group, server.flavor_group, server.image_group),
     audit.command,
