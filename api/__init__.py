@@ -26,7 +26,7 @@ from api import (
 )
 from api.ops import request_counters
 from api.path_aliases import Paths, nouns
-from api.request_context import DEPLOYMENT, DISK_WATCH
+from api.request_context import DEPLOYMENT, DISK_WATCH, IDENTITY_URL
 from climate.service.disk_space import DiskWatch
 
 if TYPE_CHECKING:
@@ -67,15 +67,23 @@ def create_app(deployment: "Deployment") -> Flask:
 def bound(app: Flask, deployment: "Deployment") -> Flask:
     """Return an application with the routes of `app` that serves `deployment`; `app` keeps serving its own deployment.
 
-    Registering the routes takes half a second.  It depends on the names of
-    plugins and power drivers, and on whether administrators are served.
+    Registering the routes takes half a second.  It depends on the names of plugins
+    and power drivers, on the identity service, and on whether administrators are served.
     """
     made = copy(app)
     made.config = copy(app.config)
     made.config["BASE_URL"] = deployment.settings.base_url
+    made.config[IDENTITY_URL] = _identity_url(deployment)
     made.extensions = {**app.extensions, DEPLOYMENT: deployment, DISK_WATCH: DiskWatch(deployment.settings.home)}
     request_counters.install(made, deployment.settings.home / "figures")
     auth.allow(made)
     known = ProxyFix(MethodType(Flask.wsgi_app, made), x_for=deployment.settings.trusted_proxies, x_proto=0)
     made.wsgi_app = Paths(known, nouns(made.url_map))  # type: ignore[method-assign]
     return made
+
+
+def _identity_url(deployment: "Deployment") -> str:
+    """Return the URL of Identity v3 for clients: the bundled one, or that of another service."""
+    if deployment.settings.identity == "bundled" or deployment.identity.external is None:
+        return f"{deployment.settings.base_url}/identity/v3"
+    return deployment.identity.external.public_url

@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from api.error_formats import Problem, body_of
-from api.request_context import disk_watch
+from api.request_context import IDENTITY_URL, disk_watch
 from climate.domain import errors
 from climate.store import db_errors
 
@@ -61,8 +61,7 @@ def answer(error: Exception) -> Response:
     response.status_code = problem.status
     response.headers.update(problem.headers)
     if problem.status == 401:
-        base = current_app.config["BASE_URL"]
-        response.headers["WWW-Authenticate"] = f'Keystone uri="{base}/identity/v3"'
+        response.headers["WWW-Authenticate"] = f'Keystone uri="{current_app.config[IDENTITY_URL]}"'
     return response
 
 

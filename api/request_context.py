@@ -20,6 +20,10 @@ DISK_WATCH = "climate.disk"
 """Key of the record of full disks."""
 
 
+IDENTITY_URL = "IDENTITY_URL"
+"""Key of the URL of Identity v3 in the app's configuration."""
+
+
 def deployment() -> "Deployment":
     """Return the deployment that this process serves."""
     return cast("Deployment", current_app.extensions[DEPLOYMENT])

@@ -1,6 +1,7 @@
 """Composition root: builds every object of a process from the settings."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import structlog
 from sqlalchemy import Engine, func, select
@@ -29,7 +30,7 @@ from climate.configuration import cells, networks, policy_file, scheduler, zones
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import Identity, keys
+from climate.identity import Identity, keys, keystone
 from climate.identity.keys import KeyRing
 from climate.project_contents import DeploymentContents
 from climate.sealed_secrets import Vault
@@ -40,6 +41,9 @@ from climate.service.power import controller
 from climate.settings import SettingError, Settings
 from climate.store.engine import UNSYNCED, connect
 from climate.store.leases.event_claims import CHANNEL
+
+if TYPE_CHECKING:
+    from climate.identity.keystone.service import KeystoneIdentity
 
 log = structlog.get_logger(__name__)
 
@@ -72,9 +76,14 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             cells=BundledCells(cloud),
             vault=vault,
         ),
-        identity=identity.build(engine, settings, contents=DeploymentContents()),
+        identity=identity.build(engine, settings, contents=DeploymentContents(), external=_keystone(settings)),
         compute=cloud,
     )
+
+
+def _keystone(settings: Settings) -> "KeystoneIdentity | None":
+    """Return the Keystone that authenticates requests; None with the bundled identity."""
+    return keystone.of(settings, policy_file.read(settings)) if settings.identity == "keystone" else None
 
 
 def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
@@ -97,6 +106,7 @@ def check(settings: Settings) -> None:
     readiness.needed(settings)
     if settings.cloud == "openstack":
         openstack.of(settings.openstack_cloud, settings.openstack_config)
+    _keystone(settings)
 
 
 def check_nodes(settings: Settings) -> None:
@@ -254,7 +264,10 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
     """
     deployment = build(settings, application="climate-prepare", pool_size=2)
     try:
-        identity.first_start(deployment.identity, settings, print)
+        if deployment.identity.external is None:
+            identity.first_start(deployment.identity, settings, print)
+        else:
+            print(f"Users and tokens are Keystone's, at {deployment.identity.external.public_url}")  # noqa: T201
         services.furnish(deployment.compute)
         if demo and not deployment.compute.cells.is_api:
             make_demo(deployment)

@@ -262,6 +262,17 @@ class Settings:
     )
     openstack_cloud: str = _setting("", "Entry of clouds.yaml for CLIMATE_CLOUD=openstack.")
     openstack_config: str = _setting("", "Path of the clouds.yaml for CLIMATE_OPENSTACK_CLOUD.")
+    identity: str = _setting("bundled", "Identity service: bundled or keystone.", words=("bundled", "keystone"))
+    keystone_cloud: str = _setting(
+        "", "Entry of clouds.yaml for CLIMATE_IDENTITY=keystone; when empty, that of CLIMATE_OPENSTACK_CLOUD."
+    )
+    keystone_config: str = _setting("", "Path of the clouds.yaml for CLIMATE_KEYSTONE_CLOUD.")
+    keystone_url: str = _setting("", "Keystone's URL for clients; when empty, the auth_url of CLIMATE_KEYSTONE_CLOUD.")
+    keystone_cache_seconds: float = _setting(
+        60.0, "Seconds for which a token that Keystone validated is cached, also after its revocation.", 0, 3600
+    )
+    keystone_seconds: float = _setting(5.0, "Timeout of a request to Keystone, in seconds.", 0.1, 60)
+    keystone_service_role: str = _setting("service", "Role of users whose X-Service-Token is accepted.")
     openstack_blazar_filter: bool = _setting(
         False,
         "The OpenStack cloud has blazar-nova's BlazarFilter: pools of leases get the zone and the keys that it reads.",

@@ -11,9 +11,9 @@ _KNOWN: dict[tuple[object, ...], Flask] = {}
 
 def app_of(deployment: Any) -> Flask:
     """Return the application of a deployment, as `create_app` does, without registering its routes anew."""
-    climate = deployment.climate
+    climate, settings = deployment.climate, deployment.settings
     named = [*sorted(climate.plugins.items()), *sorted(climate.power.items())]
-    key = (deployment.settings.allow_admin_api, *((name, type(one)) for name, one in named))
+    key = (settings.allow_admin_api, settings.identity, *((name, type(one)) for name, one in named))
     if key not in _KNOWN:
         _KNOWN[key] = create_app(deployment)
     return bound(_KNOWN[key], deployment)

@@ -2,12 +2,14 @@
 
 from flask import Flask
 
-from api.identity import catalog, credentials, discovery, projects, roles, tokens, users
+from api.identity import catalog, credentials, discovery, external, projects, roles, tokens, users
+from api.request_context import DEPLOYMENT
 
 NOUNS = (discovery, tokens, catalog, projects, users, roles, credentials)
 
 
 def register(app: Flask) -> None:
-    """Add the routes below /identity."""
-    for noun in NOUNS:
+    """Add the routes below /identity; with another identity service they only answer where it is."""
+    is_bundled = app.extensions[DEPLOYMENT].settings.identity == "bundled"
+    for noun in NOUNS if is_bundled else (external,):
         app.register_blueprint(noun.blueprint)

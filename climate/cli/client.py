@@ -21,6 +21,8 @@ PAGE = 500
 """Items of a requested page; the server may return fewer."""
 RETRIES = 4
 """Retries of a safe request that was answered "busy, try again shortly"."""
+BUNDLED = "climate-identity"
+"""Name of the bundled identity service in its catalog."""
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
@@ -85,7 +87,10 @@ class Client:
 
     @property
     def root(self) -> str:
-        """Return the URL that is common to all APIs."""
+        """Return the URL that is common to all APIs; where users are Keystone's, the catalog has it."""
+        catalog = self.token.body.get("catalog") or ()
+        if any(one.get("type") == "identity" and one.get("name") != BUNDLED for one in catalog):
+            return self.url("reservation").removesuffix("/v1").removesuffix("/reservation")
         url = self.cloud.auth_url.removesuffix("/v3")
         return url.removesuffix("/identity")
 

@@ -54,6 +54,7 @@ SECTIONS: Sections = {
         "stores": ("operations.stores:group",),
         "keys": ("operations.token_keys:group",),
         "import": ("operations.import_blazar:group",),
+        "openstack": ("operations.openstack:group",),
         "zone": ("tree.zone:group", "tree.zone_boot:COMMANDS"),
         "cell": ("tree.cell:group",),
     },

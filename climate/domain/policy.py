@@ -1,6 +1,6 @@
 """Policy: actions, the roles that they require, and rules that replace these."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from climate.domain.errors import Forbidden
@@ -64,6 +64,9 @@ RULES = {
 }
 """Minimum role for each action, as in Blazar's default policy. An action that is not listed is refused to everybody."""
 
+ROLE_RULES = {"climate_admin": ADMIN, "climate_member": MEMBER, "climate_reader": READER}
+"""Named rules that give a role to users of another identity service, such as Keystone."""
+
 NAMED_RULES = {
     "admin": "is_admin:True or role:admin",
     "admin_or_owner": "rule:admin or project_id:%(project_id)s",
@@ -71,6 +74,7 @@ NAMED_RULES = {
     "project_reader_api": "role:reader and project_id:%(project_id)s",
     "project_member_or_admin": "rule:project_member_api or rule:admin",
     "project_reader_or_admin": "rule:project_reader_api or rule:admin",
+    **{name: f"role:{role}" for name, role in ROLE_RULES.items()},
 }
 """Rules that others refer to, with Blazar's names."""
 
@@ -88,10 +92,20 @@ class Policy:
     """Rule of each action; an action without one is refused to everybody."""
 
     checks: Mapping[str, Check]
+    roles: Mapping[str, Check]
+    """Rule of each role for the users of another identity service."""
 
     def allows(self, who: Credentials, action: str) -> bool:
         check = self.checks.get(action)
         return check is not None and check(who)
+
+    def mapped(self, roles: Iterable[str], project_id: str, user_id: str) -> frozenset[str]:
+        """Return the roles of a user of another identity service, who has `roles` there.
+
+        Roles that climate does not know are kept, for rules that name them.
+        """
+        who = Credentials(frozenset(role.lower() for role in roles), project_id, user_id)
+        return (who.roles - frozenset(IMPLIED)) | {role for role, check in self.roles.items() if check(who)}
 
 
 def policy_of(actions: Mapping[str, str], named: Mapping[str, str]) -> Policy:
@@ -102,7 +116,8 @@ def policy_of(actions: Mapping[str, str], named: Mapping[str, str]) -> Policy:
     known = {**NAMED_RULES, **named}
     for name, rule in named.items():
         _compiled(name, rule, known)
-    return Policy({name: _compiled(name, rule, known) for name, rule in {**DEFAULT_RULES, **actions}.items()})
+    checks = {name: _compiled(name, rule, known) for name, rule in {**DEFAULT_RULES, **actions}.items()}
+    return Policy(checks, {role: _compiled(name, known[name], known) for name, role in ROLE_RULES.items()})
 
 
 def _compiled(name: str, rule: str, known: Mapping[str, str]) -> Check:

@@ -8,7 +8,7 @@ from climate.identity.keys import KeyRing
 from climate.identity.passwords import Passwords
 from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.revocation_cache import Watch
-from climate.identity.service import Identity
+from climate.identity.service import Authenticator, Identity
 from climate.settings import Settings
 
 __all__ = ["Identity", "build", "first_start"]
@@ -19,8 +19,12 @@ def build(
     settings: Settings,
     hasher: PasswordHasher | None = None,
     contents: ProjectContents | None = None,
+    external: Authenticator | None = None,
 ) -> Identity:
-    """Return the identity service over `engine`; its keys are files in the home folder of the settings."""
+    """Return the identity service over `engine`; its keys are files in the home folder of the settings.
+
+    With `external`, that service authenticates all requests.
+    """
     return Identity(
         engine=engine,
         token_seconds=settings.token_seconds,
@@ -28,4 +32,5 @@ def build(
         watch=Watch(engine),
         passwords=Passwords(hasher, at_once=1, waiting=max(1, settings.web_threads // 2 - 1)),
         contents=contents or NoContents(),
+        external=external,
     )

@@ -1,6 +1,7 @@
 """Dependencies of the operations of identity."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
@@ -16,6 +17,17 @@ from climate.identity.store import revocations
 from climate.identity.tokens import Grant, GrantCache
 
 
+class Authenticator(Protocol):
+    """Identity service of other software, whose tokens callers present instead of bundled ones."""
+
+    @property
+    def public_url(self) -> str:
+        """Return the URL of its Identity v3 for clients."""
+
+    def authenticate(self, headers: Headers, address: str = "") -> Caller:
+        """Return the caller of these headers, as `Identity` does."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """The embedded identity service of one process; built by `climate.identity.build`."""
@@ -29,12 +41,16 @@ class Identity:
     memory: Memory = field(default_factory=Memory)
     grants: GrantCache = field(default_factory=GrantCache)
     contents: ProjectContents = field(default_factory=NoContents)
+    external: Authenticator | None = None
+    """Service that authenticates all requests instead of this one."""
 
     def authenticate(self, headers: Headers, address: str = "") -> Caller:
         """Return the caller of these headers.
 
         Raise NotAuthenticated without valid proof, InvalidInput if headers contradict.
         """
+        if self.external is not None:
+            return self.external.authenticate(headers, address)
         return self.grant(headers, address).caller()
 
     def grant(self, headers: Headers, address: str = "") -> Grant:

@@ -146,7 +146,7 @@ class Wire:
         self.tokens.add(token)
         urls = {"identity": "/identity/v3", "reservation": "/reservation/v1", "compute": "/compute/v2.1"}
         catalog = [
-            {"type": kind, "endpoints": [{"interface": "public", "url": self.url + path}]}
+            {"type": kind, "name": f"climate-{kind}", "endpoints": [{"interface": "public", "url": self.url + path}]}
             for kind, path in {**urls, "image": "/image", "network": "/network"}.items()
         ]
         issued, expires = START, START + timedelta(hours=1)

@@ -1,0 +1,139 @@
+"""HTTP requests to Keystone, signed with the credentials of an entry of a clouds.yaml."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+from keystoneauth1.exceptions import ClientException
+from keystoneauth1.exceptions import ConnectionError as NoConnection
+from keystoneauth1.session import Session
+from openstack.config import OpenStackConfig
+from openstack.exceptions import ConfigException, SDKException
+from requests import Response
+
+from climate.domain.errors import NotAuthenticated, Unavailable
+from climate.file_errors import UNREADABLE, reason_of
+from climate.identity.keystone.outage import Outage
+from climate.settings import SettingError, Settings
+
+Body = Mapping[str, Any]
+
+SILENT = "Keystone did not answer, so that the token could not be checked; nothing was changed"
+REFUSED = "Keystone refused climate's own credentials, so that the token could not be checked; nothing was changed"
+FOREIGN = "Keystone's answer about the token could not be read; nothing was changed"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Keystone:
+    """The Keystone at `url`, which ends in /v3; the session requests and renews the token of climate's own user."""
+
+    session: Session = field(repr=False)
+    url: str
+    seconds: float
+    """Timeout of a request."""
+    outage: Outage
+
+    def validate(self, token: str, *, expired_too: bool = False) -> Body:
+        """Return the body of a token. Raise NotAuthenticated if it is invalid, and Unavailable without an answer.
+
+        `expired_too` accepts a token for the time after its expiry that Keystone allows to services.
+        """
+        query = {"nocatalog": "1", **({"allow_expired": "1"} if expired_too else {})}
+        answer = self._get("/auth/tokens", {"X-Subject-Token": token}, query)
+        if answer.status_code == 404:
+            raise NotAuthenticated()
+        if answer.status_code in (401, 403):
+            raise self._failed(REFUSED, f"status {answer.status_code}: {_message(answer)}")
+        if answer.status_code != 200:
+            raise self._failed(SILENT, f"status {answer.status_code}")
+        return self._body(answer)
+
+    def own_token(self) -> str:
+        """Return a token of climate's own user. Raise Unavailable if Keystone issues none."""
+        try:
+            token = self.session.get_token()
+        except (ClientException, SDKException, OSError) as error:
+            raise self._failed(_meaning(error), _short(error)) from None
+        return str(token)
+
+    def _get(self, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Response:
+        self.outage.enter()
+        try:
+            answer: Response = self.session.get(
+                self.url + path, headers=dict(headers), params=dict(query), raise_exc=False, timeout=self.seconds
+            )
+        except NoConnection as error:
+            self.outage.begin()
+            raise self._failed(SILENT, _short(error)) from None
+        except (ClientException, SDKException, OSError, ValueError) as error:
+            raise self._failed(_meaning(error), _short(error)) from None
+        self.outage.end()
+        return answer
+
+    def _body(self, answer: Response) -> Body:
+        try:
+            found = answer.json()["token"]
+        except (ValueError, LookupError, TypeError):
+            found = None
+        if not isinstance(found, dict):
+            raise self._failed(FOREIGN, "it has no token")
+        return found
+
+    def _failed(self, says: str, reason: str) -> Unavailable:
+        log.warning("Keystone did not validate a token", url=self.url, reason=reason)
+        return Unavailable(says)
+
+
+def connect(settings: Settings) -> Keystone:
+    """Return the Keystone of an entry of clouds.yaml, without a request to it. Raise SettingError for a bad entry."""
+    entry, config = entry_of(settings)
+    if not entry:
+        raise SettingError("CLIMATE_IDENTITY=keystone needs CLIMATE_KEYSTONE_CLOUD, an entry of clouds.yaml")
+    if config and not Path(config).is_file():
+        raise SettingError(f"CLIMATE_KEYSTONE_CONFIG={config!r} is not a file")
+    where = config or "the clouds.yaml that the SDK finds"
+    try:
+        known = OpenStackConfig(config_files=[config] if config else None, load_envvars=False)
+        region = known.get_one(entry, api_timeout=settings.keystone_seconds)
+        session, url = region.get_session(), str(region.get_auth_args().get("auth_url") or "")
+    except (ConfigException, ClientException) as error:
+        raise SettingError(f"CLIMATE_KEYSTONE_CLOUD={entry!r} of {where} cannot be used: {_short(error)}") from None
+    except (*UNREADABLE, AttributeError, KeyError, TypeError) as error:
+        why = f"{reason_of(error)}; a mapping named clouds is expected"
+        raise SettingError(f"CLIMATE_KEYSTONE_CLOUD={entry!r}: {where} cannot be read: {why}") from None
+    if not url:
+        raise SettingError(f"CLIMATE_KEYSTONE_CLOUD={entry!r} of {where} has no auth_url")
+    return Keystone(session, versioned(url), settings.keystone_seconds, Outage(settings.keystone_seconds))
+
+
+def entry_of(settings: Settings) -> tuple[str, str]:
+    """Return the entry and the file of the credentials; without one of its own, those of the OpenStack cloud."""
+    if settings.keystone_cloud or settings.cloud != "openstack":
+        return settings.keystone_cloud, settings.keystone_config
+    return settings.openstack_cloud, settings.openstack_config
+
+
+def versioned(url: str) -> str:
+    """Return the URL of Identity v3 for an auth_url with or without a version."""
+    plain = url.rstrip("/")
+    return plain if plain.endswith("/v3") else f"{plain}/v3"
+
+
+def _meaning(error: Exception) -> str:
+    status = getattr(error, "http_status", None)
+    return REFUSED if status in (401, 403) else SILENT
+
+
+def _message(answer: Response) -> str:
+    try:
+        return _short(answer.json()["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return "no reason given"
+
+
+def _short(reason: object) -> str:
+    return " ".join(str(reason).split())[:300]

@@ -1,0 +1,95 @@
+"""Record the answers of a real Keystone that the fake one gives: `python -m tests.openstack.record_keystone`."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from tests.openstack.keystone_process import RealKeystone, installed, running
+
+RECORDED = Path(__file__).parent.parent / "identity" / "keystone" / "recorded"
+HERE = "http://keystone.example:5000"
+"""Stands for the address of the Keystone in recorded answers."""
+
+HEADERS = ("Content-Type", "WWW-Authenticate", "X-Subject-Token", "Vary", "x-openstack-request-id")
+LIFE = 25
+"""Seconds until the tokens of the recording expire."""
+
+CHANGING = (
+    (re.compile(r"gAAAA[\w=-]+"), "<token>"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    (re.compile(r"req-[0-9a-f-]{36}"), "<request>"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"), "<time>"),
+    (re.compile(r'"audit_ids": \["[\w-]{22}"\]'), '"audit_ids": [<id>]'),
+)
+"""Values that differ from one Keystone to the next."""
+
+
+def recorded(there: RealKeystone) -> dict[str, dict[str, Any]]:
+    """Return answers by name."""
+    answers: dict[str, httpx.Response] = {"version": there.ask("GET", "")}
+    there.user("alpha", "alpha", "member")
+    answers["signed-in"] = there.sign_in("climate", "service")
+    own = answers["signed-in"].headers["X-Subject-Token"]
+    alpha, other = there.token("alpha", "alpha"), there.token("alpha", "alpha")
+    answers["valid"] = _validated(there, own, alpha)
+    answers["valid-service"] = _validated(there, own, own)
+    answers["no-token"] = there.ask("GET", "/auth/tokens", headers={"X-Subject-Token": alpha})
+    answers["unknown"] = _validated(there, own, "nonsense")
+    answers["not-allowed"] = _validated(there, other, own)
+    assert there.ask("DELETE", "/auth/tokens", alpha, headers={"X-Subject-Token": alpha}).status_code == 204
+    answers["revoked"] = _validated(there, own, alpha)
+    answers["catalog"] = there.ask("GET", "/auth/catalog", there.token("climate", "service"))
+    answers["wrong-password"] = there.sign_in("alpha", "nowhere")
+    _expire(there, other)
+    fresh = there.token("climate", "service")
+    answers["expired"] = _validated(there, fresh, other)
+    answers["expired-allowed"] = _validated(there, fresh, other, allow_expired="1")
+    answers["own-token-refused"] = _validated(there, own, other)
+    return {name: _kept(answer, there) for name, answer in answers.items()}
+
+
+def _validated(there: RealKeystone, own: str, subject: str, **query: str) -> httpx.Response:
+    headers = {"X-Subject-Token": subject}
+    return there.ask("GET", "/auth/tokens", own, headers=headers, params={"nocatalog": "1", **query})
+
+
+def _expire(there: RealKeystone, token: str) -> None:
+    """Return when Keystone says that a token is expired."""
+    while _validated(there, there.token("climate", "service"), token).status_code == 200:
+        pass
+
+
+def _kept(answer: httpx.Response, there: RealKeystone) -> dict[str, Any]:
+    """Return what of an answer is recorded: all but headers of the web server, with `HERE` for its address."""
+    place = there.url.removesuffix("/v3")
+    headers = {name: answer.headers[name].replace(place, HERE) for name in HEADERS if name in answer.headers}
+    return {"status": answer.status_code, "headers": headers, "body": answer.text.replace(place, HERE)}
+
+
+def normal(answer: dict[str, Any]) -> str:
+    """Return a recorded answer without the values that differ from one Keystone to the next."""
+    text = json.dumps({**answer, "body": ""}, sort_keys=True) + answer["body"]
+    for pattern, name in CHANGING:
+        text = pattern.sub(name, text)
+    return text
+
+
+def main() -> int:
+    programs = installed()
+    if programs is None:
+        return 1
+    with TemporaryDirectory() as folder, running(programs, Path(folder), LIFE) as there:
+        answers = recorded(there)
+    RECORDED.mkdir(exist_ok=True)
+    for name, answer in answers.items():
+        (RECORDED / f"{name}.json").write_text(json.dumps(answer, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
