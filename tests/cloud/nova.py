@@ -155,7 +155,7 @@ class Nova:
             return _refused(400, "badRequest", f"Compute service of {service} is still in use.")
         if server["OS-EXT-STS:task_state"] is not None:
             return _refused(409, "conflictingRequest", "Cannot 'evacuate' instance while it is in task_state")
-        self.log.append(f"evacuate {server_id}")
+        self.log.append(" ".join(["evacuate", server_id, *filter(None, [details.get("host")])]))
         server["OS-EXT-STS:task_state"] = "rebuilding"
         return jsonify({"adminPass": "seKr3t"}) if self.passwords else Response(status=200)
 

@@ -25,4 +25,4 @@ def of(entry: str, config: str = "", *, blazar_filter: bool = False) -> Cloud:
         from climate.cloud.openstack.http import Remote
     except ModuleNotFoundError as error:
         raise SettingError(f"{INSTALL} ({error.name} was not found)") from None
-    return OpenStackCloud(Remote(connect(entry, config)), blazar_filter)
+    return OpenStackCloud(Remote(connect(entry, config), blazar_filter))

@@ -73,9 +73,13 @@ def look(remote: Remote) -> Look:
 
 
 def kept(remote: Remote, seen: Look, name: str) -> Pool:
-    """Return one of the KEPT pools; create it, closed to everybody, if there is none."""
+    """Return one of the KEPT pools; create it, closed to everybody, if there is none.
+
+    A reservation pool that somebody else created is closed too. With BlazarFilter, which protects it, it stays as it
+    is: an administrator removes `filter_tenant_id` to admit preemptible servers.
+    """
     pool = ensure(remote, seen, name)
-    if name in seen.pools:
+    if name in seen.pools and (remote.blazar_filter or pool.metadata.get(TENANT) == NOBODY):
         return pool
     if not _is_pool(pool) and (pool.hosts or pool.metadata):
         raise Refused(f"the aggregate {name} is not a pool of climate, but has the name of one; rename the aggregate")

@@ -33,12 +33,13 @@ def shut(pool: Pool) -> Changes:
 
 def evict(remote: Remote, hosts: Collection[str]) -> int:
     """Delete the preemptible servers on these hosts; return how many there were."""
-    matching = [each for each in servers.on(remote, hosts) if _is_preemptible(each)]
+    matching = [each for each in servers.on(remote, hosts) if is_preemptible(each)]
     for each in matching:
         remote.delete(f"/servers/{each['id']}")
     return len(matching)
 
 
-def _is_preemptible(server: Body) -> bool:
+def is_preemptible(server: Body) -> bool:
+    """Return whether a server runs on free hosts only until these are lent."""
     specs: Mapping[str, str] = server["flavor"].get("extra_specs") or {}
     return str(specs.get(PREEMPTIBLE, "")).strip().lower() in TRUE

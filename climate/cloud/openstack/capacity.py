@@ -4,8 +4,6 @@ The hosts stay in the reservation pool. `reservation` and `filter_tenant_id` of 
 spec, restrict access. Nova does not count how many servers of a flavor are on a host.
 """
 
-from collections.abc import Sequence
-
 from climate.cloud import FREEPOOL, KEPT, Capacity, NotYet, Refused
 from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, servers
 from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT, Look, Pool
@@ -69,13 +67,6 @@ def other_servers(remote: Remote, seen: Look, host: str) -> list[Body]:
     """Return the servers on a host, except those that use shared capacity there."""
     here = {flavors.name_of(name) for name, pool in seen.grants.items() if host in pool.hosts}
     return [each for each in servers.on(remote, [host]) if each["flavor"].get("original_name") not in here]
-
-
-def check_unused(remote: Remote, seen: Look, hosts: Sequence[str]) -> None:
-    """Raise NotYet if servers are on hosts with shared capacity."""
-    shared = sorted({host for host in hosts for pool in seen.grants.values() if host in pool.hosts})
-    if shared and servers.on(remote, shared):
-        raise NotYet(f"servers on shared capacity are still on {', '.join(shared)}")
 
 
 def _look(remote: Remote, name: str, token: int) -> tuple[Look, Pool | None]:

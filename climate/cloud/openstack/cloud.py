@@ -20,6 +20,7 @@ from climate.cloud.openstack import (
     blazar_filter,
     flavors,
     hosts,
+    lease_servers,
     pool_moves,
     promised_pools,
     server_actions,
@@ -39,8 +40,6 @@ class OpenStackCloud:
     """Cloud interface in which hosts are hypervisors of an OpenStack cloud, and pools are its aggregates."""
 
     remote: Remote
-    blazar_filter: bool = False
-    """True if BlazarFilter restricts access to the pools."""
 
     def find_hosts(self, name: str) -> Sequence[CloudHost]:
         return hosts.find(self.remote, name)
@@ -70,7 +69,7 @@ class OpenStackCloud:
         return promised_pools.listed(aggregates.look(self.remote))
 
     def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        marks = blazar_filter.marks(pool, project_id) if self.blazar_filter else {}
+        marks = blazar_filter.marks(pool, project_id) if self.remote.blazar_filter else {}
         pool_moves.lend(self.remote, pool, project_id, hosts, token, marks)
 
     def close(self, pool: str, token: int) -> None:
@@ -131,7 +130,8 @@ class OpenStackCloud:
         if pool in seen.grants:
             return [servers.view(each) for each in granting.used_by(self.remote, pool)]
         result = pool_moves.members(seen).get(pool, frozenset())
-        return [servers.view(each) for each in servers.on(self.remote, sorted(result))]
+        there = servers.on(self.remote, sorted(result))
+        return [servers.view(each) for each in there if lease_servers.is_of(seen.pools.get(pool), each)]
 
     def server(self, server_id: str) -> CloudServer | None:
         result = servers.look(self.remote, server_id)

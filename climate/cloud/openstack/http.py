@@ -38,6 +38,8 @@ class Remote:
     """A cloud behind a connection of openstacksdk."""
 
     connection: Connection
+    blazar_filter: bool = False
+    """True if BlazarFilter restricts access to the pools."""
 
     def get(self, path: str, service: str = "compute", **query: str) -> Body:
         """Return the body of an answer."""

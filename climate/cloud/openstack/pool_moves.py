@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
-from climate.cloud.openstack import aggregates, blazar_filter, capacity, fence_store, fencing, servers
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, NOBODY, OWNER, PROMISED, TENANT, Look, Pool
+from climate.cloud.openstack import aggregates, blazar_filter, capacity, fence_store, fencing, lease_servers, servers
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, OWNER, PROMISED, TENANT, Look, Pool
 from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.http import Remote
-
-_SHUT: Changes = {CLOSED: "true", OWNER: NOBODY, TENANT: NOBODY}
-"""Metadata of a pool that refuses boots, for either filter."""
+from climate.cloud.openstack.lease_servers import PROJECT
 
 
 def members(seen: Look) -> Mapping[str, frozenset[str]]:
@@ -38,12 +36,12 @@ def enrol(remote: Remote, host: str, token: int) -> None:
     if pool is None:
         _refuse_used(remote, host)
     fence_store.fence(remote, seen, subject, token)
-    if pool is None:
-        _join_free(remote, seen, host)
-
-
-def _join_free(remote: Remote, seen: Look, host: str) -> None:
     free = aggregates.kept(remote, seen, FREEPOOL)
+    if pool is None:
+        _join_free(remote, seen, host, free)
+
+
+def _join_free(remote: Remote, seen: Look, host: str, free: Pool) -> None:
     aggregates.join(remote, seen.names, host, free)
     try:
         _refuse_used(remote, host)
@@ -78,10 +76,11 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
             raise Refused(f"there is no host {host}")
         if seen.of(host) not in (FREEPOOL, name):
             raise NotYet(f"host {host} is not in the reservation pool")
-    capacity.check_unused(remote, seen, hosts)
+    lease_servers.check_empty(remote, seen, name, hosts)
     fence_store.fence(remote, seen, map(fencing.of_host, hosts), token)
     pool = aggregates.ensure(remote, seen, name)
-    _mark(remote, pool, {OWNER: project_id, TENANT: project_id, CLOSED: None, PROMISED: None, **marks}, token)
+    access: Changes = {OWNER: project_id, TENANT: project_id, PROJECT: project_id, CLOSED: None, PROMISED: None}
+    _mark(remote, pool, {**access, **marks}, token)
     if marks:
         _evict_preemptibles(remote, seen, pool, hosts)
         pool = replace(pool, hosts=pool.hosts | set(hosts))
@@ -94,8 +93,7 @@ def _evict_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[
 
     Such a host is added to the lease pool first: BlazarFilter admits no preemptible server to a host in two pools.
     """
-    free = seen.pools.get(FREEPOOL)
-    coming = [host for host in hosts if free is not None and host in free.hosts]
+    coming = [host for host in hosts if _is_coming(seen, host)]
     for host in coming:
         if host not in pool.hosts:
             aggregates.join(remote, seen.names, host, pool)
@@ -111,7 +109,7 @@ def close(remote: Remote, name: str, token: int) -> None:
     _check(seen, name, pool.hosts if pool else (), token)
     if pool is not None:
         fence_store.fence(remote, seen, map(fencing.of_host, sorted(pool.hosts)), token)
-        _mark(remote, pool, {**_SHUT, **blazar_filter.shut(pool)}, token)
+        _mark(remote, pool, lease_servers.shut(pool), token)
 
 
 def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: str | None) -> None:
@@ -124,7 +122,7 @@ def take_back(remote: Remote, name: str, hosts: Sequence[str], token: int, to: s
     fence_store.fence(remote, seen, map(fencing.of_host, sorted(held)), token)
     if pool is None:
         return
-    _mark(remote, pool, {**_SHUT, **blazar_filter.shut(pool)}, token)
+    _mark(remote, pool, lease_servers.shut(pool), token)
     left = len(servers.on(remote, inside)) if to == FREEPOOL else 0
     if left:
         raise NotYet(f"{left} servers are still on the hosts of {name}")
@@ -159,12 +157,27 @@ def _is_lent(seen: Look, name: str) -> bool:
 def _move(remote: Remote, seen: Look, host: str, to: str | None) -> None:
     target = aggregates.kept(remote, seen, to) if to in KEPT else seen.pools[to] if to is not None else None
     sources = [seen.pools[name] for name in seen.all_of(host) if name != to]
-    if target is not None and host not in target.hosts:
-        aggregates.join(remote, seen.names, host, target)
-        if to == FREEPOOL:
-            _undo_move(remote, seen, host, target)
+    if to is not None and to not in KEPT:
+        lease_servers.check_empty(remote, seen, to, [host])
+    if target is not None:
+        lease_servers.note_origin(remote, seen, host, target)
+        _join(remote, seen, host, target)
     for source in sources:
         aggregates.leave(remote, seen.names, host, source)
+        lease_servers.forget_origin(remote, host, source)
+
+
+def _join(remote: Remote, seen: Look, host: str, target: Pool) -> None:
+    if remote.blazar_filter and target.name not in KEPT and _is_coming(seen, host):
+        _evict_preemptibles(remote, seen, target, [host])
+    elif host not in target.hosts:
+        aggregates.join(remote, seen.names, host, target)
+        if target.name == FREEPOOL:
+            _undo_move(remote, seen, host, target)
+
+
+def _is_coming(seen: Look, host: str) -> bool:
+    return FREEPOOL in seen.pools and host in seen.pools[FREEPOOL].hosts
 
 
 def _undo_move(remote: Remote, seen: Look, host: str, free: Pool) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from climate.cloud import ACTIVE, IMAGEABLE, PAUSED, RESERVED, RESIZED, SUSPENDED, NotYet, Refused
-from climate.cloud.openstack import aggregates, fence_store, servers
+from climate.cloud.openstack import aggregates, fence_store, lease_servers, servers
 from climate.cloud.openstack.http import Body, Clash, Missing, Remote
 from climate.cloud.openstack.servers import SLEEPS, TASK
 
@@ -74,13 +74,15 @@ def move(remote: Remote, server_id: str, host: str, token: int, *, alone: bool =
 
 
 def evacuate(remote: Remote, server_id: str, host: str, token: int) -> None:
-    """Evacuate a server of a host that is down."""
+    """Evacuate a server of a host that is down: to a host of its lease, or to any if it has none."""
     server = servers.look(remote, server_id)
     if server is None or server.get(servers.NODE) != host or server.get(TASK) in ("deleting", *REBUILDING):
         return
-    fence_store.fence_server(remote, aggregates.look(remote), server_id, token)
+    seen = aggregates.look(remote)
+    fence_store.fence_server(remote, seen, server_id, token)
     _check_idle(server)
-    _act(remote, server_id, "evacuate", {})
+    to = lease_servers.destination(remote, seen, host)
+    _act(remote, server_id, "evacuate", {"host": to} if to else {})
 
 
 def delete(remote: Remote, server_id: str, token: int) -> None:
