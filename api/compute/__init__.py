@@ -16,6 +16,7 @@ from api.compute.servers import (
     metadata,
     migrations,
     scheduler_decisions,
+    tags,
     volume_attachments,
 )
 from api.compute.servers import servers as server_routes
@@ -29,6 +30,7 @@ NOUNS = (
     server_routes,
     actions,
     metadata,
+    tags,
     instance_actions,
     scheduler_decisions,
     flavors,

@@ -4,7 +4,7 @@ Each function is the operation on a server of this deployment. `at_top` names th
 instead, with the same arguments and errors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -36,7 +36,7 @@ from climate.compute.servers import (
     unshelve as unshelving,
 )
 from climate.compute.servers.interfaces import Port, Who, port_of
-from climate.compute.servers.metadata import Changed
+from climate.compute.servers.metadata import Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.cells import server_lists
 from climate.compute.store.cells import servers as cell_servers
@@ -97,6 +97,12 @@ def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Ser
 def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
     """Update the metadata of a server; return all of it."""
     return upkeep.set_metadata(compute, who.server_id, changed, project_id=who.project_id)
+
+
+@at_top(proxy.set_tags)
+def set_tags(compute: Compute, who: Who, changed: ChangedTags) -> Sequence[str]:
+    """Update the tags of a server; return all of them."""
+    return upkeep.set_tags(compute, who.server_id, changed, project_id=who.project_id)
 
 
 @at_top(proxy.create_image)

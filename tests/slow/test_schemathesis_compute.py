@@ -92,6 +92,7 @@ class Furnished:
         self.known = {
             "servers": servers,
             "metadata": ["there"],
+            "tags": ["there"],
             "os-extra_specs": ["there"],
             "os-instance-actions": [self._note(server_id) for server_id in servers],
             "flavors": ["plain", "closed"],

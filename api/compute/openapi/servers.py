@@ -3,6 +3,7 @@
 from api.compute.servers.attachment_bodies import META
 from api.compute.servers.attachment_bodies import METADATA as METADATA_BODY
 from api.compute.servers.server_bodies import CHANGED, NEW
+from api.compute.servers.server_tags import TAGS as TAGS_BODY
 from api.schema.shapes import PAGE, Operation, answer, flag, number, one_of, text
 from climate.compute.models.server import STATUSES, VM_STATES
 from climate.compute.store.servers.lists import ORDERS
@@ -28,6 +29,8 @@ LIST = {
     "node": text(),
     "tags": text(),
     "tags-any": text(),
+    "not-tags": text(),
+    "not-tags-any": text(),
     "ip": text(64),
     "reservation_id": text(40),
     "recurse_zones": flag(),
@@ -41,6 +44,7 @@ LIST = {
 
 ONE = "/servers/<server_id>"
 METADATA = f"{ONE}/metadata"
+TAGS = f"{ONE}/tags"
 ACTIONS = f"{ONE}/os-instance-actions"
 OPERATIONS = {
     ("GET", "/servers"): Operation({200: answer("servers", "array")}, query=LIST),
@@ -55,6 +59,12 @@ OPERATIONS = {
     ("GET", f"{METADATA}/<key>"): Operation({200: answer("meta")}),
     ("PUT", f"{METADATA}/<key>"): Operation({200: answer("meta")}, META.shape(), refuses=(409,)),
     ("DELETE", f"{METADATA}/<key>"): Operation({204: None}, refuses=(409,)),
+    ("GET", TAGS): Operation({200: answer("tags", "array")}),
+    ("PUT", TAGS): Operation({200: answer("tags", "array")}, TAGS_BODY.shape()),
+    ("DELETE", TAGS): Operation({204: None}),
+    ("GET", f"{TAGS}/<tag>"): Operation({204: None}),
+    ("PUT", f"{TAGS}/<tag>"): Operation({201: None, 204: None}),
+    ("DELETE", f"{TAGS}/<tag>"): Operation({204: None}),
     ("GET", ACTIONS): Operation(
         {200: answer("instanceActions", "array")}, query={**PAGE, "changes-since": text(40), "changes-before": text(40)}
     ),

@@ -28,8 +28,8 @@ PATTERNS = {"name": "name", "ip": "ip", "description": "description"}
 BY_ADMINISTRATORS = {"host": "host", "node": "node", "user_id": "user_id", "task_state": "task_state"}
 """Keys of the query -> conditions.  Conditions for administrators are ignored for others."""
 
-TAGS = ("tags", "tags-any")
-"""Servers have no tags: these keys match nothing, and the other keys for tags match everything."""
+TAGS = {"tags": "tags", "tags-any": "tags_any", "not-tags": "not_tags", "not-tags-any": "not_tags_any"}
+"""Keys of the query with tags, separated by commas -> conditions, since 2.26."""
 
 
 def listing(wanted: Page) -> Listing:
@@ -43,7 +43,9 @@ def listing(wanted: Page) -> Listing:
     for key, read in _READ.items():
         if request.args.get(key):
             result |= read(key)
-    if any(request.args.get(key) for key in TAGS) or validation.query_flag("deleted"):
+    if since(26):
+        result |= {TAGS[key]: _short(key, text).split(",") for key in TAGS if (text := request.args.get(key))}
+    if validation.query_flag("deleted"):
         result["none"] = True
     return Listing(result, _order(), wanted.marker, wanted.limit + 1)
 

@@ -124,6 +124,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         user_data=server["user_data"],
         config_drive=server["config_drive"],
         description=server["description"],
+        tags=_tags(server.get("tags", ())),
         count=count,
         least=least,
         admin=who.is_admin,
@@ -193,6 +194,12 @@ def _destination(server: dict[str, Any]) -> str | None:
     if not caller().is_admin:
         raise Forbidden("Only administrators may name a host.")
     return f"{named.get('host', '')}:{named.get('hypervisor_hostname', '')}".rstrip(":")
+
+
+def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    if tags and not since(52):
+        raise InvalidInput("server: tags can be set since 2.52")
+    return tags
 
 
 def _key(name: str | None, *, known: bool = True) -> str | None:

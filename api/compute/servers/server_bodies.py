@@ -9,6 +9,7 @@ from typing import Any
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
+from api.compute.servers import server_tags
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given, part
 from climate.compute.projects.quota_check import MOST_AT_ONCE
@@ -253,7 +254,7 @@ class NewServer(Body):
     zone_build = part(ZoneBuild(), default=ABSENT).or_null()
     num_instances = keys.count(1, MOST_AT_ONCE, default=ABSENT)
     personality = Key(_empty, shapes.listing({"type": "object"}, 0))
-    tags = Key(_empty, shapes.listing(shapes.name(60), 0))
+    tags = Key(server_tags.read, server_tags.LIST, default=ABSENT)
     certificates = Key(_empty, shapes.listing(shapes.name(), 0), key="trusted_image_certificates")
     security_groups = Ignored(shapes.listing(shapes.below("name", shapes.name()), 4))
     disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")

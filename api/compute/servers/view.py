@@ -147,7 +147,7 @@ def _later(server: Server) -> Body:
     added: tuple[tuple[int, Body], ...] = (
         (9, {"locked": server.locked_by is not None}),
         (19, {"description": server.description}),
-        (26, {"tags": []}),
+        (26, {"tags": list(server.tags)}),
         (63, {"trusted_image_certificates": None}),
         (71, {"server_groups": [server.group_id] if server.group_id else []}),
         (73, {"locked_reason": server.locked_reason}),

@@ -61,7 +61,7 @@ def answer(error: Exception) -> Response:
 def request_for(server_id: str) -> ChildRequest:
     """Return this request for a child zone."""
     rest = request.path.removeprefix(SERVERS)[len(server_id) :]
-    has_body = request.method in ("POST", "PUT")
+    has_body = request.method in ("POST", "PUT") and request.get_data(cache=True) != b""
     return ChildRequest(
         request.method,
         f"/servers/{server_id}{quote(rest)}",

@@ -136,6 +136,7 @@ class BootRequest:
     description: str | None = None
     access: tuple[str | None, str | None] = (None, None)
     """The access addresses that the owner declares: one of IPv4, one of IPv6."""
+    tags: tuple[str, ...] = ()
     count: int = 1
     least: int = 1
     """Minimum number of servers if not all of `count` are possible."""
@@ -170,6 +171,7 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
         description=request.description,
         destination=request.destination,
         access=request.access,
+        tags=request.tags,
         config_drive=request.config_drive or request.user_data is not None,
     )
     if len(ids) == 1 and request.whole <= 1:

@@ -165,6 +165,7 @@ class Server:
     """Further data of the task in progress."""
     config_drive: bool = False
     """The server gets its metadata and user data by a drive."""
+    tags: tuple[str, ...] = ()
 
     @property
     def busy(self) -> bool:

@@ -1,6 +1,6 @@
-"""Changes of a server that need no driver: name, description, metadata, locks, state reset."""
+"""Changes of a server that need no driver: name, description, metadata, tags, locks, state reset."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict, Forbidden
@@ -20,6 +20,9 @@ OWNER, ADMIN = "owner", "admin"
 
 Changed = Callable[[Mapping[str, str]], Mapping[str, str]]
 """Function from old to new metadata."""
+
+ChangedTags = Callable[[Sequence[str]], Sequence[str]]
+"""Function from old to new tags."""
 
 
 def describe(
@@ -43,6 +46,16 @@ def set_metadata(
         metadata = changed(server.metadata)
         rows.change(conn, server.id, {"metadata": metadata}, compute.now(conn))
     return metadata
+
+
+def set_tags(compute: Compute, server_id: str, changed: ChangedTags, *, project_id: str | None = None) -> Sequence[str]:
+    """Update the tags of a server; return them. Raises NotFound."""
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        tags = changed(server.tags)
+        if tuple(tags) != server.tags:
+            rows.change(conn, server.id, {"tags": list(tags)}, compute.now(conn))
+    return tags
 
 
 def lock(compute: Compute, server_id: str, reason: str | None, *, project_id: str | None, by: By) -> None:

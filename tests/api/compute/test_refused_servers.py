@@ -46,7 +46,7 @@ BAD: list[tuple[dict[str, Any], int, str]] = [
     ({"name": 7}, 400, "name must be a text"),
     ({"description": LONG}, 400, "description must be a text of at most 255"),
     ({"description": 7}, 400, "description must be a text"),
-    ({"tags": ["gpu"]}, 400, "tags must be empty, because this cloud does not store it"),
+    ({"tags": ["gpu"]}, 400, "server: tags can be set since 2.52"),
     ({"personality": [{"path": "/etc/motd", "contents": "SGk="}]}, 400, "personality must be empty"),
     ({"adminPass": 7}, 400, "adminPass must be a text"),
     ({"user_data": "not base64!"}, 400, "user_data must be Base64"),

@@ -20,6 +20,7 @@ OUTSIDERS = ("nobody", "stranger", "without a role")
 
 SERVER = "/servers/<server_id>"
 META = f"{SERVER}/metadata"
+TAGS = f"{SERVER}/tags"
 IMAGE = "/images/<image_id>"
 IMAGE_META = f"{IMAGE}/metadata"
 NOTES = f"{SERVER}/os-instance-actions"
@@ -58,6 +59,12 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", f"{META}/<key>"): FOR_THE_PROJECT,
     ("PUT", f"{META}/<key>"): CHANGED,
     ("DELETE", f"{META}/<key>"): (401, 404, 403, 403, 204, 204),
+    ("GET", TAGS): FOR_THE_PROJECT,
+    ("PUT", TAGS): CHANGED,
+    ("DELETE", TAGS): (401, 404, 403, 403, 204, 204),
+    ("GET", f"{TAGS}/<tag>"): (401, 404, 403, 204, 204, 204),
+    ("PUT", f"{TAGS}/<tag>"): (401, 404, 403, 403, 204, 204),
+    ("DELETE", f"{TAGS}/<tag>"): (401, 404, 403, 403, 204, 204),
     ("GET", NOTES): FOR_THE_PROJECT,
     ("GET", f"{NOTES}/<request_id>"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/scheduling"): (*FOR_ADMINS, 200),
@@ -158,6 +165,7 @@ VERSIONS = {
     ("PUT", FLAVOR): "2.55",
     ("PUT", SERVICE): "2.53",
     ("DELETE", SERVICE): "2.53",
+    **{(method, f"{TAGS}{one}"): "2.26" for method in ("GET", "PUT", "DELETE") for one in ("", "/<tag>")},
     ("GET", f"{SERVER}/migrations"): "2.23",
     ("GET", f"{SERVER}/migrations/<migration_id>"): "2.23",
     ("DELETE", f"{SERVER}/migrations/<migration_id>"): "2.24",
@@ -171,6 +179,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", META): {"metadata": {"there": "changed"}},
     ("PUT", META): {"metadata": {"there": "changed"}},
     ("PUT", f"{META}/<key>"): {"meta": {"there": "changed"}},
+    ("PUT", TAGS): {"tags": ["hidden-tag"]},
     ("POST", IMAGE_META): {"metadata": {"there": "changed"}},
     ("PUT", IMAGE_META): {"metadata": {"there": "changed"}},
     ("PUT", f"{IMAGE_META}/<key>"): {"meta": {"there": "changed"}},
@@ -239,6 +248,14 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
     dhcp = address_matrix.furnish(there, admin)
     server_id = member.booted({"group": group_id}, name="hidden-server", metadata={"there": "hidden-value"})
     there.settle()
+    done(
+        member(
+            "PUT",
+            f"{C}/servers/{server_id}/tags",
+            {"tags": ["hidden-tag"]},
+            headers={"OpenStack-API-Version": "compute 2.26"},
+        )
+    )
     (note,) = member.get(f"{C}/servers/{server_id}/os-instance-actions")["instanceActions"]
     image = {"name": "hidden-image", "visibility": "private", "there": "hidden-property"}
     image_id = done(member("POST", "/image/v2/images", image), 201)["id"]
@@ -247,6 +264,7 @@ def kept(there: World, member: Person, admin: Person) -> Kept:
         "<image_id>": image_id,
         "<request_id>": note["request_id"],
         "<key>": "there",
+        "<tag>": "hidden-tag",
         "<flavor_id>": "hidden-flavor",
         "<project_id>": "project",
         "/os-keypairs/<name>": "/os-keypairs/hidden-key",

@@ -1,6 +1,6 @@
 """Operations on servers at the top cell: checked here, then cast to or called in the cell of the server."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,7 @@ from climate.compute.models.server import (
 )
 from climate.compute.servers import actions
 from climate.compute.servers.interfaces import Port, Who
-from climate.compute.servers.metadata import ADMIN, OWNER, Changed
+from climate.compute.servers.metadata import ADMIN, OWNER, Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.servers.resize import check_quota, size
 from climate.compute.store.cells import servers
@@ -168,6 +168,15 @@ def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, s
         if server.service_host is not None:
             send(compute, conn, server, who, Command("update_instance_metadata", args={"metadata": metadata}))
     return metadata
+
+
+def set_tags(compute: Compute, who: Who, changed: ChangedTags) -> Sequence[str]:
+    """Update the tags of a server, which only the top cell has."""
+    with compute.engine.begin() as conn:
+        server = locked(conn, who)
+        tags = changed(server.tags)
+        servers.change(conn, server.id, {"tags": list(tags)}, compute.now(conn))
+    return tags
 
 
 def lock(compute: Compute, who: Who, reason: str | None) -> None:

@@ -23,7 +23,7 @@ COLUMNS = """
     s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.zone,
     s.access_ipv4, s.access_ipv6, s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name,
     s.fault, s.description, s.locked_by, s.locked_reason, s.before, s.vcpus, s.ram_mb, s.addresses, s.cell, s.place,
-    s.commands
+    s.commands, s.tags
 """
 
 FROM = "FROM compute_cell_servers s"
@@ -86,10 +86,10 @@ _DESTROY = text("""
 _BEGIN = text("""
     INSERT INTO compute_cell_servers (
         id, name, project_id, user_id, status, task, flavor, vcpus, ram_mb, image_id, metadata, zone, build_id,
-        launch_index, key_name, description, access_ipv4, access_ipv6, created_at, updated_at)
+        launch_index, key_name, description, access_ipv4, access_ipv6, tags, created_at, updated_at)
     SELECT s.id, s.name, :project_id, :user_id, 'BUILD', 'scheduling', CAST(:flavor AS jsonb), :vcpus, :ram_mb,
            CAST(:image_id AS uuid), CAST(:metadata AS jsonb), :zone, :build_id, s.launch_index, :key_name, :description,
-           :access_ipv4, :access_ipv6, :now, :now
+           :access_ipv4, :access_ipv6, :tags, :now, :now
     FROM unnest(CAST(:ids AS uuid[]), CAST(:names AS text[]), CAST(:places AS int[])) AS s(id, name, launch_index)
     ON CONFLICT (id) DO NOTHING
 """)
@@ -186,6 +186,7 @@ def begin(conn: Connection, servers: Sequence[Server]) -> None:
         "description": first.description,
         "access_ipv4": first.access[0],
         "access_ipv6": first.access[1],
+        "tags": list(first.tags),
         "now": first.created_at,
     }
     conn.execute(_BEGIN, given)
@@ -218,7 +219,7 @@ def command(conn: Connection, server_id: str, task: str | None, now: datetime) -
 
 
 def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
-    """Update the top cell's data of a server: name, description, metadata, image_id, access, lock."""
+    """Update the top cell's data of a server: name, description, metadata, image_id, access, lock, tags."""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 
 
@@ -285,6 +286,7 @@ def server_of(row: RowMapping) -> Server:
     values["access"] = (values.pop("access_ipv4"), values.pop("access_ipv6"))
     values["held"] = Room(values.pop("vcpus"), values.pop("ram_mb"))
     values["hints"] = {}
+    values["tags"] = tuple(values["tags"])
     values["service_host"] = cell
     values["node"] = paths.with_item(cell, place) if cell and place else None
     # A placeholder for a node of another database.

@@ -40,6 +40,10 @@ CONDITIONS: Mapping[str, str] = {
     "changes_before": "s.updated_at <= :changes_before",
     "ip": "EXISTS (SELECT FROM compute_vifs v JOIN compute_addresses a ON a.vif_id = v.id "
     "WHERE v.server_id = s.id AND host(a.address) ~ :ip)",
+    "tags": "s.tags @> CAST(:tags AS text[])",
+    "tags_any": "s.tags && CAST(:tags_any AS text[])",
+    "not_tags": "NOT s.tags @> CAST(:not_tags AS text[])",
+    "not_tags_any": "NOT s.tags && CAST(:not_tags_any AS text[])",
     "none": "NOT CAST(:none AS boolean)",
 }
 """Filter of a list -> its condition.

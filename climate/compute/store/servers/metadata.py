@@ -22,6 +22,7 @@ def change_in(table: str) -> TextClause:
         access_ipv6 = CASE WHEN c.new ? 'access_ipv6' THEN c.new ->> 'access_ipv6' ELSE s.access_ipv6 END,
         locked_by = CASE WHEN c.new ? 'locked_by' THEN c.new ->> 'locked_by' ELSE s.locked_by END,
         locked_reason = CASE WHEN c.new ? 'locked_reason' THEN c.new ->> 'locked_reason' ELSE s.locked_reason END,
+        tags = CASE WHEN c.new ? 'tags' THEN ARRAY(SELECT jsonb_array_elements_text(c.new -> 'tags')) ELSE s.tags END,
         updated_at = :now
     FROM (SELECT CAST(:changes AS jsonb) AS new) AS c
     WHERE s.id = CAST(:id AS uuid)
@@ -42,7 +43,7 @@ _DECREE = text("""
 
 
 def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
-    """Update the named columns of a server: name, description, metadata, image_id, access_ipv4, locked_by, …"""
+    """Update the named columns of a server: name, description, metadata, image_id, access_ipv4, locked_by, tags, …"""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 
 

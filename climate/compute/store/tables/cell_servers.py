@@ -19,7 +19,7 @@ from sqlalchemy import (
     event,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from climate.compute.store.columns import json, metadata, time, uuid
 
@@ -49,6 +49,7 @@ cell_servers = Table(
     Column("access_ipv6", Text),
     Column("locked_by", Text),
     Column("locked_reason", Text),
+    Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("before", Text),
     # A digest that is equal for servers of one project on one node, and reveals nothing else.
     Column("place", Text),

@@ -104,6 +104,7 @@ servers = Table(
     Column("group_id", UUID(as_uuid=False), ForeignKey("compute_server_groups.id", ondelete="SET NULL"), index=True),
     Column("locked_by", Text),
     Column("locked_reason", Text),
+    Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     Column("old_flavor", JSONB(none_as_null=True)),
     Column("before", Text),
     uuid("shelved_image"),

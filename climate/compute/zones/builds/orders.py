@@ -75,6 +75,7 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
         "user_data": request.user_data,
         "config_drive": True if request.config_drive else None,
         "description": request.description,
+        "tags": list(request.tags) or None,
         "accessIPv4": request.access[0],
         "accessIPv6": request.access[1],
         "blob": order.blob,

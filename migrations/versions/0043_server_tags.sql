@@ -1,0 +1,3 @@
+ALTER TABLE compute_servers ADD COLUMN IF NOT EXISTS tags TEXT[] DEFAULT '{}' NOT NULL;
+
+ALTER TABLE compute_cell_servers ADD COLUMN IF NOT EXISTS tags TEXT[] DEFAULT '{}' NOT NULL;
