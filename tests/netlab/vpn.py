@@ -42,6 +42,10 @@ class Client:
     def reaches(self, address: str) -> bool:
         return guests.run(self.place, "ping", "-c", "1", "-W", "5", address).returncode == 0
 
+    def await_answer(self, address: str) -> None:
+        """Return when an address has answered; on a busy machine the first packets may take long."""
+        await_so(lambda: self.reaches(address), PATIENCE, f"an answer of {address} through the VPN")
+
     def addresses(self) -> list[str]:
         """Its addresses in the VPN."""
         words = guests.said(self.place, "ip", "-4", "-oneline", "address", "show").splitlines()
