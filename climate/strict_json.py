@@ -22,13 +22,7 @@ def parse(data: bytes | str, deepest: int = DEEPEST) -> Any:
     than `deepest` levels.
     """
     try:
-        value = json.loads(
-            data.decode("utf-8") if isinstance(data, bytes) else data,
-            object_pairs_hook=_object,
-            parse_constant=_constant,
-            parse_float=_float,
-            parse_int=_integer,
-        )
+        value = _DECODER.decode(data.decode("utf-8") if isinstance(data, bytes) else data)
     except UnicodeDecodeError as error:
         raise BadJson(f"is not UTF-8 (at byte {error.start})") from None
     except json.JSONDecodeError as error:
@@ -107,3 +101,7 @@ def _too_deep(deepest: int) -> BadJson:
 
 def _short(text: str) -> str:
     return ascii(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+# json.loads would make a decoder for each text.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_integer)

@@ -51,6 +51,9 @@ LONGEST_UNSENT = 16 * 1024 * 1024
 LONGEST_TAKEN = 2
 """Threads of a process that wait at once for clients to take what is longer than that."""
 
+NOTIFY_SECONDS = 1.0
+"""Time between two signs of life for the arbiter, in seconds; gunicorn's own give one at each turn of the loop."""
+
 TAKE_SECONDS = 2.0
 """Time for which any other thread waits for its client to take a piece of such an answer, in seconds."""
 
@@ -75,6 +78,8 @@ _FILE_PIECE = 1024 * 1024
 _DOWNLOAD = re.compile(rb"GET /image/v2/images/[^/ ]+/file[ ?]")
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HEALTH = b"GET /healthz "
+_LENGTH = b"\r\nContent-Length: "
+_EMPTY = b"\r\nContent-Length: 0\r\n"
 _REFUSALS = {
     408: b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
     431: b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -96,6 +101,9 @@ class PatientSocket(socket.socket):
         super().__init__(*args, **kwargs)
         self.unsent = bytearray()
         """End of the answer, which the loop sends."""
+        self._expects_head = False
+        self._head = b""
+        """Head of the answer, which is sent together with the first piece of its body."""
 
     def setblocking(self, flag: bool, /) -> None:
         """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
@@ -106,6 +114,22 @@ class PatientSocket(socket.socket):
             self._received = None
         self._sent, self._sending = 0, 0.0
         self.settimeout(WAIT_SECONDS if flag else 0.0)
+
+    def settimeout(self, value: float | None, /) -> None:
+        """As for any socket; the same value again costs no system call."""
+        if value != self.gettimeout():
+            super().settimeout(value)
+
+    def expect_head(self) -> None:
+        """Expect the head of an answer as the next data to be sent."""
+        self._expects_head = True
+
+    def send_head(self) -> None:
+        """Send a head that no body has followed."""
+        self._expects_head = False
+        head, self._head = self._head, b""
+        if head:
+            self.sendall(head)
 
     def hurry(self) -> None:
         """From now on the client has to send at least so much."""
@@ -128,6 +152,14 @@ class PatientSocket(socket.socket):
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
         """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        if self._expects_head:
+            self._expects_head = False
+            if _announces_body(data):
+                self._head = bytes(data)
+                return
+        if self._head and len(data) <= _PIECE:
+            data, self._head = self._head + data, b""
+        self.send_head()
         left = memoryview(data).cast("B")
         if self.leaves:
             left = self._leave(left)
@@ -174,6 +206,7 @@ class PatientSocket(socket.socket):
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        self.send_head()
         total = 0
         while count is None or total < count:
             begun = time.monotonic()
@@ -208,6 +241,11 @@ class PatientSocket(socket.socket):
         return seconds > self.slow_seconds and count < seconds * LEAST_BYTES_PER_SECOND
 
 
+def _announces_body(data: Any) -> bool:
+    """Return whether data is the head of an answer with a body of known length. Streams must not wait for a body."""
+    return bytes(data[:5]) == b"HTTP/" and _LENGTH in data and _EMPTY not in data
+
+
 @dataclass(eq=False)
 class Waiting:
     """A connection that is waited for, up to a moment of the steady clock."""
@@ -226,7 +264,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     """Gives to a thread only what has arrived."""
 
     head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS
-    most_bytes = MOST_BYTES
+    most_bytes, notify_seconds = MOST_BYTES, NOTIFY_SECONDS
     client_socket = PatientSocket
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -236,6 +274,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._kept_bytes = 0
         self._counting = Lock()
         self._looked = 0.0
+        self._notified = -NOTIFY_SECONDS
         self._streams = ThreadPoolExecutor(STREAMS, "stream")
         self._downloads = ThreadPoolExecutor(DOWNLOADS, "download")
         self._health = ThreadPoolExecutor(1, "health")
@@ -244,6 +283,13 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         """Serve requests, with a rare search for cycles of garbage."""
         gc.set_threshold(*COLLECTIONS)
         super().init_process()
+
+    def notify(self) -> None:
+        """Give the arbiter a sign of life, but not at each turn of the loop."""
+        now = time.monotonic()
+        if now - self._notified >= self.notify_seconds:
+            self._notified = now
+            super().notify()
 
     def accept(self, listener: socket.socket) -> None:
         """Begin to read from a new client."""
@@ -407,7 +453,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         conn.sock.leaves = leaves
         if slow:
             conn.sock.hurry()
-        return self.handle(conn)
+        conn.sock.expect_head()
+        try:
+            return self.handle(conn)
+        finally:
+            conn.sock.send_head()
 
     def _count(self, more: int) -> None:
         with self._counting:
