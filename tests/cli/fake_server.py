@@ -86,6 +86,8 @@ class Wire:
     """Answered instead of the real thing, one a request."""
     recorded: dict[str, Any] = field(default_factory=dict)
     """Path -> the answer of a real climate to GET, given instead of this server's own."""
+    lease_hosts: list[dict[str, Any]] = field(default_factory=list)
+    """Hosts of each lease, as its owner may see them."""
     page: int = 1000
 
     def sent(self, method: str, path: str) -> Asked:
@@ -184,6 +186,8 @@ class Wire:
         lease = self.leases.get(path[0])
         if lease is None or self.step(lease) is None:
             return _json(404, {"error_code": 404, "error_message": "no such lease", "error_name": 404})
+        if path[1:] == ["hosts"]:
+            return _json(200, {"hosts": self.lease_hosts})
         if path[1:] == ["history"]:
             made = {"name": lease["name"], "events": [{"id": "e1", "kind": "start_lease"}]}
             done = {"event_id": "e1", "outcome": "OK"}
