@@ -88,6 +88,10 @@ class Wire:
     """Path -> the answer of a real climate to GET, given instead of this server's own."""
     lease_hosts: list[dict[str, Any]] = field(default_factory=list)
     """Hosts of each lease, as its owner may see them."""
+    ahead: timedelta = timedelta()
+    """Time since START by the clock of the server."""
+    refused_leases: int = 0
+    """Number of next leases for which there are too few hosts."""
     page: int = 1000
 
     def sent(self, method: str, path: str) -> Asked:
@@ -151,7 +155,7 @@ class Wire:
             {"type": kind, "endpoints": [{"interface": "public", "url": self.url + path}]}
             for kind, path in {**urls, "image": "/image", "network": "/network"}.items()
         ]
-        issued, expires = START, START + timedelta(hours=1)
+        issued, expires = START + self.ahead, START + timedelta(hours=1)
         answer = {"issued_at": _time(issued) + "Z", "expires_at": _time(expires) + "Z", "catalog": catalog}
         return _json(
             201, {"token": {**answer, "project": {"id": "p1"}, "user": {"id": "u1"}}}, {"X-Subject-Token": token}
@@ -179,6 +183,9 @@ class Wire:
         return self._hosts(request, path[1:], body)
 
     def _leases(self, request: Request, path: list[str], body: Any) -> Response:
+        if request.method == "POST" and self.refused_leases:
+            self.refused_leases -= 1
+            return _json(409, {"error_code": 409, "error_message": "Not enough hosts available"})
         if request.method == "POST":
             return _json(201, {"lease": self.add_lease(**{**body, "reservations": body["reservations"]})})
         if not path:
@@ -439,7 +446,7 @@ class Clocked(WSGIRequestHandler):
     """Requests whose answers have the time of the fake server."""
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        return super().date_time_string(START.timestamp())
+        return super().date_time_string((START + self.server.app.ahead).timestamp())  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """climate lease: reservations of resources for a period."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
 from climate.cli.leases import lease_view
 from climate.cli.leases.history_sentences import sentences
 from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
+from climate.cli.leases.request_times import RequestTimes
 from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
 from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
@@ -54,38 +55,46 @@ def create(name: str, **given: Any) -> None:
     exactly_one(("--end", "--for"), given["end"], given["length"])
     if given["network"]:
         given["network"] = lookup.network_id(session.client, given["network"])
+    key, now = given["idempotency_key"], session.client.now().replace(microsecond=0)
+    times = RequestTimes.of(session.environ)
+    scope = f"{session.client.cloud.source} {session.client.cloud.auth_url} {name} {key}"
+    now = times.first(scope, now) if key and not given["dry_run"] else now
     body: dict[str, Any] = {
         "name": name,
-        **_dates(session, given),
-        "events": _events(session, given["event"]),
+        **_dates(given, now),
+        "events": _events(given["event"], now),
         "reservations": new_reservations(given),
     }
     if given["hold"]:
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
-    headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
+    headers = {"Idempotency-Key": key or str(uuid4())}
     sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
-    lease = session.client.json("reservation", "POST", "/leases", **sent)
+    try:
+        lease = session.client.json("reservation", "POST", "/leases", **sent)
+    except Failure as failure:
+        if 400 <= failure.details.get("status", 0) < 500:
+            times.forget(scope)
+        raise
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
     _show(session, _thing(lease))
 
 
-def _dates(session: Session, given: Mapping[str, Any]) -> dict[str, str | None]:
-    now = session.client.now().replace(microsecond=0)
+def _dates(given: Mapping[str, Any], now: datetime) -> dict[str, str | None]:
+    """Return the dates of a request; a start with a length is a time, so that the length is exact."""
     start: Moment = given["start"]
     end = given["end"].when(now) if given["end"] else start.when(now) + given["length"]
     before_end = given["before_end"]
     return {
-        "start_date": "now" if start.is_now else wire(start.when(now)),
+        "start_date": "now" if start.is_now and given["end"] else wire(start.when(now)),
         "end_date": wire(end),
         "before_end_date": wire(before_end.when(now)) if before_end else None,
     }
 
 
-def _events(session: Session, given: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    now = session.client.now().replace(microsecond=0)
+def _events(given: Sequence[tuple[str, str]], now: datetime) -> list[dict[str, str]]:
     try:
         return [{"event_type": name, "event_date": wire(moment(time).when(now))} for name, time in given]
     except ValueError as wrong:
