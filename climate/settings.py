@@ -52,6 +52,11 @@ class Settings:
     host_on_end_choices: str = _setting(
         "terminate, recycle, release", "End actions that owners of leases may choose, by commas."
     )
+    lease_hosts: str = _setting(
+        "properties",
+        "Knowledge of owners about the hosts of their leases: names, names with public properties, or nothing.",
+        words=("names", "properties", "nothing"),
+    )
     randomize_host_selection: bool = _setting(
         False, "Choose hosts of physical:host at random; when false, those with the best fitting free time."
     )

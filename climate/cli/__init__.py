@@ -11,6 +11,7 @@ from climate.cli.session import Session
 from climate.settings import environment
 
 INTERRUPTED = 130
+RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 
 def main() -> None:
@@ -56,6 +57,11 @@ def _usage(wrong: click.UsageError) -> Failure:
     return Failure(wrong.format_message(), USAGE, f"{path} --help")
 
 
+def _is_red(session: Session, text: str) -> bool:
+    return session.colourful and text.startswith("error:")
+
+
 def _fail(session: Session, failure: Failure) -> int:
-    session.say(failure.json() if session.form == "json" else failure.text())
+    text = failure.json() if session.form == "json" else failure.text()
+    session.say(f"{RED}error:{PLAIN}{text.removeprefix('error:')}" if _is_red(session, text) else text)
     return failure.code

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -80,6 +81,7 @@ def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
     auth = cloud.get("auth") or {}
     if not isinstance(auth, Mapping) or not auth.get("auth_url"):
         raise Failure(f"{source} has no auth_url", USAGE, "correct clouds.yaml")
+    _check_url(str(auth["auth_url"]), source)
     by_credential = bool(auth.get("application_credential_id") or auth.get("application_credential_name"))
     cacert = cloud.get("cacert")
     return CloudEntry(
@@ -91,6 +93,17 @@ def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
         verify=False if cloud.get("verify") is False else str(cacert) if cacert else True,
         source=source,
     )
+
+
+def _check_url(url: str, source: str) -> None:
+    """Raise Failure unless a URL has a scheme and a host."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise Failure(f"auth_url of {source} is not a URL", USAGE, "write it like http://127.0.0.1:8000/identity/v3")
 
 
 def _password(auth: Mapping[str, Any], source: str) -> dict[str, Any]:

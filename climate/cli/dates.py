@@ -114,17 +114,18 @@ def spoken(when: datetime, now: datetime, utc: bool = False) -> str:
     """Return a time as people say it: `in 2 h`, `Tue 09:00`, or the date; in the local zone unless `utc`."""
     ahead = when - now
     if abs(ahead) < NEAR:
-        unit = 60 if abs(ahead) >= timedelta(minutes=2) else 1
-        rounded = timedelta(seconds=round(abs(ahead).total_seconds() / unit) * unit)
-        return f"in {duration(rounded)}" if ahead > timedelta() else f"{duration(rounded)} ago"
+        if abs(ahead) < timedelta(seconds=1.5):
+            return "now"
+        return f"in {duration(ahead)}" if ahead > timedelta() else f"{duration(-ahead)} ago"
     local = when.astimezone(UTC if utc else None)
     zone = " UTC" if utc else ""
     return f"{local:%a %H:%M}{zone}" if abs(ahead) < WEEK else f"{local:%Y-%m-%d %H:%M}{zone}"
 
 
 def duration(span: timedelta) -> str:
-    """Return a length of time in its two largest units: `1 h 30 min`."""
-    seconds = max(int(span.total_seconds()), 0)
+    """Return a length of time in its two largest units: `1 h 30 min`; without seconds from two minutes on."""
+    unit = 60 if span >= timedelta(minutes=2) else 1
+    seconds = max(round(span.total_seconds() / unit) * unit, 0)
     parts: list[str] = []
     for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         number, seconds = divmod(seconds, size)

@@ -38,6 +38,16 @@ HINTS = {
 }
 
 
+CONFLICTS = {
+    "/maintenances": "choose another time, or --force: the leases get other hosts, or are degraded if none are free",
+    "/moves": "wait until the leases end, or --force: they get other hosts if any are free",
+    "DELETE /reservation/v1/os-hosts": "`climate host allocations HOST` shows its leases: wait for their end, "
+    "or move them with `climate reservation reallocate`",
+    "POST /reservation/v1/leases": "request less, or another time: the message says when it fits",
+}
+"""Beginning or part of a request -> hint for its 409."""
+
+
 @dataclass
 class Failure(Exception):
     """A command that ends with another exit code than 0."""
@@ -82,8 +92,13 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
     hint = "`climate limit list` shows the usage; request less, or ask an administrator for higher limits"
+    fitting = next((says for word, says in CONFLICTS.items() if word in request), "") if status == 409 else ""
     return Failure(
-        message, code, hint if limit else HINTS.get(status, ""), headers.get("x-openstack-request-id", ""), details
+        message,
+        code,
+        hint if limit else fitting or HINTS.get(status, ""),
+        headers.get("x-openstack-request-id", ""),
+        details,
     )
 
 

@@ -12,6 +12,8 @@ import click
 from click.core import Context
 from click.shell_completion import CompletionItem
 
+from climate.cli.completion import complete_names
+
 Sections = Mapping[str, Mapping[str, Sequence[str]]]
 """Heading -> command -> its place `module:attribute`, then the places of lists of further commands below it."""
 
@@ -41,6 +43,7 @@ class LazyGroup(click.Group):
             for place in below:
                 for one in self._at(place):
                     command.add_command(one)
+            complete_names(command)
             self.commands[cmd_name] = command
         return self.commands.get(cmd_name)
 

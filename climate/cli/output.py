@@ -123,6 +123,8 @@ def _tall(value: Any) -> str:
         )
     if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
         return "\n\n".join(_tall(inner) for inner in value)
+    if isinstance(value, list) and value and all(isinstance(inner, str) for inner in value):
+        return "\n".join(map(_cell, value))
     return _cell(value)
 
 

@@ -1,5 +1,6 @@
 """Session of one command: environment, settings, cloud client and output."""
 
+import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,10 @@ class Session:
         """Return the settings; Failure names the first that is invalid."""
         from climate.settings import SettingError, Settings
 
+        known = {f"CLIMATE_{name.upper()}" for name in Settings.__dataclass_fields__}
+        for name in sorted(name for name in self.environ if name.startswith("CLIMATE_") and name not in known):
+            if near := difflib.get_close_matches(name, known, 1, 0.85):
+                self.say(f"{name} is no setting and has no effect; did you mean {near[0]}?")
         try:
             return Settings.from_env(self.environ)
         except SettingError as wrong:

@@ -4,13 +4,10 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from climate.cli.errors import ERROR, TIMEOUT, Failure
 from climate.cli.session import Session
-
-if TYPE_CHECKING:
-    from rich.status import Status
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Poll periods in seconds: they grow from the first to the second."""
@@ -30,7 +27,8 @@ class Goal:
 def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
     """Return the resource once the goal is reached, {} if it is gone; Failure if that fails or takes too long."""
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
-    with _progress(session, goal.what) as progress:
+    progress = Progress(goal.what, began)
+    with _display(session, progress):
         while not goal.reached(thing):
             if reason := goal.failed(thing):
                 raise Failure(reason, ERROR, "check its history, or ask the administrator", details={"seen": thing})
@@ -39,8 +37,7 @@ def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
                 raise Failure(
                     f"{goal.what} is still {status(thing)} after {timeout:.0f} s", TIMEOUT, "wait longer: --timeout 1h"
                 )
-            if progress is not None:
-                progress.update(f"{goal.what}: {status(thing)} ({spent:.0f} s)")
+            progress.state = status(thing)
             time.sleep(min(pause, timeout - spent))
             pause = min(pause * 1.5, LONGEST_PAUSE)
             thing = goal.look()
@@ -52,9 +49,22 @@ def status(thing: dict[str, Any] | None) -> str:
     return "gone" if thing is None else str(thing.get("status", "there"))
 
 
-def _progress(session: Session, what: str) -> AbstractContextManager["Status | None"]:
+@dataclass
+class Progress:
+    """A wait with the last known state; each rendering has the seconds until then."""
+
+    what: str
+    began: float
+    state: str = ""
+
+    def __rich__(self) -> str:
+        state = f": {self.state}" if self.state else ""
+        return f"{self.what}{state} ({time.monotonic() - self.began:.0f} s)"
+
+
+def _display(session: Session, progress: Progress) -> AbstractContextManager[object]:
     if not session.interactive:
         return nullcontext()
     from rich.console import Console
 
-    return Console(stderr=True, no_color=not session.colourful).status(f"{what} …")
+    return Console(stderr=True, no_color=not session.colourful).status(progress)

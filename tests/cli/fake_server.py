@@ -86,6 +86,12 @@ class Wire:
     """Answered instead of the real thing, one a request."""
     recorded: dict[str, Any] = field(default_factory=dict)
     """Path -> the answer of a real climate to GET, given instead of this server's own."""
+    lease_hosts: list[dict[str, Any]] = field(default_factory=list)
+    """Hosts of each lease, as its owner may see them."""
+    ahead: timedelta = timedelta()
+    """Time since START by the clock of the server."""
+    refused_leases: int = 0
+    """Number of next leases for which there are too few hosts."""
     page: int = 1000
 
     def sent(self, method: str, path: str) -> Asked:
@@ -149,7 +155,7 @@ class Wire:
             {"type": kind, "name": f"climate-{kind}", "endpoints": [{"interface": "public", "url": self.url + path}]}
             for kind, path in {**urls, "image": "/image", "network": "/network"}.items()
         ]
-        issued, expires = START, START + timedelta(hours=1)
+        issued, expires = START + self.ahead, START + timedelta(hours=1)
         answer = {"issued_at": _time(issued) + "Z", "expires_at": _time(expires) + "Z", "catalog": catalog}
         return _json(
             201, {"token": {**answer, "project": {"id": "p1"}, "user": {"id": "u1"}}}, {"X-Subject-Token": token}
@@ -177,6 +183,9 @@ class Wire:
         return self._hosts(request, path[1:], body)
 
     def _leases(self, request: Request, path: list[str], body: Any) -> Response:
+        if request.method == "POST" and self.refused_leases:
+            self.refused_leases -= 1
+            return _json(409, {"error_code": 409, "error_message": "Not enough hosts available"})
         if request.method == "POST":
             return _json(201, {"lease": self.add_lease(**{**body, "reservations": body["reservations"]})})
         if not path:
@@ -184,6 +193,8 @@ class Wire:
         lease = self.leases.get(path[0])
         if lease is None or self.step(lease) is None:
             return _json(404, {"error_code": 404, "error_message": "no such lease", "error_name": 404})
+        if path[1:] == ["hosts"]:
+            return _json(200, {"hosts": self.lease_hosts})
         if path[1:] == ["history"]:
             made = {"name": lease["name"], "events": [{"id": "e1", "kind": "start_lease"}]}
             done = {"event_id": "e1", "outcome": "OK"}
@@ -435,7 +446,7 @@ class Clocked(WSGIRequestHandler):
     """Requests whose answers have the time of the fake server."""
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        return super().date_time_string(START.timestamp())
+        return super().date_time_string((START + self.server.app.ahead).timestamp())  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -31,6 +31,13 @@ def test_properties_and_allocations_are_flat_rows(cli: Cli) -> None:
     assert (held[0]["host_id"], held[0]["start_date"]) == ("1", "2030-01-01T12:00:00Z")
 
 
+def test_a_member_sees_the_values_of_public_properties(cli: Cli, wire: Wire) -> None:
+    assert cli("lease", "list").code == 0
+    wire.answers = [(403, {"error_code": 403, "error_message": "Only admins may list private properties"}, {})]
+    assert cli("host", "property", "show", "gpu", "-f", "json").data["values"] == ["1", "2"]
+    assert "all" not in wire.sent("GET", "/reservation/v1/os-hosts/properties").query
+
+
 def test_boot_finds_things_by_name_and_waits(cli: Cli, wire: Wire) -> None:
     ran = cli(*BOOT, "--network", "net", "--wait", "-f", "json")
     assert ran.data["status"] == "ACTIVE"

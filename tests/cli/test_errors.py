@@ -99,6 +99,30 @@ def test_a_page_that_is_no_climate_is_reported_in_one_line(cli: Cli, wire: Wire)
     assert ran.err.count("\n") <= 2
 
 
+def test_a_misspelt_setting_is_named_with_the_nearest(cli: Cli, environ: dict[str, str]) -> None:
+    environ["CLIMATE_PROT"] = "8001"
+    environ["CLIMATE_SOMETHING_OF_ANOTHER_PROGRAM"] = "x"
+    ran = cli("lease", "list")
+    assert (ran.code, "did you mean CLIMATE_PORT?" in ran.err) == (0, True)
+    assert "ANOTHER" not in ran.err
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://", "htp://here", "http://[::1", "http://here:port"])
+def test_a_url_that_is_none_is_told_in_a_sentence(cli: Cli, tmp_path: Path, url: str) -> None:
+    write_clouds(tmp_path, url)
+    ran = cli("lease", "list")
+    assert ran.code == 2
+    assert "is not a URL" in ran.err
+
+
+def test_the_hint_of_a_conflict_fits_the_request(cli: Cli, wire: Wire) -> None:
+    assert cli("host", "list").code == 0
+    refused(wire, 409, "1 lease is in the way")
+    wire.answers.insert(0, (200, {}, {}))
+    ran = cli("host", "maintenance", "1", "--reason", "disks", "--for", "2h")
+    assert (ran.code, "--force" in ran.err) == (5, True)
+
+
 def test_a_setting_that_cannot_be_used_is_named(cli: Cli, environ: dict[str, str]) -> None:
     environ["CLIMATE_PORT"] = "many"
     ran = cli("lease", "list")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from api.reservation.dates import date, maybe, stamp
 from climate.domain.lease import Event, Lease, Part, Reservation
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
+from climate.service.leases.lease_hosts import LeaseHost
 from climate.store.journal import fact_codec
 from climate.store.journal.journal import Entry
 
@@ -69,6 +70,17 @@ def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
         "actor": entry.actor,
         "request_id": entry.request_id,
         "body": body if inventory else _without_inventory(body),
+    }
+
+
+def host_body(host: LeaseHost) -> Body:
+    """Return a host of a lease by its name, with the properties that the caller may know."""
+    servers = [{"id": one.id, "name": one.name, "status": one.status} for one in host.servers or ()]
+    return {
+        "name": host.name,
+        "reservation_id": str(host.reservation_id),
+        "properties": dict(host.properties),
+        "servers": None if host.servers is None else servers,
     }
 
 

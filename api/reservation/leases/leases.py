@@ -13,7 +13,7 @@ from api.reservation import pages
 from api.reservation.dates import NOW
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases import reservation_specs
-from api.reservation.leases.body import entry_body, lease_body
+from api.reservation.leases.body import entry_body, host_body, lease_body
 from api.reservation.leases.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.schema import (
     EXAMPLE,
@@ -21,6 +21,7 @@ from api.reservation.leases.schema import (
     LeaseAnswer,
     LeaseAt,
     LeaseChanges,
+    LeaseHostsAnswer,
     LeaseOrder,
     LeaseQuery,
     LeasesAnswer,
@@ -31,7 +32,7 @@ from climate.domain.errors import Forbidden
 from climate.domain.lease import Lease
 from climate.domain.lease_events import AdditionalEvent
 from climate.service.lease_tree import leases as tree_leases
-from climate.service.leases import leases
+from climate.service.leases import lease_hosts, leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.store.leases.leases import Listing
@@ -169,6 +170,16 @@ def lease_history(lease_id: str, query: Read) -> ResponseReturnValue:
     """List the history of a lease, also of a deleted one."""
     entries = leases.history(climate(), caller(), _id(lease_id))
     return {"history": [entry_body(entry, inventory=caller().is_admin) for entry in entries]}
+
+
+@serve(blueprint, "GET", "/leases/<lease_id>/hosts", Operation("leases:get", {200: LeaseHostsAnswer}, refuses=(404,)))
+def list_lease_hosts(lease_id: str, query: Read) -> ResponseReturnValue:
+    """List the hosts of a lease with their public properties.
+
+    CLIMATE_LEASE_HOSTS limits what owners see; administrators see all properties.
+    """
+    found = lease_hosts.listed(climate(), caller(), _id(lease_id))
+    return {"hosts": [host_body(host) for host in found]}
 
 
 def _shown(lease: Lease) -> ResponseReturnValue:

@@ -199,6 +199,22 @@ class HistoryAnswer(Schema):
     history = fields.List(fields.Nested(EntryOut), required=True)
 
 
+class LeaseHostOut(Schema):
+    """A host of a lease."""
+
+    class Meta:
+        unknown = RAISE
+
+    name = fields.String(required=True)
+    reservation_id = fields.UUID(required=True)
+    properties = fields.Dict(required=True)
+    servers = fields.List(fields.Dict(), required=True, allow_none=True)
+
+
+class LeaseHostsAnswer(Schema):
+    hosts = fields.List(fields.Nested(LeaseHostOut), required=True)
+
+
 EXAMPLE = {
     "name": "training run",
     "start_date": "2030-01-31 09:00",

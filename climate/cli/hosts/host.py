@@ -6,8 +6,9 @@ import click
 
 from climate.cli import lookup
 from climate.cli.dates import Moment, MomentType, wire
+from climate.cli.errors import NOT_ALLOWED, Failure
 from climate.cli.options import PairType, dry, dry_run, listed, shown
-from climate.cli.session import current
+from climate.cli.session import Session, current
 
 COLUMNS = ("id", "hypervisor_hostname", "vcpus", "memory_mb", "local_gb", "reservable", "status", "availability_zone")
 
@@ -132,11 +133,20 @@ def property_list(detail: bool, everything: bool) -> None:
 @click.argument("name")
 @shown
 def property_show(name: str) -> None:
-    """Show the values of a capability."""
+    """Show the values of a capability; users see those of public ones."""
     session = current()
-    query = {"detail": "True", "all": "True"}
-    rows = session.client.json("reservation", "GET", "/os-hosts/properties", params=query)["resource_properties"]
+    try:
+        rows = _properties(session, {"detail": "True", "all": "True"})
+    except Failure as failure:
+        if failure.code != NOT_ALLOWED:
+            raise
+        rows = _properties(session, {"detail": "True"})
     session.show(lookup.only("host property", name, rows, "property"))
+
+
+def _properties(session: Session, query: dict[str, str]) -> list[dict[str, Any]]:
+    answer = session.client.json("reservation", "GET", "/os-hosts/properties", params=query)
+    return list(answer["resource_properties"])
 
 
 @properties.command("set")

@@ -64,7 +64,14 @@ def history(host: str) -> None:
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    return {**{name: row["body"].get(name) for name in ("pool", "reason")}, "by": row.get("actor", {}).get("user_id")}
+    body = row["body"]
+    closed = row["kind"] == "HostOpened" and body.get("reservable") is False
+    kind = "HostClosed" if closed else row["kind"]
+    return {
+        **{name: body.get(name) for name in ("pool", "reason")},
+        "kind": kind,
+        "by": row.get("actor", {}).get("user_id"),
+    }
 
 
 COMMANDS = (move, open_, close, history)

@@ -1,7 +1,7 @@
 """climate lease: reservations of resources for a period."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,13 +9,18 @@ import click
 
 from climate.cli import lookup
 from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
-from climate.cli.errors import NOT_FOUND, Failure
+from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
+from climate.cli.leases import lease_view
+from climate.cli.leases.history_sentences import sentences
 from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
+from climate.cli.leases.request_times import RequestTimes
 from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, seconds, shown, waited
 from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
 
 COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
+HOST_COLUMNS = ("name", "properties", "servers", "reservation_id")
+SENTENCE_COLUMNS = ("at", "by", "happened")
 HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
 SETTLED = ("HELD", "PENDING", "ACTIVE", "TERMINATED", "ERROR")
 AFTER = {"ACTIVE": ("TERMINATING", "TERMINATED", "DELETING")}
@@ -50,38 +55,46 @@ def create(name: str, **given: Any) -> None:
     exactly_one(("--end", "--for"), given["end"], given["length"])
     if given["network"]:
         given["network"] = lookup.network_id(session.client, given["network"])
+    key, now = given["idempotency_key"], session.client.now().replace(microsecond=0)
+    times = RequestTimes.of(session.environ)
+    scope = f"{session.client.cloud.source} {session.client.cloud.auth_url} {name} {key}"
+    now = times.first(scope, now) if key and not given["dry_run"] else now
     body: dict[str, Any] = {
         "name": name,
-        **_dates(session, given),
-        "events": _events(session, given["event"]),
+        **_dates(given, now),
+        "events": _events(given["event"], now),
         "reservations": new_reservations(given),
     }
     if given["hold"]:
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
-    headers = {"Idempotency-Key": given["idempotency_key"] or str(uuid4())}
+    headers = {"Idempotency-Key": key or str(uuid4())}
     sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
-    lease = session.client.json("reservation", "POST", "/leases", **sent)
+    try:
+        lease = session.client.json("reservation", "POST", "/leases", **sent)
+    except Failure as failure:
+        if 400 <= failure.details.get("status", 0) < 500:
+            times.forget(scope)
+        raise
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
-    session.show(_thing(lease))
+    _show(session, _thing(lease))
 
 
-def _dates(session: Session, given: Mapping[str, Any]) -> dict[str, str | None]:
-    now = session.client.now().replace(microsecond=0)
+def _dates(given: Mapping[str, Any], now: datetime) -> dict[str, str | None]:
+    """Return the dates of a request; a start with a length is a time, so that the length is exact."""
     start: Moment = given["start"]
     end = given["end"].when(now) if given["end"] else start.when(now) + given["length"]
     before_end = given["before_end"]
     return {
-        "start_date": "now" if start.is_now else wire(start.when(now)),
+        "start_date": "now" if start.is_now and given["end"] else wire(start.when(now)),
         "end_date": wire(end),
         "before_end_date": wire(before_end.when(now)) if before_end else None,
     }
 
 
-def _events(session: Session, given: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    now = session.client.now().replace(microsecond=0)
+def _events(given: Sequence[tuple[str, str]], now: datetime) -> list[dict[str, str]]:
     try:
         return [{"event_type": name, "event_date": wire(moment(time).when(now))} for name, time in given]
     except ValueError as wrong:
@@ -102,7 +115,7 @@ def confirm(lease: str, idempotency_key: str) -> None:
     session = current()
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
     path = f"/leases/{lookup.lease_id(session.client, lease)}/confirm"
-    session.show(_thing(session.client.json("reservation", "POST", path, headers=headers)))
+    _show(session, _thing(session.client.json("reservation", "POST", path, headers=headers)))
 
 
 @group.command("list")
@@ -123,15 +136,54 @@ def list_(status: str | None, name: str | None) -> None:
 @click.option("--at", type=MomentType(), help="Show the lease at this time, from the journal.")
 @shown
 def show(lease: str, at: Moment | None) -> None:
-    """Show a lease, as it is or as it was."""
+    """Show a lease with its hosts and servers, or as it was at a time; other forms than table have the raw lease."""
     session = current()
     client = session.client
     if at is None:
-        session.show(lookup.lease(client, lease))
+        found = lookup.lease(client, lease)
+        if session.form == "table" and not session.columns:
+            session.show(
+                lease_view.fields(found, hosts_of(session, found), lease_view.addresses(session), client.now())
+            )
+        else:
+            session.show(found)
         return
     path = f"/leases/{lookup.lease_id(client, lease)}"
     answer = client.json("reservation", "GET", path, params={"at": wire(at.when(client.now()))})
     session.show(_thing(answer))
+
+
+def _show(session: Session, lease: dict[str, Any]) -> None:
+    """Print a lease: for people with its hosts and servers, for programs as the service answered."""
+    if session.form != "table" or session.columns or not {"id", "reservations", "events"} <= lease.keys():
+        session.show(lease)
+        return
+    hosts = hosts_of(session, lease)
+    found = lease_view.addresses(session) if any(host.get("servers") for host in hosts or ()) else {}
+    session.show(lease_view.fields(lease, hosts, found, session.client.now()))
+
+
+def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the hosts of a lease, as far as the caller may know them; None if the service does not say."""
+    try:
+        answer = session.client.json("reservation", "GET", f"/leases/{lookup.part(str(lease['id']))}/hosts")
+    except Failure as failure:
+        if failure.code in (NOT_FOUND, NOT_ALLOWED):
+            return None
+        raise
+    return list(answer.get("hosts") or ())
+
+
+@group.command("hosts")
+@click.argument("lease")
+@listed
+def hosts(lease: str) -> None:
+    """List the hosts of a lease with their properties and servers, as far as CLIMATE_LEASE_HOSTS lets its owner see."""
+    session = current()
+    found = lookup.lease(session.client, lease)
+    rows = hosts_of(session, found) or []
+    plain = session.form in ("json", "yaml")
+    session.show_all(rows if plain else [lease_view.host_row(row) for row in rows], HOST_COLUMNS)
 
 
 @group.command("history")
@@ -142,7 +194,14 @@ def history(lease: str) -> None:
     session = current()
     path = f"/leases/{lookup.lease_id(session.client, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
-    session.show_all(history_rows(answer["history"]), HISTORY_COLUMNS)
+    rows = history_rows(answer["history"])
+    if session.form == "table" and not session.columns:
+        session.show_all(
+            sentences(rows, session.look, str((session.client.token.body.get("user") or {}).get("id"))),
+            SENTENCE_COLUMNS,
+        )
+    else:
+        session.show_all(rows, HISTORY_COLUMNS)
 
 
 def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -203,7 +262,7 @@ def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mappin
     answer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
     if given["wait"] and not given["dry_run"]:
         answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}
-    session.show(_thing(answer))
+    _show(session, _thing(answer))
 
 
 @group.command("extend")
@@ -272,7 +331,7 @@ def wait_(lease: str, status: str, timeout: timedelta) -> None:
     if status.upper() == "DELETED":
         _wait_gone(session, lease_id, seconds(timeout))
     else:
-        session.show(_wait(session, lease_id, status.upper(), seconds(timeout)))
+        _show(session, _wait(session, lease_id, status.upper(), seconds(timeout)))
 
 
 def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, Any]:

@@ -134,11 +134,23 @@ def _pretty(text: str) -> str:
         return text
 
 
+LINES = {
+    "bash": "echo 'source <(climate completion bash)' >> ~/.bashrc",
+    "zsh": "echo 'source <(climate completion zsh)' >> ~/.zshrc",
+    "fish": "echo 'climate completion fish | source' >> ~/.config/fish/config.fish",
+}
+"""Shell -> command that adds the completion to it."""
+
+
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", required=False, type=click.Choice(list(LINES)))
 @click.pass_context
-def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell: source <(climate completion bash)."""
+def completion(context: click.Context, shell: str | None) -> None:
+    """Print the completion script of a SHELL; without SHELL, the line that adds it to your own shell for good."""
+    if shell is None:
+        own = current().environ.get("SHELL", "").rpartition("/")[2]
+        click.echo(LINES.get(own, LINES["bash"]))
+        return
     maker = get_completion_class(shell)
     if maker is None:
         raise Failure(f"there is no completion for {shell}", ERROR)

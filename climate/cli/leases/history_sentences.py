@@ -1,0 +1,111 @@
+"""The history of a lease in sentences: when, by whom, what."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from climate.cli.dates import instant, shown
+
+if TYPE_CHECKING:
+    from climate.cli.tables import Look
+
+Row = Mapping[str, Any]
+
+EVENTS = {
+    "start_lease": "the start",
+    "before_end_lease": "the reminder before the end",
+    "end_lease": "the end",
+    "before_end": "the actions before the end",
+}
+"""Kind of an event -> its name in a sentence; other kinds have their own names."""
+
+
+def sentences(rows: Iterable[Row], look: "Look", reader: str = "") -> list[dict[str, Any]]:
+    """Return a row for each entry of a history: time, author (`you` for the reader's own user id), and a sentence."""
+    known: dict[str, str] = {}
+    result = []
+    for row in rows:
+        body = row["body"]
+        known |= {str(event["id"]): str(event["kind"]) for event in body.get("events", ())}
+        event = known.get(str(body.get("event_id")), "")
+        says = SENTENCES.get(row["kind"], _plain)(row, EVENTS.get(event, event or "an event"), look)
+        result.append({"at": row["at"], "by": _author(row.get("actor") or {}, reader), "happened": says})
+    return result
+
+
+def _author(actor: Row, reader: str) -> str:
+    """Return the component or the user that wrote an entry."""
+    user = str(actor.get("user_id") or "")
+    return "you" if reader and user == reader else user.removeprefix("climate:")
+
+
+def _when(value: Any, look: "Look") -> str:
+    """Return a time with its date, because a history is read later."""
+    when = instant(value)
+    if when is None or look.iso or look.width is None:
+        return str(shown(value))
+    return f"{when.astimezone(None) if not look.utc else when:%Y-%m-%d %H:%M}{' UTC' if look.utc else ''}"
+
+
+def _period(row: Row, look: "Look") -> str:
+    period = row["body"].get("period") or {}
+    return f"from {_when(period.get('start'), look)} to {_when(period.get('end'), look)}"
+
+
+def _created(row: Row, event: str, look: "Look") -> str:
+    body = row["body"]
+    kinds = [str(one.get("resource_type")) for one in body.get("reservations", ())]
+    return f"created as {body.get('name')!r}, {_period(row, look)}, with {', '.join(kinds) or 'no resources'}"
+
+
+def _changed(row: Row, event: str, look: "Look") -> str:
+    body = row["body"]
+    missing = f", {body['missing']} hosts are missing" if body.get("missing") else ""
+    return f"a reservation was changed{_why(body)}{missing}"
+
+
+def _put_back(row: Row, event: str, look: "Look") -> str:
+    body = row["body"]
+    return f"{event} is tried again at {_when(body.get('run_at'), look)}{_why(body)}"
+
+
+def _why(body: Row) -> str:
+    return f": {body['reason']}" if body.get("reason") else ""
+
+
+def _outcome(body: Row) -> str:
+    return "" if body.get("outcome") in (None, "", "OK") else f" ({body['outcome']})"
+
+
+def _plain(row: Row, event: str, look: "Look") -> str:
+    """Return an entry of another kind by its name, with its reason."""
+    return f"{row['kind']}{_why(row['body'])}"
+
+
+Sentence = Callable[[Row, str, "Look"], str]
+
+SENTENCES: Mapping[str, Sentence] = {
+    "LeaseCreated": _created,
+    "LeaseRenamed": lambda row, event, look: f"renamed to {row['body'].get('name')!r}",
+    "LeaseRescheduled": lambda row, event, look: f"moved: {_period(row, look)}",
+    "ReservationChanged": _changed,
+    "KeptAmountsReleased": lambda row, event, look: "resources that it kept were released",
+    "EventClaimed": lambda row, event, look: f"{event} began",
+    "EventShareSettled": lambda row, event, look: (
+        f"{event} of {row['body'].get('resource_type')} is done{_outcome(row['body'])}{_why(row['body'])}"
+    ),
+    "EventSharePutBack": _put_back,
+    "EventFinished": lambda row, event, look: f"{event} is done{_outcome(row['body'])}",
+    "EventSkipped": lambda row, event, look: f"{event} was left out{_why(row['body'])}",
+    "EventPutBack": _put_back,
+    "EventClaimTakenBack": lambda row, event, look: f"{event} was stopped before it did anything",
+    "EventFailed": lambda row, event, look: f"{event} failed{_why(row['body'])}",
+    "EventRequeued": lambda row, event, look: f"{event} is to be tried again",
+    "HoldConfirmed": lambda row, event, look: "confirmed: it is an ordinary lease now",
+    "HoldExpired": lambda row, event, look: "the hold expired without a confirmation",
+    "LeasePartHeld": lambda row, event, look: f"{row['body'].get('hosts')} hosts of a child are held",
+    "LeasePartConfirmed": lambda row, event, look: "the part in a child is confirmed",
+    "LeasePartReleased": lambda row, event, look: "the part in a child is released",
+    "DeletionRequested": lambda row, event, look: "its deletion was requested",
+    "LeaseDeleted": lambda row, event, look: "deleted",
+}
+"""Kind of an entry -> its sentence."""

@@ -1,0 +1,107 @@
+"""A lease as its owner asks about it: state, time left, what comes next, hosts, and servers with addresses."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from climate.cli.dates import duration, instant
+from climate.cli.errors import Failure
+
+if TYPE_CHECKING:
+    from climate.cli.session import Session
+
+Row = Mapping[str, Any]
+
+NEXT = {
+    "start_lease": "it starts",
+    "before_end_lease": "its owner is reminded of the end",
+    "end_lease": "it ends, and its resources are released",
+}
+"""Type of an event -> sentence part; other events have their own type."""
+
+UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB disk", "availability_zone": "zone {}"}
+"""Property of every host -> text."""
+
+
+def fields(lease: Row, hosts: Sequence[Row] | None, found: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return the fields of a lease for a table; `found` are addresses of servers by their ids."""
+    servers = [(host, server) for host in hosts or () for server in host.get("servers") or ()]
+    return {
+        "name": lease.get("name"),
+        "id": lease.get("id"),
+        "status": lease.get("status"),
+        "reason": lease.get("status_reason"),
+        "degraded": "yes: it lacks promised hosts" if lease.get("degraded") else None,
+        "left": left(lease, now),
+        "next": following(lease, now),
+        "start_date": lease.get("start_date"),
+        "end_date": lease.get("end_date"),
+        "hold_until": lease.get("hold_until"),
+        "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
+        "servers": [_server(server, found.get(server["id"], ""), host) for host, server in servers],
+        "reservations": list(map(_reservation, lease.get("reservations") or ())),
+        "project_id": lease.get("project_id"),
+        "user_id": lease.get("user_id"),
+        "created_at": lease.get("created_at"),
+    }
+
+
+def left(lease: Row, now: datetime) -> str | None:
+    """Return the time until the end of a lease that runs."""
+    end = instant(lease.get("end_date"))
+    if lease.get("status") != "ACTIVE" or end is None:
+        return None
+    return duration(end - now) if end > now else "nothing: it ends now"
+
+
+def following(lease: Row, now: datetime) -> str | None:
+    """Return what happens next to a lease, and when."""
+    ahead = [
+        (when, str(event["event_type"]))
+        for event in lease.get("events") or ()
+        if event.get("status") == "UNDONE" and (when := instant(event.get("time")))
+    ]
+    if lease.get("status") == "HELD":
+        return "its owner confirms it, or the hold expires: `climate lease confirm`"
+    if not ahead:
+        return None
+    when, kind = min(ahead)
+    distance = f"in {duration(when - now)}" if when > now else "now"
+    return f"{distance} {NEXT.get(kind, kind)}"
+
+
+def described(host: Row) -> str:
+    """Return the properties of a host in one line."""
+    properties = host.get("properties") or {}
+    sizes = [text.format(properties[key]) for key, text in UNITS.items() if properties.get(key) is not None]
+    return ", ".join([*sizes, *(f"{key}={value}" for key, value in properties.items() if key not in UNITS)])
+
+
+def host_row(host: Row) -> dict[str, Any]:
+    """Return a host with its properties and servers in one cell each."""
+    servers = host.get("servers")
+    said = None if servers is None else ", ".join(f"{one['name']} ({one['status']})" for one in servers)
+    return {**host, "properties": described(host), "servers": said}
+
+
+def addresses(session: "Session") -> dict[str, str]:
+    """Return the addresses of the caller's servers by the ids of the servers; none without a compute service."""
+    try:
+        rows = list(session.client.pages("compute", "/servers/detail", "servers"))
+    except Failure:
+        return {}
+    return {
+        str(row["id"]): " ".join(one["addr"] for entries in row["addresses"].values() for one in entries)
+        for row in rows
+        if isinstance(row.get("addresses"), dict)
+    }
+
+
+def _server(server: Row, address: str, host: Row) -> str:
+    return "  ".join(part for part in (server["name"], server["status"], address, f"on {host['name']}") if part)
+
+
+def _reservation(one: Row) -> str:
+    count = one.get("max") or one.get("amount") or one.get("size_gb") or ""
+    what = f"{count} x {one.get('resource_type')}" if count else str(one.get("resource_type"))
+    return f"{one.get('id')}  {what}  {one.get('status')}"
