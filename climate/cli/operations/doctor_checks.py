@@ -15,6 +15,7 @@ from climate.cli.session import Session
 from climate.connections import reading
 from climate.embedded import StoreError, running, serving
 from climate.embedded.binaries import choose_postgres, choose_valkey
+from climate.settings import SettingError
 
 GOOD, FAIR, BAD = "good", "fair", "BAD"
 LEAST_DISK, LITTLE_DISK = 200 * 1024**2, 2 * 1024**3
@@ -244,6 +245,19 @@ def sign_in(session: Session) -> list[Finding]:
     return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
 
 
+def keystone(session: Session) -> list[Finding]:
+    """Yield the check of Keystone with climate's own credentials; none with the bundled identity."""
+    if session.settings.identity != "keystone":
+        return []
+    from climate.domain.errors import ClimateError
+    from climate.identity.keystone import doctor
+
+    try:
+        return [Finding("keystone", GOOD if good else FAIR, says) for good, says in doctor.checked(session.settings)]
+    except (ClimateError, SettingError) as error:
+        return [Finding("keystone", BAD, str(error))]
+
+
 def zones(session: Session) -> list[Finding]:
     """Yield the checks of the child zones, for administrators."""
     try:
@@ -302,6 +316,7 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     broker,
     web,
     sign_in,
+    keystone,
     zones,
     cells,
     disk,
