@@ -1,11 +1,12 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest lint fix docs bench bench-compare lock dist wheels clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest test-keystone lint fix docs bench bench-compare lock dist wheels clean
 
 PY ?= python3
 VENV := .venv
 TEMPEST := .venv-tempest
+KEYSTONE := .venv-keystone
 BIN := $(VENV)/bin
 UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 ARGS ?=
@@ -59,6 +60,9 @@ test-netlab: $(VENV)/installed-dev ## run the tests of real networks, in a sandb
 test-tempest: $(VENV)/installed-dev $(TEMPEST)/installed ## run OpenStack's Tempest against climate: ARGS='blazar compute'
 	$(BIN)/python -m tests.tempest $(ARGS)
 
+test-keystone: $(VENV)/installed-dev $(KEYSTONE)/installed ## run the tests that need a real Keystone
+	$(BIN)/python -m pytest tests/openstack/test_keystone.py $(ARGS)
+
 lint: $(VENV)/installed-dev ## check style, types and who imports whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -95,7 +99,7 @@ wheels: $(VENV)/installed ## put the wheels of climate and of what it needs into
 	$(PY) -m pip download -q --only-binary :all: --no-deps --require-hashes -r requirements.lock -d $(DIST)/wheels
 
 clean: ## remove what make has made; the data in ./var stays
-	rm -rf $(VENV) $(TEMPEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) $(TEMPEST) $(KEYSTONE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # venv without pip, and the outer pip working into it: Debian's python3-pip brings no ensurepip.
@@ -128,6 +132,15 @@ $(TEMPEST)/installed: BIN := $(TEMPEST)/bin
 $(TEMPEST)/installed: tests/tempest/requirements.lock | $(TEMPEST)/bin/python
 	@echo 'Installing Tempest into $(TEMPEST) (once) ...'
 	@$(call into_venv,--require-hashes -r tests/tempest/requirements.lock)
+	@touch $@
+
+$(KEYSTONE)/bin/python: | $(BIN)/python
+	$(PY) -m venv --without-pip $(KEYSTONE)
+
+$(KEYSTONE)/installed: BIN := $(KEYSTONE)/bin
+$(KEYSTONE)/installed: tests/openstack/keystone.txt | $(KEYSTONE)/bin/python
+	@echo 'Installing Keystone into $(KEYSTONE) (once) ...'
+	@$(call into_venv,-r tests/openstack/keystone.txt)
 	@touch $@
 
 # uv compiles only when told to, and each of the processes of a test run would compile all that it imports.

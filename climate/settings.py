@@ -276,7 +276,7 @@ class Settings:
     keystone_cache_seconds: float = _setting(
         60.0, "Seconds for which a token that Keystone validated is cached, also after its revocation.", 0, 3600
     )
-    keystone_seconds: float = _setting(5.0, "Timeout of a request to Keystone, in seconds.", 0.1, 60)
+    keystone_seconds: float = _setting(10.0, "Timeout of a request to Keystone, in seconds.", 0.1, 60)
     keystone_service_role: str = _setting("service", "Role of users whose X-Service-Token is accepted.")
     openstack_blazar_filter: bool = _setting(
         False,

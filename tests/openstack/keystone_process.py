@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx
@@ -35,18 +36,24 @@ password_hash_rounds = 4
 enabled = false
 """
 
-HOOK = (
-    "import sys\n\n\ndef post_fork(server, worker):\n    sys.argv = sys.argv[:1]\n"
-    """Hides the arguments of gunicorn from oslo.config, which reads those of the process."""
-)
+HOOK = """
+import sys
+
+
+def post_fork(server, worker):
+    sys.argv = sys.argv[:1]  # oslo.config reads the arguments of the process, which are gunicorn's
+"""
 
 
 def installed() -> Path | None:
     """Return the folder of the programs, or None if Keystone is not installed."""
     root = Path(__file__).parent.parent.parent
     given = os.environ.get("CLIMATE_TEST_KEYSTONE")
-    bin_folder = (Path(given) if given else root / ".venv-keystone") / "bin"
-    return bin_folder if (bin_folder / "keystone-manage").exists() and (bin_folder / "gunicorn").exists() else None
+    folders = [Path(given)] if given else [root / ".venv-keystone", root / ".venv-openstack"]
+    for folder in (each / "bin" for each in folders):
+        if (folder / "keystone-manage").exists() and (folder / "gunicorn").exists():
+            return folder
+    return None
 
 
 @dataclass
@@ -80,7 +87,10 @@ class RealKeystone:
 
     def admin(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
         """Return the answer to a request of the administrator."""
-        answer = self.ask(method, path, self.token(ADMIN, ADMIN), **sent)
+        answer = self.ask(method, path, self.tokens.get(ADMIN, ""), **sent)
+        if answer.status_code == 401:
+            self.tokens[ADMIN] = self.token(ADMIN, ADMIN)
+            answer = self.ask(method, path, self.tokens[ADMIN], **sent)
         assert answer.status_code < 300, answer.text
         return dict(answer.json()) if answer.content else {}
 
@@ -149,6 +159,7 @@ def start(programs: Path, there: RealKeystone) -> None:
     conf = there.folder / "keystone.conf"
     environ: Mapping[str, str] = {
         **os.environ,
+        "HOME": str(there.folder),  # where gunicorn creates a control socket
         "OS_KEYSTONE_CONFIG_DIR": str(there.folder),
         "OS_KEYSTONE_CONFIG_FILES": str(conf),
     }
@@ -156,7 +167,16 @@ def start(programs: Path, there: RealKeystone) -> None:
     command += ["-b", f"127.0.0.1:{there.port}", "keystone.wsgi.api:application"]
     with (there.folder / "log").open("ab") as log:
         there.process = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
-    with httpx.Client(transport=httpx.HTTPTransport(retries=12), timeout=SECONDS, trust_env=False) as client:
-        # Pauses between the attempts grow to a minute and more in sum.
-        answer = client.get(there.url)
-    assert answer.status_code == 200, (there.folder / "log").read_text()[-2000:]
+    transport = httpx.HTTPTransport(retries=3)  # with pauses between them
+    with httpx.Client(transport=transport, timeout=SECONDS, trust_env=False) as client:
+        until = monotonic() + SECONDS
+        while not _answers(client, there.url):
+            if there.process.poll() is not None or monotonic() > until:
+                raise AssertionError((there.folder / "log").read_text()[-2000:])
+
+
+def _answers(client: httpx.Client, url: str) -> bool:
+    try:
+        return client.get(url).status_code == 200
+    except httpx.TransportError:
+        return False

@@ -258,6 +258,19 @@ def sign_in(session: Session) -> list[Finding]:
     return [Finding("sign-in", GOOD, f"as {user}, by {session.client.cloud.source}")]
 
 
+def keystone(session: Session) -> list[Finding]:
+    """Yield the check of Keystone with climate's own credentials; none with the bundled identity."""
+    if session.settings.identity != "keystone":
+        return []
+    from climate.domain.errors import ClimateError
+    from climate.identity.keystone import doctor
+
+    try:
+        return [Finding("keystone", GOOD if good else FAIR, says) for good, says in doctor.checked(session.settings)]
+    except (ClimateError, SettingError) as error:
+        return [Finding("keystone", BAD, str(error))]
+
+
 def zones(session: Session) -> list[Finding]:
     """Yield the checks of the child zones, for administrators."""
     try:
@@ -317,6 +330,7 @@ CHECKS: Sequence[Callable[[Session], list[Finding]]] = (
     broker,
     web,
     sign_in,
+    keystone,
     zones,
     cells,
     disk,

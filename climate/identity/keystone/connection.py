@@ -60,6 +60,16 @@ class Keystone:
             raise self._failed(_meaning(error), _short(error)) from None
         return str(token)
 
+    def endpoints(self, kind: str) -> list[str]:
+        """Return the public URLs of the services of a type, in the catalog of climate's own user."""
+        try:
+            catalog = self._get("/auth/catalog", {}, {}).json()["catalog"]
+            services = [one for one in catalog if one["type"] == kind]
+            urls = [one["url"] for each in services for one in each["endpoints"] if one["interface"] == "public"]
+        except (ValueError, LookupError, TypeError):
+            raise self._failed("Keystone's catalog could not be read", "it has no catalog") from None
+        return sorted(str(url).rstrip("/") for url in urls)
+
     def _get(self, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Response:
         self.outage.enter()
         try:

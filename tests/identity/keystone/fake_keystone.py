@@ -52,6 +52,8 @@ class FakeKeystone:
     answering: Event = field(default_factory=Event)
     """Cleared while requests wait for their answers."""
     log: list[str] = field(default_factory=list)
+    services: dict[str, str] = field(default_factory=dict)
+    """Maps a type to the URL of a service that the catalog has beside the recorded ones."""
     more: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Bodies of further tokens, which were not recorded."""
 
@@ -107,6 +109,15 @@ def _signed_in(fake: FakeKeystone) -> Response:
     return shown
 
 
+def _catalog(fake: FakeKeystone) -> Response:
+    shown = _shown(fake, "catalog")
+    known = json.loads(shown.get_data())
+    for kind, url in fake.services.items():
+        known["catalog"].append({"type": kind, "name": kind, "endpoints": [{"interface": "public", "url": url}]})
+    shown.set_data(json.dumps(known))
+    return shown
+
+
 def app_of(fake: FakeKeystone) -> Flask:
     app = Flask("keystone")
 
@@ -119,6 +130,7 @@ def app_of(fake: FakeKeystone) -> Flask:
     app.add_url_rule("/v3", "version", lambda: _shown(fake, "version"))
     app.add_url_rule("/v3/auth/tokens", "issue", lambda: _signed_in(fake), methods=["POST"])
     app.add_url_rule("/v3/auth/tokens", "show", lambda: _validated(fake), methods=["GET"])
+    app.add_url_rule("/v3/auth/catalog", "catalog", lambda: _catalog(fake))
     return app
 
 
