@@ -65,7 +65,7 @@ class Layout:
         """Start a process in a session of its own, with its output in a file."""
         with (self.folder("log") / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
-                ["nice", "-n", "15", *words],
+                [*words],
                 env={**os.environ, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -76,7 +76,7 @@ class Layout:
     def run(self, *words: str | Path, **environ: str) -> None:
         """Run a command to its end; CalledProcessError with the end of its output if it fails."""
         made = subprocess.run(
-            ["nice", "-n", "15", *words],
+            [*words],
             env={**os.environ, **environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,

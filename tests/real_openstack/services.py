@@ -1,5 +1,7 @@
 """Services of one OpenStack: each in a process of its own, Keystone first."""
 
+import base64
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,9 +68,12 @@ def start_host(layout: Layout, host: str) -> None:
 
 
 def _bootstrap(layout: Layout) -> None:
+    for folder in ("fernet", "credentials"):
+        for number in ("0", "1"):  # the next key, and the primary one
+            key = layout.folder(folder) / number
+            key.write_bytes(base64.urlsafe_b64encode(os.urandom(32)))
+            key.chmod(0o600)
     manage = (BIN / "keystone-manage", "--config-file", layout.etc("keystone") / "keystone.conf")
-    for verb in ("fernet_setup", "credential_setup"):
-        layout.run(*manage, verb, "--keystone-user", "root", "--keystone-group", "root")
     url = layout.url("keystone", "/v3")
     faces = (word for face in ("admin", "internal", "public") for word in (f"--bootstrap-{face}-url", url))
     layout.run(*manage, "bootstrap", "--bootstrap-password", PASSWORD, *faces, "--bootstrap-region-id", "RegionOne")
