@@ -1,12 +1,13 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest test-keystone lint fix docs bench bench-compare lock dist wheels clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest test-keystone test-openstack lint fix docs bench bench-compare lock dist wheels clean
 
 PY ?= python3
 VENV := .venv
 TEMPEST := .venv-tempest
 KEYSTONE := .venv-keystone
+OPENSTACK := .venv-openstack
 BIN := $(VENV)/bin
 UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 ARGS ?=
@@ -51,7 +52,7 @@ test-by-url: $(VENV)/installed-dev ## run the tests of the stores on CLIMATE_TES
 test-slow: $(VENV)/installed-dev ## run the tests that take minutes, each for a short while
 	$(BIN)/python -m pytest $(TWO) -m 'slow and not campaign' $(ARGS)
 
-campaign: $(VENV)/installed-dev ## run the long tests at full length, and write the results to docs/campaign.md
+campaign: $(VENV)/installed-dev $(OPENSTACK)/installed ## run the long tests at full length, and write the results to docs/campaign.md
 	$(BIN)/python -m tests.campaign $(ARGS)
 
 test-netlab: $(VENV)/installed-dev ## run the tests of real networks, in a sandbox that vanishes with them
@@ -62,6 +63,9 @@ test-tempest: $(VENV)/installed-dev $(TEMPEST)/installed ## run OpenStack's Temp
 
 test-keystone: $(VENV)/installed-dev $(KEYSTONE)/installed ## run the tests that need a real Keystone
 	$(BIN)/python -m pytest tests/openstack/test_keystone.py $(ARGS)
+
+test-openstack: $(VENV)/installed-dev $(OPENSTACK)/installed ## run leases on a real OpenStack, which is installed once from PyPI
+	$(BIN)/python -m pytest -m campaign tests/real_openstack $(ARGS)
 
 lint: $(VENV)/installed-dev ## check style, types and who imports whom
 	$(BIN)/ruff check .
@@ -90,6 +94,8 @@ lock: ## choose the versions anew, within the ranges of pyproject.toml (needs uv
 		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
 		tests/tempest/requirements.in -o tests/tempest/requirements.lock
+	uv pip compile -q --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' \
+		tests/real_openstack/requirements.in -o tests/real_openstack/requirements.lock
 
 dist: $(VENV)/installed ## build wheel and sdist into dist/
 	$(BIN)/python -m hatchling build -d $(DIST)
@@ -99,7 +105,7 @@ wheels: $(VENV)/installed ## put the wheels of climate and of what it needs into
 	$(PY) -m pip download -q --only-binary :all: --no-deps --require-hashes -r requirements.lock -d $(DIST)/wheels
 
 clean: ## remove what make has made; the data in ./var stays
-	rm -rf $(VENV) $(TEMPEST) $(KEYSTONE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) $(TEMPEST) $(KEYSTONE) $(OPENSTACK) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # venv without pip, and the outer pip working into it: Debian's python3-pip brings no ensurepip.
@@ -141,6 +147,17 @@ $(KEYSTONE)/installed: BIN := $(KEYSTONE)/bin
 $(KEYSTONE)/installed: tests/openstack/keystone.txt | $(KEYSTONE)/bin/python
 	@echo 'Installing Keystone into $(KEYSTONE) (once) ...'
 	@$(call into_venv,-r tests/openstack/keystone.txt)
+	@touch $@
+
+# The services of an OpenStack, and Nova's filter; Debian's packages mariadb-server and rabbitmq-server run their stores.
+$(OPENSTACK)/bin/python: | $(BIN)/python
+	$(PY) -m venv --without-pip $(OPENSTACK)
+
+$(OPENSTACK)/installed: BIN := $(OPENSTACK)/bin
+$(OPENSTACK)/installed: tests/real_openstack/requirements.lock deploy/nova-filter/climate_nova_filter.py | $(OPENSTACK)/bin/python
+	@echo 'Installing OpenStack into $(OPENSTACK) (once) ...'
+	@$(call into_venv,--require-hashes -r tests/real_openstack/requirements.lock)
+	@$(call into_venv,--no-deps --no-build-isolation --force-reinstall ./deploy/nova-filter)
 	@touch $@
 
 # uv compiles only when told to, and each of the processes of a test run would compile all that it imports.

@@ -9,6 +9,7 @@ PACKAGED = {"Procfile": "climate/Procfile"}
 """Files that the package reads at run time, with their paths in the wheel."""
 SHARED = {
     "requirements.lock": "share/climate/requirements.lock",
+    "deploy/nova-filter": "share/climate/nova-filter",
     "deploy/systemd": "share/climate/systemd",
     "deploy/Containerfile": "share/climate/Containerfile",
     "deploy/Containerfile.base": "share/climate/Containerfile.base",

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 from flask import Flask, Response, abort, jsonify, request
+from werkzeug.exceptions import HTTPException
 
 from climate.cloud import Cloud, openstack
 from tests.cloud.neutron import Neutron
@@ -100,7 +101,7 @@ class Nova:
     def make(self) -> Response:
         name = request.get_json()["aggregate"]["name"]
         if any(each["name"] == name for each in self.aggregates.values()):
-            abort(409)
+            abort(409, f"Aggregate {name} already exists.")
         self.log.append(f"make {name}")
         made = self.put(name)
         return jsonify({"aggregate": {key: made[key] for key in made.keys() - {"hosts", "metadata"}}})
@@ -118,15 +119,18 @@ class Nova:
 
     def _move(self, found: dict[str, Any], verb: str, host: str) -> None:
         if host not in HYPERVISORS.values() and host not in ("m1", "m2"):
-            abort(404)
+            abort(404, f"Compute host {host} could not be found.")
         if (host in found["hosts"]) == (verb == "add_host"):
-            abort(409 if verb == "add_host" else 404)
+            twice, absent = f"already has host {host}.", f"Cannot remove host {host} in aggregate {found['id']}"
+            abort(*((409, f"Aggregate {found['id']} {twice}") if verb == "add_host" else (404, absent)))
         (found["hosts"].append if verb == "add_host" else found["hosts"].remove)(host)
         self.log.append(f"{verb} {found['name']} {host}")
 
     def drop(self, number: str) -> Response:
+        if number not in self.aggregates:
+            abort(404, f"Aggregate {number} could not be found.")
         if self.aggregates[number]["hosts"]:
-            abort(409)
+            abort(400, f"Cannot remove host from aggregate {number}. Reason: Host aggregate is not empty.")
         self.log.append(f"drop {self.aggregates.pop(number)['name']}")
         return Response()
 
@@ -198,10 +202,18 @@ class Nova:
 SIZES = {"vcpus": 8, "memory_mb": 8192, "local_gb": 100, "hypervisor_type": "QEMU", "hypervisor_version": 1}
 
 
+ERRORS = {400: "badRequest", 404: "itemNotFound", 409: "conflictingRequest"}
+
+
 def _refused(code: int, name: str, message: str) -> Response:
     answer = jsonify({name: {"code": code, "message": message}})
     answer.status_code = code
     return answer
+
+
+def _as_nova(error: HTTPException) -> Response:
+    code = error.code or 500
+    return _refused(code, ERRORS.get(code, "computeFault"), error.description or "")
 
 
 def _version() -> Response:
@@ -241,6 +253,7 @@ def nova(folder: Path, *, blazar_filter: bool = False) -> Iterator[tuple[Nova, C
         ("POST", "/flavors/<flavor_id>/os-extra_specs", there.specs_of),
         ("DELETE", "/flavors/<flavor_id>/os-extra_specs/<key>", there.drop_spec),
     )
+    app.register_error_handler(HTTPException, _as_nova)
     for method, path, view in routes:
         app.add_url_rule(f"/compute{path}", f"{method} {path}", view, methods=[method])
     there.network.serve(app, "/network")

@@ -60,6 +60,7 @@ def test_shared_capacity_that_blazar_planned_is_granted(both: tuple[Nova, Cloud]
     share(there)
     for _ in range(2):
         cloud.grant(size(), 5)
+    assert there.of(POOL)["metadata"]["climate:slots:n1"] == "2"
     assert there.of(POOL)["hosts"] == ["n1"]
     assert there.of(POOL)["metadata"].items() >= {GRANTED: "demo", TENANT: "demo", RESERVATION: POOL}.items()
     assert OWNER not in there.of(POOL)["metadata"]

@@ -1,7 +1,7 @@
 """Capacity on hosts of the reservation pool, granted to a project by a private flavor and an aggregate.
 
 The hosts stay in the reservation pool. `reservation` and `filter_tenant_id` of the aggregate, and the flavor's extra
-spec, restrict access. Nova does not count how many servers of a flavor are on a host.
+spec, restrict access. Nova does not count how many servers of a flavor are on a host; the filter of climate does.
 """
 
 from climate.cloud import FREEPOOL, KEPT, Capacity, NotYet, Refused
@@ -9,6 +9,9 @@ from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, s
 from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT, Look, Pool
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Body, Remote
+
+SLOTS = "climate:slots:"
+"""Prefix of the keys with the number of servers that each host has room for."""
 
 
 def grant(remote: Remote, capacity: Capacity, token: int) -> None:
@@ -24,7 +27,7 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     result = result or aggregates.ensure(remote, seen, capacity.pool)
     project = capacity.project_id
     mark: Changes = {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None, OWNER: None}
-    _mark(remote, result, mark)
+    _mark(remote, result, mark | _slots(seen, result, capacity))
     for host in sorted(capacity.slots.keys() - result.hosts):
         aggregates.join(remote, seen.names, host, result)
     for host in sorted(result.hosts - capacity.slots.keys()):
@@ -91,6 +94,13 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
         if seen.of(host) != FREEPOOL:
             raise NotYet(f"host {host} is not in the reservation pool")
     fencing.check(seen.book, map(fencing.of_host, hosts), token)
+
+
+def _slots(seen: Look, pool: Pool, capacity: Capacity) -> Changes:
+    """Return the changes that store the number of slots per host, for the filter that counts them."""
+    wanted: Changes = {f"{SLOTS}{seen.names.spelled(host)}": str(count) for host, count in capacity.slots.items()}
+    outdated = {key for key in pool.metadata if key.startswith(SLOTS)} - wanted.keys()
+    return wanted | dict.fromkeys(outdated)
 
 
 def _shut(remote: Remote, pool: Pool) -> None:

@@ -1,0 +1,71 @@
+"""Requests of the OpenStack cloud and their answers: the same ones to a real OpenStack and to its fake.
+
+tests/cloud/recordings.json has the answers of the real services; tests/real_openstack/record.py writes it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from climate.cloud.openstack.http import MICROVERSIONS
+
+RECORDINGS = Path(__file__).with_name("recordings.json")
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+Answer = dict[str, Any]
+"""Status and body."""
+
+
+def exchanges(connection: Any, host: str) -> dict[str, Answer]:
+    """Send the requests to a cloud with that service host, and return the answers by name."""
+    found: dict[str, Answer] = {}
+
+    def ask(name: str, method: str, path: str, body: Any = None) -> Any:
+        version = MICROVERSIONS["compute"]
+        sent = connection.compute.request(path, method, json=body, raise_exc=False, microversion=version)
+        found[name] = {"status": sent.status_code, "body": sent.json() if sent.content else None}
+        return found[name]["body"]
+
+    new = {"aggregate": {"name": "exchange"}}
+    made = ask("aggregate create", "POST", "/os-aggregates", new)["aggregate"]
+    path = f"/os-aggregates/{made['id']}"
+    ask("aggregate create twice", "POST", "/os-aggregates", new)
+    for name, verb, which in (
+        ("aggregate add", "add_host", host),
+        ("aggregate add twice", "add_host", host),
+        ("aggregate add unknown", "add_host", "nowhere"),
+    ):
+        ask(name, "POST", f"{path}/action", {verb: {"host": which}})
+    ask("aggregate metadata", "POST", f"{path}/action", {"set_metadata": {"metadata": {"a": "b", "c": None}}})
+    ask("aggregate list", "GET", "/os-aggregates")
+    ask("aggregate delete with host", "DELETE", path)
+    for name in ("aggregate remove", "aggregate remove twice"):
+        ask(name, "POST", f"{path}/action", {"remove_host": {"host": host}})
+    for name in ("aggregate delete", "aggregate delete twice"):
+        ask(name, "DELETE", path)
+    ask("hypervisor list", "GET", "/os-hypervisors/detail")
+    ask("service list", "GET", "/os-services?binary=nova-compute")
+    ask("server missing", "GET", f"/servers/{NOBODY}")
+    ask("server action missing", "POST", f"/servers/{NOBODY}/action", {"evacuate": {}})
+    ask("flavor missing", "GET", f"/flavors/{NOBODY}")
+    ask("flavor specs missing", "GET", f"/flavors/{NOBODY}/os-extra_specs")
+    return found
+
+
+def recorded() -> dict[str, Answer]:
+    found: dict[str, Answer] = json.loads(RECORDINGS.read_text(encoding="utf-8"))
+    return found
+
+
+def differences(real: Any, fake: Any, at: str = "") -> list[str]:
+    """Return where an answer of the fake has what the real one has not: keys, or values of another type."""
+    if isinstance(real, dict) and isinstance(fake, dict):
+        extra = [f"{at}.{key}: not in the real answer" for key in fake.keys() - real.keys() if real]
+        return extra + [
+            each for key in fake.keys() & real.keys() for each in differences(real[key], fake[key], f"{at}.{key}")
+        ]
+    if isinstance(real, list) and isinstance(fake, list):
+        return [each for one in fake for each in differences(real[0], one, f"{at}[]")] if real else []
+    if real is None or fake is None or type(real) is type(fake):
+        return []
+    return [f"{at}: {type(fake).__name__} instead of {type(real).__name__}"]

@@ -1,0 +1,1 @@
+"""A real OpenStack on this machine: Keystone, Placement, Glance, Neutron and Nova, and tests over it."""
