@@ -5,7 +5,7 @@ statement again.  Together that takes longer than an ordinary test.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -118,6 +118,40 @@ def _deletes(names: tuple[str, ...]) -> str:
     return f"WITH {', '.join(parts)} SELECT 1"
 
 
+def keep(conn: Connection, tables: Sequence[Table], schema: str, result: str = "1") -> str:
+    """Copy what the tables hold to a new schema; return the statement that brings it back, and selects the result."""
+    conn.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    parts: list[str] = []
+    for table in tables:
+        if conn.exec_driver_sql(f'SELECT EXISTS (SELECT FROM "{table.name}")').scalar_one():
+            conn.exec_driver_sql(f'CREATE TABLE {schema}."{table.name}" AS TABLE "{table.name}"')
+            columns = ", ".join(f'"{column.name}"' for column in table.columns if column.computed is None)
+            rows = f'SELECT {columns} FROM {schema}."{table.name}"'
+            parts.append(f'k{len(parts)} AS (INSERT INTO "{table.name}" ({columns}) OVERRIDING SYSTEM VALUE {rows})')
+    return "\n".join([f"WITH {', '.join(parts)}" if parts else "", f"SELECT {result}"])
+
+
+_FURNISHED: dict[tuple[URL, str], str] = {}
+"""Statements that bring back what databases held once they were furnished, by the name of the furnishing."""
+
+
+def furnish(engine: Engine, name: str, tables: Sequence[Table], write: Callable[[], None]) -> bool:
+    """Empty the tables and write rows into them; return whether `write` was called.
+
+    It is called once for each database and name. Later calls bring its rows back by one statement.
+    """
+    refill = _FURNISHED.get((engine.url, name))
+    with engine.begin() as conn:
+        empty(conn, tables)
+        if refill is not None:
+            conn.exec_driver_sql(refill)
+            return False
+    write()
+    with engine.begin() as conn:
+        _FURNISHED[engine.url, name] = keep(conn, tables, f"kept_{len(_FURNISHED)}")
+    return True
+
+
 @dataclass
 class Restored:
     """A database that holds what its template holds, again after each use."""
@@ -153,17 +187,7 @@ class Restored:
 
     def _keep(self, conn: Connection) -> str:
         """Copy what the tables hold; return the statement that brings it back."""
-        conn.exec_driver_sql("CREATE SCHEMA kept")
-        parts, found = [], [f"SELECT {self._positions(conn)}"]
-        for table in self.metadata.sorted_tables:
-            conn.exec_driver_sql(f'CREATE TABLE kept."{table.name}" AS TABLE "{table.name}"')
-            if conn.exec_driver_sql(f'SELECT count(*) FROM "{table.name}"').scalar_one():
-                columns = ", ".join(f'"{column.name}"' for column in table.columns if column.computed is None)
-                rows = f'SELECT {columns} FROM kept."{table.name}"'
-                parts.append(
-                    f'k{len(parts)} AS (INSERT INTO "{table.name}" ({columns}) OVERRIDING SYSTEM VALUE {rows})'
-                )
-        return "\n".join([f"WITH {', '.join(parts)}" if parts else "", *found])
+        return keep(conn, self.metadata.sorted_tables, "kept", self._positions(conn))
 
     def _positions(self, conn: Connection) -> str:
         """Calls that put all sequences to where they are."""

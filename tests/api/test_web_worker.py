@@ -182,6 +182,7 @@ def _closed(one: socket.socket) -> bool:
 
 def test_a_server_without_descriptors_drops_connections_and_goes_on(tmp_path: Path) -> None:
     with server(tmp_path, "tests.api.small_app.FewFilesWorker") as port, ExitStack() as open_ones:
+        assert ask(port, b"first") == b"/first 0"  # which imports modules, out of files
         for _ in range(80):
             open_ones.enter_context(client(port, b"GET /slow"))
         assert ask(port, b"other") == b"/other 0"

@@ -1,13 +1,14 @@
 """A bundled cloud to test in, over a scratch database."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import Engine, Table, create_engine, make_url, text
 
 from climate.compute import Compute, build
 from climate.compute.cells.options import CellOptions
@@ -144,22 +145,45 @@ def empty(engine: Engine) -> None:
         databases.empty(conn, metadata.sorted_tables)
 
 
+Furnish = Callable[[Compute], None]
+"""Writes the rows of a cloud beyond its nodes."""
+
+
 def _turned(text: str) -> str:
     return text[::-1]
 
 
 @contextmanager
-def place(database: str, home: Path, nodes: Sequence[NodeSpec], driver: VirtDriver | None = None) -> Iterator[Place]:
-    """A cloud with these nodes; the tables are made anew."""
+def place(
+    database: str,
+    home: Path,
+    nodes: Sequence[NodeSpec],
+    driver: VirtDriver | None = None,
+    *,
+    tables: Sequence[Table] = (),
+    furnish: Furnish | None = None,
+) -> Iterator[Place]:
+    """A cloud with these nodes, in tables that are emptied before; `furnish` writes more, in further tables."""
     with databases.connected(database) as engine:
-        empty(engine)
+        databases.create_tables(engine.url, metadata)
         rings, chosen = Rings(), driver or MemoryDriver(nodes)
         compute = build(engine, home=home, service_host=SERVICE, cast=rings, driver=chosen)
         cells = CellOptions(vault=Vault.of_this_process())
         compute = replace(compute, zones=Zones(seal=_turned, unseal=_turned), cells=cells, down_seconds=DOWN_SECONDS)
-        services.refresh(compute)
-        with engine.begin() as conn:
-            network_factory.network(conn, "private", "10.10.0.0/26")
-            for flavor in (TINY, HALF):
-                flavors.insert(conn, flavor)
+
+        def write() -> None:
+            services.refresh(compute)
+            with engine.begin() as conn:
+                network_factory.network(conn, "private", "10.10.0.0/26")
+                for flavor in (TINY, HALF):
+                    flavors.insert(conn, flavor)
+            if furnish is not None:
+                furnish(compute)
+
+        everything = (*metadata.sorted_tables, *tables)
+        if driver is not None:  # its nodes may differ the next time
+            empty(engine)
+            write()
+        elif not databases.furnish(engine, f"{getattr(furnish, '__qualname__', '')} {nodes}", everything, write):
+            services.refresh(compute, services.Report(chosen.nodes(), time.monotonic()))
         yield Place(compute, rings, chosen)

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, text
 from werkzeug.test import TestResponse
 
 from climate.cloud.bundled import BundledCloud
+from climate.compute import Compute
 from climate.compute.models.flavor import Flavor
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
@@ -141,28 +142,38 @@ def _counts() -> str:
     return "SELECT " + ", ".join(f'(SELECT count(*) FROM "{name}") AS "{name}"' for name in names)
 
 
+ENGINE_TABLES = [table for table in metadata.sorted_tables if table is not epochs]
+"""The engine's tables, even the journal; the epoch goes on."""
+
+
 def forget(engine: Engine) -> None:
-    """Empty the engine's tables, even the journal; the epoch goes on."""
+    """Empty the engine's tables; the epoch goes on."""
     with engine.begin() as conn:
-        empty(conn, [table for table in metadata.sorted_tables if table is not epochs])
+        empty(conn, ENGINE_TABLES)
+
+
+def _furnish(compute: Compute) -> None:
+    """Register two nodes as hosts of leases, and create what a new cloud has."""
+    with compute.engine.begin() as conn:
+        flavors.insert(conn, SECRET)
+    services.furnish(compute)
+    for name in ("gpu-1", "gpu-2"):
+        inventory.register(_engine_of(compute), ADMIN, name, {"gpu": "a100"})
+
+
+def _engine_of(compute: Compute) -> Climate:
+    settings = Settings(home=compute.home, minutes_before_end=0)
+    return Climate(compute.engine, BundledCloud(compute), installed_plugins(), settings)
 
 
 @contextmanager
 def world(database: str, home: Path) -> Iterator[World]:
     """Two nodes that are registered as hosts of leases, and an ordinary one."""
-    with place(database, home, [node(name) for name in NODES]) as here:
-        engine = here.compute.engine
-        forget(engine)
-        with engine.begin() as conn:
-            flavors.insert(conn, SECRET)
-        services.furnish(here.compute)
-        climate = Climate(
-            engine, BundledCloud(here.compute), installed_plugins(), Settings(home=home, minutes_before_end=0)
-        )
-        for name in ("gpu-1", "gpu-2"):
-            inventory.register(climate, ADMIN, name, {"gpu": "a100"})
-        deployment = Deployment(Settings(home=home, public_url="http://here"), climate, Doorkeeper(), here.compute)
-        yield World(app_of(deployment), here, climate)
+    nodes = [node(name) for name in NODES]
+    with place(database, home, nodes, tables=ENGINE_TABLES, furnish=_furnish) as here:
+        settings = Settings(home=home, public_url="http://here")
+        climate = _engine_of(here.compute)
+        yield World(app_of(Deployment(settings, climate, Doorkeeper(), here.compute)), here, climate)
 
 
 __all__ = [
