@@ -14,6 +14,7 @@ import httpx
 from climate.cli.clouds import CloudEntry
 from climate.cli.dates import read
 from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
+from climate.cli.loopback import LoopbackTransport
 from climate.cli.token_cache import Kept, TokenCache
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
@@ -204,28 +205,6 @@ class Client:
                 told = parsedate_to_datetime(answer.headers["Date"])
                 self._clock = (told if told.tzinfo else told.replace(tzinfo=UTC), time.monotonic())
         return answer
-
-
-class LoopbackTransport(httpx.BaseTransport):
-    """Connections without proxies; certificates, which take long to load, are loaded for https alone."""
-
-    def __init__(self, verify: bool | str) -> None:
-        self.verify = verify
-        self.opened: dict[str, httpx.HTTPTransport] = {}
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request by the connections of its scheme."""
-        scheme = request.url.scheme
-        if scheme not in self.opened:
-            self.opened[scheme] = httpx.HTTPTransport(
-                verify=self.verify if scheme == "https" else False, trust_env=False
-            )
-        return self.opened[scheme].handle_request(request)
-
-    def close(self) -> None:
-        """Close the connections."""
-        for transport in self.opened.values():
-            transport.close()
 
 
 def _lifetime(body: Mapping[str, Any], now: datetime) -> float:
