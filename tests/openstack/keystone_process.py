@@ -128,11 +128,11 @@ class RealKeystone:
 
 
 @contextmanager
-def running(programs: Path, folder: Path, expiration: int = 3600) -> Iterator[RealKeystone]:
+def running(programs: Path, folder: Path) -> Iterator[RealKeystone]:
     """A new Keystone with an administrator, and a user `climate` with the role `service`."""
     there = RealKeystone(folder, free_port())
     conf = folder / "keystone.conf"
-    conf.write_text(CONFIGURATION.format(folder=folder, expiration=expiration))
+    _configure(there, 3600)
     (folder / "gunicorn.conf.py").write_text(HOOK)
     for name in ("fernet", "receipts", "credentials"):
         (folder / name).mkdir(mode=0o700)
@@ -152,6 +152,17 @@ def running(programs: Path, folder: Path, expiration: int = 3600) -> Iterator[Re
         yield there
     finally:
         there.stop()
+
+
+def restart(programs: Path, there: RealKeystone, expiration: int = 3600) -> None:
+    """Start the web server anew; tokens that it issues then expire after so many seconds."""
+    there.stop()
+    _configure(there, expiration)
+    start(programs, there)
+
+
+def _configure(there: RealKeystone, expiration: int) -> None:
+    (there.folder / "keystone.conf").write_text(CONFIGURATION.format(folder=there.folder, expiration=expiration))
 
 
 def start(programs: Path, there: RealKeystone) -> None:

@@ -17,7 +17,7 @@ from climate.identity import keystone
 from climate.identity.keystone.service import KeystoneIdentity
 from climate.settings import Settings
 from tests.openstack.keystone_process import ADMIN, PASSWORD, RealKeystone, installed, running, start
-from tests.openstack.record_keystone import LIFE, RECORDED, normal, recorded
+from tests.openstack.record_keystone import RECORDED, normal, recorded
 
 PROGRAMS = installed()
 """The folder of Keystone's programs."""
@@ -159,7 +159,8 @@ def test_an_outage_ends_when_keystone_is_back(there: RealKeystone, tmp_path: Pat
 
 
 def test_the_fake_answers_as_the_real_one(tmp_path: Path) -> None:
-    with running(cast("Path", PROGRAMS), tmp_path, LIFE) as one:
-        now = {name: normal(answer) for name, answer in recorded(one).items()}
+    programs = cast("Path", PROGRAMS)
+    with running(programs, tmp_path) as one:
+        now = {name: normal(answer) for name, answer in recorded(programs, one).items()}
     before = {path.stem: normal(json.loads(path.read_text())) for path in RECORDED.glob("*.json")}
     assert now == before
