@@ -4,7 +4,7 @@ from flask import Flask
 
 from api.compute import image_proxy, versions
 from api.compute.cells import cells as cell_routes
-from api.compute.networks import floating_ips, floating_ips_bulk
+from api.compute.networks import floating_ips, floating_ips_bulk, security_groups
 from api.compute.networks import networks as network_routes
 from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services
 from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups
@@ -47,6 +47,7 @@ NOUNS = (
     cloudpipes,
     floating_ips,
     floating_ips_bulk,
+    security_groups,
     addresses,
     volume_attachments,
     migrations,

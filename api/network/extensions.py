@@ -16,6 +16,7 @@ EXTENSIONS = {
     "quotas": "Quota of floating IPs of projects.",
     "quota_details": "Usage of floating IPs of projects.",
     "network-ip-availability": "Usage of addresses of networks.",
+    "security-group": "Security groups and their rules.",
     "agent": "Network services, read-only.",
 }
 

@@ -2,6 +2,7 @@
 
 from api.compute.openapi import Face
 from api.network.bodies import CHANGED_FLOATING, CHANGED_SUBNET, FLOATING, NETWORK, PORT, QUOTA, SUBNET, TAGS
+from api.network.security_group_bodies import CHANGED_GROUP, GROUP, RULE
 from api.schema.shapes import PAGE, Operation, Schema, answer
 
 PREFIX = "/network/v2.0"
@@ -61,7 +62,16 @@ OPERATIONS = {
     ("PUT", QUOTAS): Operation({200: answer("quota")}, QUOTA.shape()),
     ("DELETE", QUOTAS): Operation({204: None}),
     **_looked_at("/security-groups", "security_groups", "security_group", "group_id"),
+    ("POST", "/security-groups"): Operation({201: answer("security_group")}, GROUP.shape(), refuses=(409,)),
+    ("PUT", "/security-groups/<group_id>"): Operation(
+        {200: answer("security_group")}, CHANGED_GROUP.shape(), refuses=(409,)
+    ),
+    ("DELETE", "/security-groups/<group_id>"): Operation({204: None}, refuses=(409,)),
     **_looked_at("/security-group-rules", "security_group_rules", "security_group_rule", "rule_id"),
+    ("POST", "/security-group-rules"): Operation(
+        {201: answer("security_group_rule")}, RULE.shape(), refuses=(404, 409)
+    ),
+    ("DELETE", "/security-group-rules/<rule_id>"): Operation({204: None}),
     **_looked_at("/network-ip-availabilities", "network_ip_availabilities", "network_ip_availability", "network_id"),
     **_looked_at("/agents", "agents", "agent", "agent_id"),
     ("GET", "/extensions"): Operation({200: answer("extensions", "array")}),

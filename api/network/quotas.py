@@ -7,6 +7,7 @@ from api.body import read_object
 from api.compute import validation as asked
 from api.network.bodies import QUOTA
 from api.request_context import caller, compute
+from climate.compute.models.security_group import MOST_GROUPS, MOST_RULES
 from climate.compute.projects import quotas
 from climate.compute.store.projects.quotas import DEFAULT_LIMITS
 from climate.domain.errors import Forbidden
@@ -18,8 +19,8 @@ blueprint = Blueprint("network-quotas", __name__, url_prefix="/network/v2.0")
 FIXED = {
     **dict.fromkeys(("network", "subnet", "subnetpool", "router", "rbac_policy"), 0),
     "port": -1,
-    "security_group": 1,
-    "security_group_rule": 4,
+    "security_group": MOST_GROUPS,
+    "security_group_rule": MOST_RULES,
 }
 """Servers create their ports, and only administrators create the other resources."""
 

@@ -1,75 +1,142 @@
-"""Security groups, read-only: each project has one group, which allows all traffic."""
-
-from uuid import NAMESPACE_URL, uuid5
+"""Security groups and their rules."""
 
 from flask import Blueprint
 
+from api.body import read_object
 from api.compute import validation
+from api.network import bodies, views
 from api.network.filters import fitting, one
-from api.request_context import caller
+from api.network.security_group_bodies import CHANGED_GROUP, GROUP, RULE, rule
+from api.request_context import caller, compute
+from climate.compute.errors import Conflict, QuotaExceeded
+from climate.compute.models.security_group import VERSIONS, SecurityGroup, SecurityRule
+from climate.compute.network.operations import security_groups
 
 Body = dict[str, object]
+
+ETHERTYPES = {version: name for name, version in VERSIONS.items()}
 
 blueprint = Blueprint("network-security", __name__, url_prefix="/network/v2.0")
 
 
 @blueprint.get("/security-groups")
 def groups() -> Body:
-    """List the group of the caller's project."""
-    validation.may_read()
-    return {"security_groups": fitting([_group(caller().project_id)])}
+    """List the security groups that match the query."""
+    return {"security_groups": fitting([_view(group) for group in _all()])}
 
 
 @blueprint.get("/security-groups/<group_id>")
 def group(group_id: str) -> Body:
-    """Show the group of the caller's project."""
-    validation.may_read()
-    return {"security_group": one([_group(caller().project_id)], group_id, "Security group")}
+    """Show one security group with its rules."""
+    return {"security_group": one([_view(group) for group in _all()], group_id, "Security group")}
+
+
+@blueprint.post("/security-groups")
+def create() -> tuple[Body, int]:
+    """Create a security group, which lets its servers send anything and receive answers."""
+    validation.may_write()
+    given = GROUP.read(read_object())
+    project_id = bodies.project(given) or caller().project_id
+    try:
+        made = security_groups.create(compute(), project_id, given["name"], given.get("description", ""))
+    except QuotaExceeded as refusal:
+        raise Conflict(str(refusal)) from None
+    return {"security_group": _view(made)}, 201
+
+
+@blueprint.put("/security-groups/<group_id>")
+def change(group_id: str) -> Body:
+    """Update the name or the description of a security group."""
+    validation.may_write()
+    given = CHANGED_GROUP.read(read_object())
+    changes: dict[str, str] = {key: given[key] for key in ("name", "description") if key in given}
+    own = validation.path_id(group_id, "Security group")
+    return {"security_group": _view(security_groups.change(compute(), own, _who(), changes))}
+
+
+@blueprint.delete("/security-groups/<group_id>")
+def delete(group_id: str) -> tuple[str, int]:
+    """Delete a security group that no server has."""
+    validation.may_write()
+    security_groups.delete(compute(), validation.path_id(group_id, "Security group"), _who())
+    return "", 204
 
 
 @blueprint.get("/security-group-rules")
 def rules() -> Body:
-    """List the rules of the group."""
-    validation.may_read()
-    return {"security_group_rules": fitting(_rules(caller().project_id))}
+    """List the rules of security groups that match the query."""
+    return {"security_group_rules": fitting(_rules())}
 
 
 @blueprint.get("/security-group-rules/<rule_id>")
-def rule(rule_id: str) -> Body:
-    """Show one rule of the group."""
+def show_rule(rule_id: str) -> Body:
+    """Show one rule of a security group."""
+    return {"security_group_rule": one(_rules(), rule_id, "Security group rule")}
+
+
+@blueprint.post("/security-group-rules")
+def create_rule() -> tuple[Body, int]:
+    """Add a rule to a security group."""
+    validation.may_write()
+    wanted = rule(RULE.read(read_object()))
+    try:
+        made = security_groups.add_rule(compute(), wanted, _who())
+    except QuotaExceeded as refusal:
+        raise Conflict(str(refusal)) from None
+    return {"security_group_rule": _rule(made, caller().project_id)}, 201
+
+
+@blueprint.delete("/security-group-rules/<rule_id>")
+def delete_rule(rule_id: str) -> tuple[str, int]:
+    """Delete a rule of a security group."""
+    validation.may_write()
+    security_groups.delete_rule(compute(), validation.path_id(rule_id, "Security group rule"), _who())
+    return "", 204
+
+
+def _who() -> tuple[str | None, str]:
+    return validation.own_project(), caller().project_id
+
+
+def _all() -> list[SecurityGroup]:
     validation.may_read()
-    return {"security_group_rule": one(_rules(caller().project_id), rule_id, "Security group rule")}
+    return security_groups.listed(compute(), caller().project_id, validation.own_project())
 
 
-def _id(project_id: str, *words: str) -> str:
-    return str(uuid5(NAMESPACE_URL, "/".join(("climate:security-group", project_id, *words))))
+def _rules() -> list[Body]:
+    return [_rule(rule, group.project_id) for group in _all() for rule in group.rules]
 
 
-def _group(project_id: str) -> Body:
+def _view(group: SecurityGroup) -> Body:
     return {
-        "id": _id(project_id),
-        "name": "default",
-        "description": "Lets everything through.",
-        "stateful": False,
-        "tenant_id": project_id,
-        "project_id": project_id,
-        "security_group_rules": _rules(project_id),
+        "id": group.id,
+        "name": group.name,
+        "description": group.description,
+        "stateful": True,
+        "tags": [],
+        "revision_number": 0,
+        "created_at": views.moment(group.created_at),
+        "updated_at": views.moment(group.updated_at),
+        "security_group_rules": [_rule(rule, group.project_id) for rule in group.rules],
+        **views.whose(group.project_id),
     }
 
 
-def _rules(project_id: str) -> list[Body]:
-    kinds = [(direction, family) for direction in ("egress", "ingress") for family in ("IPv4", "IPv6")]
-    nothing = dict.fromkeys(("protocol", "port_range_min", "port_range_max", "remote_ip_prefix", "remote_group_id"))
-    return [
-        {
-            "id": _id(project_id, direction, family),
-            "security_group_id": _id(project_id),
-            "direction": direction,
-            "ethertype": family,
-            "description": "",
-            "tenant_id": project_id,
-            "project_id": project_id,
-            **nothing,
-        }
-        for direction, family in kinds
-    ]
+def _rule(rule: SecurityRule, project_id: str) -> Body:
+    return {
+        "id": rule.id,
+        "security_group_id": rule.group_id,
+        "direction": rule.direction,
+        "ethertype": ETHERTYPES[rule.version],
+        "protocol": rule.protocol,
+        "port_range_min": rule.first,
+        "port_range_max": rule.last,
+        "remote_ip_prefix": rule.remote_cidr,
+        "remote_group_id": rule.remote_group_id,
+        "remote_address_group_id": None,
+        "description": rule.description,
+        "revision_number": 0,
+        "created_at": views.moment(rule.created_at),
+        "updated_at": views.moment(rule.created_at),
+        **views.whose(project_id),
+    }

@@ -7,6 +7,7 @@ from typing import Any
 from api.request_context import caller, deployment
 from climate.compute.network import managers
 from climate.compute.network.models import Network
+from climate.compute.network.operations.security_groups import groups_of
 from climate.compute.store.networks.fixed_ips import Port
 from climate.compute.store.networks.floating_ips import Floating
 from climate.compute.store.networks.floating_pools import PoolRow
@@ -128,7 +129,7 @@ def port(row: Port) -> Body:
         "fixed_ips": [{"subnet_id": row.subnet_id, "ip_address": address} for address in row.addresses],
         "status": "ACTIVE" if row.status == "ACTIVE" else "DOWN",
         "admin_state_up": True,
-        "security_groups": [],
+        "security_groups": list(groups_of(row.project_id, row.security_groups)),
         "tags": [],
         **whose(row.project_id),
     }

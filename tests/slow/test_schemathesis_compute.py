@@ -89,10 +89,13 @@ class Furnished:
         servers = self._servers()
         for node in NODES:
             self.admin("POST", f"{C}/os-aggregates/{aggregates[0]}/action", {"remove_host": {"host": node}})
+        security = [str(one["id"]) for one in self.member.get(f"{C}/os-security-groups")["security_groups"]]
         self.known = {
             "servers": servers,
             "metadata": ["there"],
             "tags": ["there"],
+            "os-security-groups": security,
+            "os-security-group-rules": [IMAGE_ID],
             "os-extra_specs": ["there"],
             "os-instance-actions": [self._note(server_id) for server_id in servers],
             "flavors": ["plain", "closed"],

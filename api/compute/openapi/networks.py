@@ -1,8 +1,9 @@
 """OpenAPI descriptions of networks, floating IPs and volume attachments."""
 
 from api.compute.networks.network_bodies import ACTIONS, ADDED, ALLOCATED, ASSOCIATION, BULK, DROPPED, NETWORK
+from api.compute.networks.security_group_bodies import GROUP, RULE
 from api.compute.servers.attachment_bodies import INTERFACE, VOLUME
-from api.schema.shapes import Operation, answer
+from api.schema.shapes import PAGE, Operation, answer, flag
 
 FLOATING = "/os-floating-ips"
 ONE_FLOATING = f"{FLOATING}/<floating_id>"
@@ -10,7 +11,17 @@ SERVER = "/servers/<server_id>"
 INTERFACES = f"{SERVER}/os-interface"
 VOLUMES = f"{SERVER}/os-volume_attachments"
 
+GROUPS, GROUP_RULES = "/os-security-groups", "/os-security-group-rules"
+
 OPERATIONS = {
+    ("GET", GROUPS): Operation({200: answer("security_groups", "array")}, query={**PAGE, "all_tenants": flag()}),
+    ("POST", GROUPS): Operation({200: answer("security_group")}, GROUP.shape()),
+    ("GET", f"{GROUPS}/<security_group>"): Operation({200: answer("security_group")}),
+    ("PUT", f"{GROUPS}/<security_group>"): Operation({200: answer("security_group")}, GROUP.shape()),
+    ("DELETE", f"{GROUPS}/<security_group>"): Operation({202: None}),
+    ("POST", GROUP_RULES): Operation({200: answer("security_group_rule")}, RULE.shape(), refuses=(404,)),
+    ("DELETE", f"{GROUP_RULES}/<security_group_rule>"): Operation({202: None}),
+    ("GET", "/servers/<server_id>/os-security-groups"): Operation({200: answer("security_groups", "array")}),
     ("GET", "/os-networks"): Operation({200: answer("networks", "array")}, refuses=(404,)),
     ("POST", "/os-networks"): Operation({200: answer("network")}, NETWORK.shape(), refuses=(404, 409)),
     ("GET", "/os-networks/<network_id>"): Operation({200: answer("network")}),

@@ -12,6 +12,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
 from api.compute.projects.project_bodies import QUOTA, QUOTA_OF_COMPUTE
 from api.request_context import caller, compute
+from climate.compute.models.security_group import MOST_GROUPS, MOST_RULES
 from climate.compute.projects import quotas
 from climate.compute.projects.quotas import QuotaUsage
 from climate.compute.store.projects.quotas import DEFAULT_LIMITS
@@ -38,12 +39,10 @@ FILES = {"injected_files": 0, "injected_file_content_bytes": 0, "injected_file_p
 OF_NETWORKS = {"fixed_ips": "fixed_ips", "floating_ips": "floating_ips"}
 """Limits that are set and shown by the network service from 2.36 on."""
 
-SECURITY_GROUPS, SECURITY_RULES = 1, 4
-"""Each project has the security group `default` with these rules."""
 _SECURITY = {
-    "maxSecurityGroups": SECURITY_GROUPS,
-    "totalSecurityGroupsUsed": SECURITY_GROUPS,
-    "maxSecurityGroupRules": SECURITY_RULES,
+    "maxSecurityGroups": MOST_GROUPS,
+    "totalSecurityGroupsUsed": 1,
+    "maxSecurityGroupRules": MOST_RULES,
 }
 _PERSONALITY = {"maxPersonality": 0, "maxPersonalitySize": 0}
 
@@ -133,7 +132,7 @@ def _older_limits(now: QuotaUsage) -> dict[str, int]:
 
 def _shown(most: Mapping[str, int]) -> dict[str, int]:
     shown = {name: most[key] for name, key in _settable().items()} | SAME_FOR_ALL
-    groups = {} if since(36) else {"security_groups": SECURITY_GROUPS, "security_group_rules": SECURITY_RULES}
+    groups = {} if since(36) else {"security_groups": MOST_GROUPS, "security_group_rules": MOST_RULES}
     return shown | groups | ({} if since(57) else FILES)
 
 

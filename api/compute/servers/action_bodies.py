@@ -223,7 +223,15 @@ class RemoveFloating(Body):
     address = keys.address(required=True)
 
 
-FORCE_COMPLETE = ForceComplete()
+class GroupName(Body):
+    """Name or id of a security group."""
+
+    UNKNOWN = "{first!r} is unknown; there is {sorted}"
+
+    name = keys.name(required=True)
+
+
+FORCE_COMPLETE, GROUP_NAME = ForceComplete(), GroupName()
 REBOOT_BODY, CREATE_IMAGE, RESIZE, REBUILD = Reboot(), NewImage(), Resize(), Rebuild()
 MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = Migrate(), Unshelve(), Lock(), State(), ConsoleOutput()
 ADD_FIXED, REMOVE_FIXED, ADD_FLOATING, REMOVE_FLOATING = AddFixed(), RemoveFixed(), AddFloating(), RemoveFloating()
@@ -249,6 +257,8 @@ FORMS: Mapping[str, Sequence[Body]] = {
     "removeFixedIp": (REMOVE_FIXED,),
     "addFloatingIp": (ADD_FLOATING,),
     "removeFloatingIp": (REMOVE_FLOATING,),
+    "addSecurityGroup": (GROUP_NAME,),
+    "removeSecurityGroup": (GROUP_NAME,),
 }
 """Action -> the forms of its content over all microversions."""
 

@@ -12,6 +12,7 @@ from api.compute.blueprint import compute_blueprint
 from api.compute.servers import (
     action_bodies,
     addresses,
+    group_actions,
     live_migrations,
     migrate_actions,
     reserved_servers,
@@ -107,6 +108,7 @@ def _no_console(server_id: str, details: Any) -> Response:
 ACTIONS: Mapping[str, Action] = (
     {name: _wish(name) for name in WISHES}
     | addresses.ACTIONS
+    | group_actions.ACTIONS
     | {
         "reboot": _reboot,
         "createImage": resize_and_rebuild.create_image,

@@ -13,6 +13,8 @@ from api.request_context import caller, climate, compute
 from climate.compute.images import registry
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest, pools_of, read_zone
+from climate.compute.models.security_group import DEFAULT
+from climate.compute.network.operations import security_groups
 from climate.compute.projects import flavors, keypairs
 from climate.compute.reservations import pools
 from climate.compute.zones.builds.orders import Order
@@ -37,6 +39,8 @@ class ServerRequest:
     """Reservation id that the client chose for the build."""
     password: str
     """Password that the answer returns, empty for a random one; guests get none."""
+    security_groups: tuple[str, ...] = (DEFAULT,)
+    """Names or ids of the security groups, as requested."""
 
 
 def read(body: dict[str, Any]) -> ServerRequest:
@@ -67,6 +71,7 @@ def checked(given: dict[str, Any], *, of_build: bool = False) -> ServerRequest:
         order,
         server.get("reservation_id"),
         server["password"],
+        server.get("security_groups") or (DEFAULT,),
     )
 
 
@@ -124,6 +129,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         user_data=server["user_data"],
         config_drive=server["config_drive"],
         description=server["description"],
+        security_groups=_security_groups(server.get("security_groups") or ()),
         tags=_tags(server.get("tags", ())),
         count=count,
         least=least,
@@ -200,6 +206,14 @@ def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     if tags and not since(52):
         raise InvalidInput("server: tags can be set since 2.52")
     return tags
+
+
+def _security_groups(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the ids of the named groups; None for the group `default` alone."""
+    groups = security_groups.ids_of(compute(), caller().project_id, names)
+    if groups is not None and compute().cells.is_api:
+        raise InvalidInput("security_groups: servers in cells have the group 'default' only")
+    return groups
 
 
 def _key(name: str | None, *, known: bool = True) -> str | None:

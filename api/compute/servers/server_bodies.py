@@ -12,6 +12,7 @@ from api.compute.networks import ip_validation
 from api.compute.servers import server_tags
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given, part
+from climate.compute.models.security_group import MOST_GROUPS
 from climate.compute.projects.quota_check import MOST_AT_ONCE
 from climate.domain.errors import InvalidInput
 
@@ -209,6 +210,18 @@ def _build_id(value: Any, field: str) -> str:
     return value
 
 
+GROUP_NAMES = shapes.listing(shapes.below("name", shapes.name()), MOST_GROUPS)
+
+
+def _group_names(value: Any, field: str) -> tuple[str, ...]:
+    """Return the names or ids of security groups."""
+    if not isinstance(value, list) or len(value) > MOST_GROUPS:
+        raise InvalidInput(f'{field} must be a list of at most {MOST_GROUPS} objects like {{"name": "default"}}')
+    if not all(isinstance(entry, dict) and set(entry) == {"name"} for entry in value):
+        raise InvalidInput(f'{field}: each must be like {{"name": "default"}}')
+    return tuple(validation.name(entry["name"], f"{field}: name") for entry in value)
+
+
 class ZoneBuild(Body):
     """The build of a parent zone to which a server on an offer belongs."""
 
@@ -256,7 +269,7 @@ class NewServer(Body):
     personality = Key(_empty, shapes.listing({"type": "object"}, 0))
     tags = Key(server_tags.read, server_tags.LIST, default=ABSENT)
     certificates = Key(_empty, shapes.listing(shapes.name(), 0), key="trusted_image_certificates")
-    security_groups = Ignored(shapes.listing(shapes.below("name", shapes.name()), 4))
+    security_groups = Key(_group_names, GROUP_NAMES, default=ABSENT).or_null()
     disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
     hostname = Ignored(shapes.name())
 

@@ -23,6 +23,7 @@ from climate.compute.cells.builds.start import Sleep
 from climate.compute.errors import NotFound
 from climate.compute.models.node import Service
 from climate.compute.models.server import DELETE, Server
+from climate.compute.network.operations import security_groups
 from climate.compute.nodes import services
 from climate.compute.servers import create as compute_boot
 from climate.compute.servers import details, volume_attachments
@@ -60,7 +61,7 @@ def create() -> tuple[Body, int]:
         "id": made.server_id,
         "links": view.links(f"servers/{made.server_id}"),
         "OS-DCF:diskConfig": "MANUAL",
-        "security_groups": [view.DEFAULT_GROUP],
+        "security_groups": [{"name": name} for name in wanted.security_groups],
         "adminPass": view.password(wanted.password),
     }
     return {"server": answer}, 202
@@ -183,10 +184,18 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
 def _behind(servers: Sequence[Server]) -> Behind:
     """Return what the caller's role and microversion add to these servers."""
     attached = volume_attachments.of_servers(compute(), [server.id for server in servers])
+    groups = _group_names(servers)
     if not (caller().is_admin and since(3)):
-        return Behind(volumes=attached)
+        return Behind(volumes=attached, security_groups=groups)
     hosts = {service.host: _state(service) for service in services.listed(compute())} if since(16) else {}
-    return Behind(hosts, details.user_data(compute(), [server.id for server in servers]), attached)
+    return Behind(hosts, details.user_data(compute(), [server.id for server in servers]), attached, groups)
+
+
+def _group_names(servers: Sequence[Server]) -> dict[str, list[str]]:
+    """Return the names of the security groups of those servers that have others than `default` alone."""
+    chosen = [server for server in servers if server.security_groups is not None]
+    found = security_groups.named(compute(), chosen) if chosen else {}
+    return {server_id: [group.name for group in groups] for server_id, groups in found.items()}
 
 
 def _state(service: Service) -> str:

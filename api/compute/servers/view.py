@@ -11,6 +11,7 @@ from api.compute.microversion import since
 from api.compute.projects.flavor_view import embedded
 from api.compute.zones import zone_chain
 from api.request_context import caller, deployment
+from climate.compute.models.security_group import DEFAULT
 from climate.compute.models.server import (
     ACTIVE,
     BUILD,
@@ -58,11 +59,11 @@ class Behind(NamedTuple):
     """Id of a server -> its user data in Base64, if it has any."""
     volumes: Mapping[str, Sequence[str]] = MappingProxyType({})
     """Id of a server -> the ids of its volumes, if it has any."""
+    security_groups: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Id of a server -> the names of its security groups, if these are not `default` alone."""
 
 
 NOTHING = Behind()
-
-DEFAULT_GROUP = {"name": "default"}
 
 
 def links(path: str) -> list[Body]:
@@ -107,7 +108,7 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
             {"id": volume} | ({"delete_on_termination": False} if since(3) else {})
             for volume in behind.volumes.get(server.id, ())
         ],
-        "security_groups": [DEFAULT_GROUP],
+        "security_groups": [{"name": name} for name in behind.security_groups.get(server.id, (DEFAULT,))],
     }
     if server.status in (ACTIVE, BUILD):
         body["progress"] = 100 if server.status == ACTIVE else 0

@@ -137,6 +137,8 @@ class BootRequest:
     access: tuple[str | None, str | None] = (None, None)
     """The access addresses that the owner declares: one of IPv4, one of IPv6."""
     tags: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] | None = None
+    """Ids of security groups; None: the group `default` of the project."""
     count: int = 1
     least: int = 1
     """Minimum number of servers if not all of `count` are possible."""
@@ -172,6 +174,7 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
         destination=request.destination,
         access=request.access,
         tags=request.tags,
+        security_groups=request.security_groups,
         config_drive=request.config_drive or request.user_data is not None,
     )
     if len(ids) == 1 and request.whole <= 1:

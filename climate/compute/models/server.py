@@ -166,6 +166,8 @@ class Server:
     config_drive: bool = False
     """The server gets its metadata and user data by a drive."""
     tags: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] | None = None
+    """Ids of its security groups; None: the group `default` of its project."""
 
     @property
     def busy(self) -> bool:

@@ -11,6 +11,8 @@ from enum import Enum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Protocol
 
+from climate.compute.network.render.port_filter import FilterRule
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -147,6 +149,8 @@ class Plug:
     """True if the link is connected. The interface of a RESERVED server is plugged but down."""
     ranges: tuple[IPv4Network, ...] = ()
     """Further allowed source ranges, which the guest routes: the clients of a cloudpipe."""
+    rules: tuple[FilterRule, ...] | None = None
+    """Traffic that its security groups allow; None: all."""
 
     @property
     def name(self) -> str:
@@ -238,6 +242,9 @@ class NetworkDriver(Protocol):
 
     def plug(self, plug: Plug) -> None:
         """Connect a guest's interface to its network, with anti-spoofing rules."""
+
+    def guard(self, plug: Plug) -> None:
+        """Replace the rules of a guest's interface that is plugged; do nothing if it is not."""
 
     def unplug(self, name: str) -> None:
         """Remove a guest's interface; `name` as in `ExistingResources.plugs`."""

@@ -82,3 +82,5 @@ class Vif:
     project_id: str
     network: Network
     addresses: Sequence[IPv4Address] = field(default_factory=tuple)
+    security_groups: tuple[str, ...] | None = None
+    """Ids of the security groups of its server; None: the group `default` of the project, which was never changed."""

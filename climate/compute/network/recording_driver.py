@@ -95,6 +95,11 @@ class RecordingNetwork:
         self.ensure(plug.link)
         self.plugs[plug.name] = plug
 
+    def guard(self, plug: Plug) -> None:
+        self.fails("guard")
+        if plug.name in self.plugs:
+            self.plugs[plug.name] = replace(self.plugs[plug.name], rules=plug.rules)
+
     def unplug(self, name: str) -> None:
         self.fails("unplug")
         self.plugs.pop(name, None)

@@ -107,6 +107,7 @@ def reconcile(compute: Compute) -> None:
     try:
         vif_plugging.sweep(compute)
         _request_missing_interfaces(compute, settled)
+        vif_plugging.renew_filters(compute)
     except (NetworkError, VirtError) as error:
         log.error("interfaces of servers not reconciled", host=compute.service_host, reason=str(error))
 

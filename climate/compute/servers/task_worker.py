@@ -6,12 +6,14 @@ time, and one worker at a time claims it.
 
 from uuid import uuid4
 
+import structlog
+
 from climate.compute.clusters import member_orders
 from climate.compute.context import Compute
-from climate.compute.errors import VirtError
+from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers
 from climate.compute.models.server import Server
-from climate.compute.servers import guests, task_heartbeat, task_results
+from climate.compute.servers import guests, task_heartbeat, task_results, vif_plugging
 from climate.compute.servers import tasks as deeds
 from climate.compute.servers.task import Work
 from climate.compute.servers.task_heartbeat import CLAIM_SECONDS, Check, Lost
@@ -19,6 +21,8 @@ from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers
 from climate.compute.store.servers import tasks as wishes
 from climate.connections import alone, reading
+
+log = structlog.get_logger(__name__)
 
 WAIT_SECONDS, AGAIN_SECONDS = 2.0, 5.0
 """Seconds until an unclaimed task causes another wake-up, and between further ones."""
@@ -36,6 +40,7 @@ def carry_out(compute: Compute, server_id: str) -> None:
     if not claimed:
         departed_servers.clear(compute, server_id)
         member_orders.carry_out(compute, server_id)
+        _renew_filters(compute, server_id)
         return
     with task_heartbeat.renewed_claim(compute, server_id, worker) as check:
         done = False
@@ -48,6 +53,14 @@ def unfinished(compute: Compute, wait: float = WAIT_SECONDS, again: float = AGAI
     """Return (service host, id of a server or an order) of unclaimed work that needs another wake-up."""
     with alone(compute.engine) as conn:
         return wishes.unfinished(conn, compute.now(conn), wait, again)
+
+
+def _renew_filters(compute: Compute, server_id: str) -> None:
+    """Apply the rules of a server's security groups; if that fails, the next reconciliation does it."""
+    try:
+        vif_plugging.renew_filters(compute, server_id)
+    except (NetworkError, VirtError) as error:
+        log.error("security groups not applied", server=server_id, reason=str(error))
 
 
 def _next(compute: Compute, server_id: str, check: Check) -> Work | None:

@@ -20,10 +20,13 @@ from climate.compute.network.driver import PREFIX, Kind, NetworkDriver, Plug, in
 from climate.compute.network.driver_registry import Wires
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.operations import security_groups
 from climate.compute.network.render import interfaces as rendered
 from climate.compute.network.render.interfaces import Card
+from climate.compute.servers import port_filters
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.networks import networks as network_rows
+from climate.compute.store.networks import security_groups as group_rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Interface, Wiring
 from climate.compute.virt.multi_node import MultiNodeDriver
@@ -74,7 +77,10 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
 
     Raises VirtError.
     """
-    return plug_into(compute, server.id, _socket(compute, server.node or ""), up=up)
+    result = plug_into(compute, server.id, _socket(compute, server.node or ""), up=up)
+    if server.security_groups:
+        security_groups.tell_peers(compute, server.security_groups)
+    return result
 
 
 def plug_into(networking: Networking, server_id: str, socket: Socket, *, up: bool) -> tuple[Interface, ...]:
@@ -82,10 +88,12 @@ def plug_into(networking: Networking, server_id: str, socket: Socket, *, up: boo
     with reading(networking.engine) as conn:
         vifs = fixed_ips.vifs_of(conn, [server_id])
         routed = {vif.id: _routed(conn, vif) for vif in vifs}
+        rules = port_filters.of_vifs(conn, networking.network, vifs)
     if socket.wiring in PLUGGED:
         try:
             for vif in vifs:
-                _connect(socket.driver, replace(_plug(networking, socket, vif, up=up), ranges=routed[vif.id]))
+                wanted = replace(_plug(networking, socket, vif, up=up), ranges=routed[vif.id], rules=rules[vif.id])
+                _connect(socket.driver, wanted)
         except NetworkError as error:
             raise VirtError(f"the network cannot be configured: {error}") from error
     wired = socket.driver.real
@@ -122,6 +130,27 @@ def unplug_from(networking: Networking, server_id: str, socket: Socket) -> None:
             socket.driver.drop_netns(netns_of(server_id))
     except NetworkError as error:
         raise VirtError(f"the network cannot be removed: {error}") from error
+
+
+def renew_filters(compute: Compute, server_id: str | None = None) -> None:
+    """Apply the present rules of security groups to the interfaces of a server, or of all, on nodes of this service.
+
+    Members of clusters apply them when they plug an interface in. Raises NetworkError.
+    """
+    nodes = _hosts(compute)
+    if not nodes:
+        return
+    with reading(compute.engine) as conn:
+        ids = [server_id] if server_id is not None else group_rows.filtered(conn, compute.service_host)
+        vifs = fixed_ips.vifs_of(conn, ids) if ids else []
+        on = {vif_id: node for vif_id, _, node in fixed_ips.vifs_on(conn, compute.service_host)} if vifs else {}
+        rules = port_filters.of_vifs(conn, compute.network, vifs)
+        routed = {vif.id: _routed(conn, vif) for vif in vifs}
+    for vif in vifs:
+        if on.get(vif.id) in nodes:
+            socket = _socket(compute, on[vif.id])
+            wanted = replace(_plug(compute, socket, vif, up=True), ranges=routed[vif.id], rules=rules[vif.id])
+            socket.driver.guard(wanted)
 
 
 def sweep(compute: Compute) -> None:

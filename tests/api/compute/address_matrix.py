@@ -16,6 +16,8 @@ INTERFACES = f"{SERVER}/os-interface"
 VOLUMES = f"{SERVER}/os-volume_attachments"
 PIPES, PIPE = "/os-cloudpipe", "/os-cloudpipe/<project_id>"
 CERTIFICATES = f"{PIPE}/certificates"
+GROUPS, ONE_GROUP = "/os-security-groups", "/os-security-groups/<security_group>"
+GROUP_RULES = "/os-security-group-rules"
 NO_VOLUME = "00000000-0000-4000-8000-000000000000"
 
 FOR_ADMINS = (401, 403, 403, 403, 403)
@@ -49,6 +51,14 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", CERTIFICATES): (401, 404, 403, 404, 404, 404),
     ("POST", CERTIFICATES): (401, 404, 403, 403, 404, 404),
     ("DELETE", f"{CERTIFICATES}/<serial>"): (401, 404, 403, 403, 404, 404),
+    ("GET", GROUPS): FOR_ALL,
+    ("POST", GROUPS): (401, 200, 403, 403, 200, 200),
+    ("GET", ONE_GROUP): FOR_THE_PROJECT,
+    ("PUT", ONE_GROUP): CHANGED,
+    ("POST", GROUP_RULES): CHANGED,
+    ("DELETE", f"{GROUP_RULES}/<security_group_rule>"): (401, 404, 403, 403, 202, 202),
+    ("DELETE", ONE_GROUP): (401, 404, 403, 403, 202, 202),
+    ("GET", f"{SERVER}/os-security-groups"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/ips"): FOR_THE_PROJECT,
     ("GET", f"{SERVER}/ips/<label>"): FOR_THE_PROJECT,
     ("GET", INTERFACES): FOR_THE_PROJECT,
@@ -64,6 +74,16 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
 }
 
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("POST", GROUPS): {"security_group": {"name": "more", "description": ""}},
+    ("PUT", ONE_GROUP): {"security_group": {"name": "changed", "description": ""}},
+    ("POST", GROUP_RULES): {
+        "security_group_rule": {
+            "parent_group_id": "<security_group>",
+            "ip_protocol": "udp",
+            "from_port": 1,
+            "to_port": 2,
+        }
+    },
     ("POST", NETWORKS): {"network": {"label": "more", "cidr": "10.22.0.0/28"}},
     ("POST", f"{NETWORKS}/add"): {"id": None, "project_id": "project"},
     ("POST", f"{ONE_NETWORK}/action"): {"disassociate": None},
@@ -82,6 +102,8 @@ DETAILS: Mapping[str, Any] = {
     "removeFixedIp": {"address": "10.20.0.2"},
     "addFloatingIp": {"address": "203.0.113.10"},
     "removeFloatingIp": {"address": "203.0.113.10"},
+    "addSecurityGroup": {"name": "default"},
+    "removeSecurityGroup": {"name": "default"},
 }
 
 
@@ -101,6 +123,10 @@ def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
     floating = done(member("POST", f"{C}{FLOATING}"))["floating_ip"]["id"]
     body = {"associate_address": {"fixed_ip": fixed}}
     done(member("POST", f"{C}{FLOATING}/{floating}/associate", body))
+    wanted = {"security_group": {"name": "hidden-security", "description": ""}}
+    group_id = done(member("POST", f"{C}{GROUPS}", wanted))["security_group"]["id"]
+    rule = {"parent_group_id": group_id, "ip_protocol": "tcp", "from_port": 22, "to_port": 22}
+    rule_id = done(member("POST", f"{C}{GROUP_RULES}", {"security_group_rule": rule}))["security_group_rule"]["id"]
     return {
         "<dhcp>": dhcp,
         "<fixed_ip>": fixed,
@@ -109,5 +135,7 @@ def connect(member: Person, server_id: str, dhcp: str) -> dict[str, str]:
         "<volume_id>": NO_VOLUME,
         "<label>": "private",
         "<serial>": "1",
+        "<security_group>": group_id,
+        "<security_group_rule>": rule_id,
         "<host>": network_factory.HOST,
     }

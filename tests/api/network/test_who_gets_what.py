@@ -55,8 +55,13 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", QUOTA): FOR_ADMINS,
     ("GET", f"{N}/security-groups"): FOR_ALL,
     ("GET", GROUP): FOR_THE_PROJECT,
+    ("POST", f"{N}/security-groups"): TAKEN,
+    ("PUT", GROUP): CHANGED,
+    ("DELETE", GROUP): CHANGED,
     ("GET", f"{N}/security-group-rules"): FOR_ALL,
     ("GET", RULE): FOR_THE_PROJECT,
+    ("POST", f"{N}/security-group-rules"): CHANGED,
+    ("DELETE", RULE): CHANGED,
     ("GET", FIGURES): FOR_ADMINS,
     ("GET", f"{FIGURES}/<network_id>"): FOR_ADMINS,
     ("GET", AGENTS): FOR_ADMINS,
@@ -120,7 +125,8 @@ def _furnish(there: World, member: Person, admin: Person, pool: str, served: str
     floating = taken(member, pool, port_id=connected["id"], description="hidden-note")
     done(member("PUT", f"{N}/floatingips/{floating['id']}/tags", {"tags": ["hidden-tag"]}))
     image = {"name": "hidden-image", "disk_format": "raw", "container_format": "bare", "tags": ["hidden-tag"]}
-    group = member.get(f"{N}/security-groups")["security_groups"][0]
+    wanted = {"name": "hidden-group"}
+    group = done(member("POST", f"{N}/security-groups", {"security_group": wanted}), 201)["security_group"]
     return {
         "<network_id>": network,
         "<subnet_id>": subnet_id,
@@ -146,6 +152,11 @@ def _ask(asker: Person, route: tuple[str, str], names: Mapping[str, str], pool: 
     bodies: dict[tuple[str, str], Any] = {
         ("POST", f"{N}/networks"): {"network": {"name": "more"}},
         ("POST", f"{N}/subnets"): {"subnet": {"network_id": names["<network_id>"], "cidr": "10.78.0.0/28"}},
+        ("POST", f"{N}/security-groups"): {"security_group": {"name": "more"}},
+        ("PUT", GROUP): {"security_group": {"description": "changed"}},
+        ("POST", f"{N}/security-group-rules"): {
+            "security_group_rule": {"security_group_id": names["<group_id>"], "direction": "ingress"}
+        },
         ("POST", f"{N}/ports"): {"port": {"network_id": names["<network_id>"]}},
         ("PUT", SUBNET): {"subnet": {"allocation_pools": []}},
         ("POST", f"{N}/floatingips"): {"floatingip": {"floating_network_id": pool}},

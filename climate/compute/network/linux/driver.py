@@ -14,6 +14,7 @@ from climate.compute.network.linux.dhcp import DhcpServers
 from climate.compute.network.linux.layer2 import AUTO, Ground
 from climate.compute.network.linux.nat import IptablesNat, NftNat
 from climate.compute.network.linux.radvd import RouterAdverts
+from climate.compute.network.render.port_filter import FilterRule
 
 _RIGHTS = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
 
@@ -33,6 +34,7 @@ class LinuxNetwork:
         ways: tuple[NftNat | IptablesNat, ...] = (NftNat(namespace), IptablesNat(namespace))
         self._nat, self._former = ways if nat == "nft" else ways[::-1]
         self._alone = False
+        self._guards: dict[str, tuple[FilterRule, ...] | None] = {}
 
     @property
     def real(self) -> bool:
@@ -135,9 +137,17 @@ class LinuxNetwork:
     def plug(self, plug: Plug) -> None:
         """Connect a guest's interface to its network, with anti-spoofing rules."""
         self._ground.plug(plug)
+        self._guards[plug.name] = plug.rules
+
+    def guard(self, plug: Plug) -> None:
+        """Replace the rules of a guest's interface that is plugged; do nothing if it is not."""
+        if plug.name not in self._guards or self._guards[plug.name] != plug.rules:
+            self._ground.guard(plug)
+            self._guards[plug.name] = plug.rules
 
     def unplug(self, name: str) -> None:
         """Remove a guest's interface."""
+        self._guards.pop(name, None)
         self._ground.unplug(name)
 
     def drop_netns(self, netns: str) -> None:

@@ -117,6 +117,11 @@ class Ground:
         with self._alone():
             self._inside(f"interface {wanted.name}", plugged)
 
+    def guard(self, wanted: Plug) -> None:
+        """Replace the rules of a guest's interface, if it exists."""
+        with self._alone():
+            self._inside(f"interface {wanted.name}", lambda ip: vifs.guard(ip, wanted))
+
     def unplug(self, name: str) -> None:
         """Remove a guest's interface."""
         with self._alone():

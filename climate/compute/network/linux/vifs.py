@@ -19,12 +19,18 @@ _TAP = "tun"
 def plug(ip: Any, wanted: Plug, bridge: Device, mtu: int) -> None:
     """Connect an interface to a bridge. It comes up last, after the anti-spoofing rules."""
     port = _standing(ip, wanted) or _made(ip, wanted, mtu)
-    anti_spoofing.put_up(wanted.name, wanted.mac, wanted.addresses, wanted.ranges)
+    anti_spoofing.put_up(wanted)
     netlink.shape(ip, port, up=wanted.up, mtu=mtu, master=bridge.index)
     if wanted.kind is Kind.VETH:
         netlink.inside(
             wanted.netns, f"interface {wanted.device} of {wanted.netns}", lambda guest: _set_up(guest, wanted, mtu)
         )
+
+
+def guard(ip: Any, wanted: Plug) -> None:
+    """Replace the rules of an interface, if it exists."""
+    if netlink.find(ip, wanted.name) is not None:
+        anti_spoofing.put_up(wanted)
 
 
 def unplug(ip: Any, name: str) -> None:

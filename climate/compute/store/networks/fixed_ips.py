@@ -111,6 +111,8 @@ _ENTRIES = text("""
 
 _OF_SERVERS = text(f"""
     SELECT v.id::text AS vif_id, v.mac, v.place, v.server_id::text AS server_id, s.project_id AS of_project,
+           coalesce(s.security_groups, (SELECT array_agg(g.id) FROM compute_security_groups g
+                                        WHERE g.project_id = s.project_id AND g.name = 'default'))::text[] AS groups,
            (SELECT array_agg(host(a.address) ORDER BY a.address) FROM compute_addresses a WHERE a.vif_id = v.id) AS all,
            {columns()}
     FROM compute_vifs v JOIN compute_networks n ON n.id = v.network_id JOIN compute_servers s ON s.id = v.server_id
@@ -128,7 +130,7 @@ _BEGINNING = text("""
 
 _PORTS = text("""
     SELECT v.id::text AS port_id, v.network_id::text, w.subnet_id::text, v.mac, v.server_id::text, s.project_id,
-           s.status,
+           s.status, s.security_groups::text[] AS security_groups,
            (SELECT coalesce(array_agg(host(a.address) ORDER BY a.address), '{}')
             FROM compute_addresses a WHERE a.vif_id = v.id) AS addresses
     FROM compute_vifs v
@@ -171,6 +173,8 @@ class Port:
     status: str
     """Status of the server."""
     addresses: Sequence[str]
+    security_groups: Sequence[str] | None = None
+    """Ids of the groups of the server; None: the group `default` of its project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +298,7 @@ def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:
             project_id=row["of_project"],
             network=network_of(row),
             addresses=tuple(IPv4Address(address) for address in row["all"] or ()),
+            security_groups=None if row["groups"] is None else tuple(row["groups"]),
         )
         for row in rows
     ]

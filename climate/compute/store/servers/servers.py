@@ -17,7 +17,7 @@ COLUMNS = f"""
     s.build_id, s.launch_index, s.created_at, s.updated_at, s.launched_at, s.key_name, s.fault,
     s.task_image::text, s.tried, s.description, s.group_id::text, s.locked_by, s.locked_reason, s.old_flavor, s.before,
     s.shelved_image::text, s.task_details, s.config_drive, s.vcpus, s.ram_mb, s.disk_mb, s.node_id,
-    s.migration_id, s.tags,
+    s.migration_id, s.tags, s.security_groups::text[] AS security_groups,
     n.name AS node, n.service_host, {ZONE_OF_NODE} AS node_zone,
     (SELECT json_agg(json_build_object('address', host(a.address), 'mac', v.mac, 'network_id', v.network_id,
                                        'label', w.label, 'floating', host(f.address)) ORDER BY v.place, a.address)
@@ -63,6 +63,7 @@ _NAMES = (
         "node_id",
         "migration_id",
         "tags",
+        "security_groups",
         "node",
         "service_host",
         "node_zone",
@@ -164,6 +165,8 @@ def server_of(row: RowMapping) -> Server:
     values["access"] = (values.pop("access_ipv4"), values.pop("access_ipv6"))
     values["tried"] = tuple(values["tried"])
     values["tags"] = tuple(values["tags"])
+    groups = values["security_groups"]
+    values["security_groups"] = None if groups is None else tuple(groups)
     values["held"] = Room(values.pop("vcpus"), values.pop("ram_mb"), values.pop("disk_mb"))
     values["old_flavor"] = recorded(values["old_flavor"]) if values["old_flavor"] else None
     return Server(**values)

@@ -105,6 +105,8 @@ servers = Table(
     Column("locked_by", Text),
     Column("locked_reason", Text),
     Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    # NULL: the group `default` of its project.
+    Column("security_groups", ARRAY(UUID(as_uuid=False))),
     Column("old_flavor", JSONB(none_as_null=True)),
     Column("before", Text),
     uuid("shelved_image"),

@@ -60,6 +60,8 @@ def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
         return "a host of this zone is named"
     if request.networks or request.addresses:
         return "networks of this zone are named"
+    if request.security_groups is not None:
+        return "security groups of this zone are named"
     if request.flavor.reservation is not None:
         return "the flavor is of a reservation of this zone"
     return None
@@ -142,5 +144,6 @@ def reread_request(fields: Mapping[str, Any]) -> BootRequest:
         "flavor": recorded(fields["flavor"]),
         "networks": None if networks is None else tuple(networks),
         "access": tuple(fields["access"]),
+        "tags": tuple(fields.get("tags", ())),
     }
     return BootRequest(**{**fields, **changed})

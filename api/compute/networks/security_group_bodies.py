@@ -1,0 +1,75 @@
+"""Bodies of security groups as Compute had them below 2.36."""
+
+from typing import Any
+
+from api.compute import body_keys as keys
+from api.compute import validation
+from api.compute.networks.security_rules import checked, cidr, protocol
+from api.schema import shapes
+from api.schema.body import Below, Body, Key
+from climate.compute.models.security_group import INGRESS, SecurityRule
+from climate.compute.network.render.port_filter import ICMP
+from climate.domain.errors import InvalidInput
+
+
+def _description(value: Any, field: str) -> str:
+    return validation.description(value, field) or ""
+
+
+def _port(value: Any, field: str) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.removeprefix("-").isdigit() or len(text) > 6:
+        raise InvalidInput(f"{field} must be a number, not {text[:40]!r}")
+    return validation.count(int(text), field, -1, 65535)
+
+
+PORT = {"anyOf": [shapes.number(-1, 65535), shapes.text(6, pattern="^-?[0-9]+$")]}
+
+
+class Group(Body):
+    """Name and description of a security group."""
+
+    UNKNOWN = "security_group: {first!r} cannot be set; there are {sorted}"
+
+    name = keys.name(required=True)
+    description = Key(_description, shapes.or_null(shapes.text()), default="")
+
+
+class Rule(Body):
+    """Incoming traffic that a security group allows."""
+
+    UNKNOWN = "security_group_rule: {first!r} cannot be set; there are {sorted}"
+
+    parent_group_id = keys.uuid(required=True)
+    protocol = Key(protocol, shapes.or_null(shapes.text(12)), key="ip_protocol")
+    first = Key(_port, PORT, key="from_port").or_null()
+    last = Key(_port, PORT, key="to_port").or_null()
+    cidr = Key(cidr, shapes.or_null(shapes.text(64)))
+    group_id = keys.uuid().or_null()
+
+
+GROUP, RULE = Below("security_group", Group()), Below("security_group_rule", Rule())
+
+
+def rule(given: dict[str, Any]) -> SecurityRule:
+    """Return the rule of a body: of IPv6 if its range is; InvalidInput as the Network API."""
+    if given["protocol"] is None and given["group_id"] is None:
+        raise InvalidInput("ip_protocol must be tcp, udp or icmp, or group_id must name a group")
+    remote = given["cidr"] if given["group_id"] is None else None
+    is_icmp = given["protocol"] in ("icmp", str(ICMP))
+    ports = {key: None if is_icmp and given[key] == -1 else given[key] for key in ("first", "last")}
+    if given["protocol"] is None:
+        ports = {"first": None, "last": None}
+    return checked(
+        SecurityRule(
+            "",
+            given["parent_group_id"],
+            INGRESS,
+            6 if remote is not None and ":" in remote else 4,
+            given["protocol"],
+            ports["first"],
+            ports["last"],
+            remote,
+            given["group_id"],
+        )
+    )

@@ -1,0 +1,141 @@
+"""Rows of security groups and their rules, and the servers that have them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as insert_new
+
+from climate.compute.models.security_group import SecurityGroup, SecurityRule
+from climate.compute.store.columns import in_array
+from climate.compute.store.tables.security_groups import security_group_rules as rule_rows
+from climate.compute.store.tables.security_groups import security_groups as group_rows
+
+_RULES = (
+    rule_rows.c.id,
+    rule_rows.c.group_id,
+    rule_rows.c.direction,
+    rule_rows.c.version,
+    rule_rows.c.protocol,
+    rule_rows.c.first,
+    rule_rows.c.last,
+    rule_rows.c.remote_cidr,
+    rule_rows.c.remote_group_id,
+    rule_rows.c.description,
+    rule_rows.c.created_at,
+)
+
+# The servers of a project whose column is NULL have its group `default`.
+_MEMBERS = text("""
+    SELECT g.id::text AS group_id, s.id::text AS server_id, n.service_host
+    FROM compute_security_groups g
+    JOIN compute_servers s ON s.project_id = g.project_id
+         AND (g.id = ANY(s.security_groups) OR s.security_groups IS NULL AND g.name = 'default')
+    LEFT JOIN compute_nodes n ON n.id = s.node_id
+    WHERE g.id = ANY(CAST(:ids AS uuid[]))
+    ORDER BY s.id
+""")
+
+_FILTERED = text("""
+    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
+    WHERE n.service_host = :host AND (s.security_groups IS NOT NULL OR EXISTS (
+        SELECT FROM compute_security_groups g WHERE g.project_id = s.project_id AND g.name = 'default'))
+    ORDER BY s.id
+""")
+
+_SET_GROUPS = text("""
+    UPDATE compute_servers SET security_groups = CAST(:groups AS uuid[]), updated_at = :now
+    WHERE id = CAST(:id AS uuid)
+""")
+
+
+def listed(conn: Connection, *conditions: ColumnElement[bool]) -> list[SecurityGroup]:
+    """Return the groups with their rules, by name."""
+    query = select(group_rows).where(*conditions).order_by(group_rows.c.name, group_rows.c.id)
+    found = list(conn.execute(query).mappings())
+    rules = rules_of(conn, [row["id"] for row in found]) if found else []
+    return [SecurityGroup(**row, rules=tuple(rule for rule in rules if rule.group_id == row["id"])) for row in found]
+
+
+def of_project(project_id: str) -> ColumnElement[bool]:
+    """Return the condition that a group belongs to a project."""
+    return group_rows.c.project_id == project_id
+
+
+def of_ids(ids: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a group has one of these ids."""
+    return in_array(group_rows.c.id, ids)
+
+
+def rules_of(conn: Connection, group_ids: Sequence[str]) -> list[SecurityRule]:
+    """Return the rules of these groups, oldest first."""
+    query = (
+        select(*_RULES)
+        .where(in_array(rule_rows.c.group_id, group_ids))
+        .order_by(rule_rows.c.created_at, rule_rows.c.direction, rule_rows.c.version, rule_rows.c.id)
+    )
+    return [_rule(row) for row in conn.execute(query).mappings()]
+
+
+def add(conn: Connection, group: SecurityGroup) -> None:
+    """Insert a group with its rules, unless the project has this group already."""
+    values = {key: value for key, value in asdict(group).items() if key != "rules"}
+    added = conn.execute(insert_new(group_rows).values(values).on_conflict_do_nothing().returning(group_rows.c.id))
+    if added.first() is not None and group.rules:
+        conn.execute(insert(rule_rows), [asdict(one) for one in group.rules])
+
+
+def add_rule(conn: Connection, new: SecurityRule) -> None:
+    """Insert a rule of a group."""
+    conn.execute(insert(rule_rows).values(asdict(new)))
+
+
+def change(conn: Connection, group_id: str, changes: dict[str, str], now: datetime) -> None:
+    """Update the name or the description of a group."""
+    conn.execute(update(group_rows).where(group_rows.c.id == group_id).values(**changes, updated_at=now))
+
+
+def drop(conn: Connection, group_id: str) -> None:
+    """Delete a group with its rules, and the rules of other groups that name it."""
+    conn.execute(delete(group_rows).where(group_rows.c.id == group_id))
+
+
+def drop_rule(conn: Connection, rule_id: str) -> None:
+    """Delete a rule."""
+    conn.execute(delete(rule_rows).where(rule_rows.c.id == rule_id))
+
+
+def counts(conn: Connection, project_id: str) -> tuple[int, int]:
+    """Return the numbers of groups and of rules that a project has rows of."""
+    groups = conn.scalar(select(func.count()).select_from(group_rows).where(of_project(project_id)))
+    of_groups = select(group_rows.c.id).where(of_project(project_id))
+    rules = conn.scalar(select(func.count()).select_from(rule_rows).where(rule_rows.c.group_id.in_(of_groups)))
+    return int(groups or 0), int(rules or 0)
+
+
+def members(conn: Connection, group_ids: Sequence[str]) -> list[tuple[str, str, str | None]]:
+    """Return (group, server, service host of the server) of all servers that have one of these groups."""
+    rows = conn.execute(_MEMBERS, {"ids": list(group_ids)})
+    return [(row.group_id, row.server_id, row.service_host) for row in rows]
+
+
+def naming(conn: Connection, group_ids: Iterable[str]) -> list[str]:
+    """Return the groups with a rule whose other side is one of these groups."""
+    query = select(rule_rows.c.group_id).distinct().where(in_array(rule_rows.c.remote_group_id, list(group_ids)))
+    return list(conn.scalars(query))
+
+
+def filtered(conn: Connection, service_host: str) -> list[str]:
+    """Return the servers of a service whose traffic security groups restrict."""
+    return list(conn.scalars(_FILTERED, {"host": service_host}))
+
+
+def set_groups(conn: Connection, server_id: str, groups: Sequence[str], now: datetime) -> None:
+    """Set the security groups of a server."""
+    conn.execute(_SET_GROUPS, {"id": server_id, "groups": list(groups), "now": now})
+
+
+def _rule(row: RowMapping) -> SecurityRule:
+    cidr = row["remote_cidr"]
+    return SecurityRule(**{**row, "remote_cidr": None if cidr is None else str(cidr)})
