@@ -161,7 +161,7 @@ def test_servers_of_a_failed_host_go_on_within_their_lease(people: People, api: 
 def test_a_floating_ip_of_a_lease(people: People, api: Api, owner: str) -> None:
     network = people.admin.network.find_network(accounts.OUTSIDE).id
     ask(api, "POST", "/floatingips", {"floating_network_id": network, "floating_ip_address": "203.0.113.5"})
-    made = lease(api, {"resource_type": "virtual:floatingip", "network_id": network, "amount": 1}, seconds=20)
+    made = lease(api, {"resource_type": "virtual:floatingip", "network_id": network, "amount": 1}, seconds=60)
     (ip,) = people.users[owner].network.ips()
     assert (ip.floating_ip_address, f"reservation:{made['reservations'][0]['id']}" in ip.tags) == ("203.0.113.5", True)
     await_lease(api, made["id"], "TERMINATED")
@@ -171,12 +171,13 @@ def test_a_floating_ip_of_a_lease(people: People, api: Api, owner: str) -> None:
 def test_reserved_capacity_for_servers(people: People, api: Api, owner: str) -> None:
     register(api, "h1")
     size = {"vcpus": 1, "memory_mb": 256, "disk_gb": 1, "amount": 2, "affinity": None}
-    made = lease(api, {"resource_type": "virtual:instance", **size}, seconds=60)
+    made = lease(api, {"resource_type": "virtual:instance", **size})
     flavor = made["reservations"][0]["id"]
     served = [people.boot(owner, flavor=flavor) for _ in range(2)]
     assert [each.hypervisor_hostname for each in served] == ["h1", "h1"]
     assert people.boot(owner, flavor=flavor) is None, "both slots are used"
     assert people.boot(owner).hypervisor_hostname != "h1"
+    ask(api, "PUT", f"/leases/{made['id']}", {"end_date": moment(time.time() + 8)})
     await_lease(api, made["id"], "TERMINATED")
     assert all(people.is_gone(each.id) for each in served)
     assert flavor not in pools(people)
