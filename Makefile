@@ -62,7 +62,7 @@ test-tempest: $(VENV)/installed-dev $(TEMPEST)/installed ## run OpenStack's Temp
 	$(BIN)/python -m tests.tempest $(ARGS)
 
 test-keystone: $(VENV)/installed-dev $(KEYSTONE)/installed ## run the tests that need a real Keystone
-	$(BIN)/python -m pytest tests/openstack/test_keystone.py $(ARGS)
+	$(BIN)/python -m pytest tests/real_keystone/test_keystone.py $(ARGS)
 
 test-openstack: $(VENV)/installed-dev $(OPENSTACK)/installed ## run leases on a real OpenStack, which is installed once from PyPI
 	$(BIN)/python -m pytest -m campaign tests/real_openstack $(ARGS)
@@ -144,9 +144,9 @@ $(KEYSTONE)/bin/python: | $(BIN)/python
 	$(PY) -m venv --without-pip $(KEYSTONE)
 
 $(KEYSTONE)/installed: BIN := $(KEYSTONE)/bin
-$(KEYSTONE)/installed: tests/openstack/keystone.txt | $(KEYSTONE)/bin/python
+$(KEYSTONE)/installed: tests/real_keystone/requirements.txt | $(KEYSTONE)/bin/python
 	@echo 'Installing Keystone into $(KEYSTONE) (once) ...'
-	@$(call into_venv,-r tests/openstack/keystone.txt)
+	@$(call into_venv,-r tests/real_keystone/requirements.txt)
 	@touch $@
 
 # The services of an OpenStack, and Nova's filter; Debian's packages mariadb-server and rabbitmq-server run their stores.

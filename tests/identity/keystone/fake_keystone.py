@@ -1,4 +1,4 @@
-"""A Keystone that gives the answers that a real one gave: `python -m tests.openstack.record_keystone`."""
+"""A Keystone that gives the answers that a real one gave: `python -m tests.real_keystone.record_keystone`."""
 
 import json
 from collections.abc import Iterator

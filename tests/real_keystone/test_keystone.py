@@ -16,8 +16,8 @@ from climate.domain.policy import DEFAULTS, Caller
 from climate.identity import keystone
 from climate.identity.keystone.service import KeystoneIdentity
 from climate.settings import Settings
-from tests.openstack.keystone_process import ADMIN, PASSWORD, RealKeystone, installed, running, start
-from tests.openstack.record_keystone import RECORDED, normal, recorded
+from tests.real_keystone.keystone_process import ADMIN, PASSWORD, RealKeystone, installed, running, start
+from tests.real_keystone.record_keystone import RECORDED, normal, recorded
 
 PROGRAMS = installed()
 """The folder of Keystone's programs."""

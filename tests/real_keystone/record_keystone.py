@@ -1,4 +1,4 @@
-"""Record the answers of a real Keystone that the fake one gives: `python -m tests.openstack.record_keystone`."""
+"""Record the answers of a real Keystone that the fake one gives: `python -m tests.real_keystone.record_keystone`."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.openstack.keystone_process import RealKeystone, installed, restart, running
+from tests.real_keystone.keystone_process import RealKeystone, installed, restart, running
 
 RECORDED = Path(__file__).parent.parent / "identity" / "keystone" / "recorded"
 HERE = "http://keystone.example:5000"
