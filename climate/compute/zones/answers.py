@@ -42,8 +42,28 @@ def _actions(entries: Any, owner: PlacedServer | None) -> Any:
     return [_action(entry, owner) for entry in entries] if isinstance(entries, list) else entries
 
 
+def _security_groups(entries: Any, owner: PlacedServer | None) -> Any:
+    """Return security groups of a server as groups of its project here, in their rules too."""
+    if not isinstance(entries, list) or owner is None:
+        return entries
+    return [_of_project(entry, owner.project_id) for entry in entries]
+
+
+def _of_project(value: Any, project_id: str) -> Any:
+    if isinstance(value, list):
+        return [_of_project(one, project_id) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {key: project_id if key == "tenant_id" else _of_project(one, project_id) for key, one in value.items()}
+
+
 def _owner(shown: Entry, values: Entry) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in shown}
 
 
-_COOKED = {"server": server, "instanceAction": _action, "instanceActions": _actions}
+_COOKED = {
+    "server": server,
+    "instanceAction": _action,
+    "instanceActions": _actions,
+    "security_groups": _security_groups,
+}

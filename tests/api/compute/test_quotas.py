@@ -76,8 +76,8 @@ def test_a_quota_that_cannot_be_is_refused(admin: Person) -> None:
             "server_group_members": 10,
             "fixed_ips": -1,
             "floating_ips": 10,
-            "security_groups": 1,
-            "security_group_rules": 4,
+            "security_groups": 10,
+            "security_group_rules": 100,
         }
 
 
