@@ -79,7 +79,7 @@ def plug(compute: Compute, server: Server, *, up: bool) -> tuple[Interface, ...]
     """
     result = plug_into(compute, server.id, _socket(compute, server.node or ""), up=up)
     if server.security_groups:
-        security_groups.tell_peers(compute, server.security_groups)
+        security_groups.wake_peers(compute, server.security_groups)
     return result
 
 

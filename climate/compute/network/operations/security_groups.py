@@ -103,7 +103,7 @@ def delete(compute: Compute, group_id: str, who: tuple[str | None, str]) -> None
             raise Conflict(f"Security Group {group.id} in use: a server has it.")
         touched = _touched(conn, rows.naming(conn, [group.id]))
         rows.drop(conn, group.id)
-    _tell(compute, touched)
+    _wake(compute, touched)
 
 
 def add_rule(compute: Compute, wanted: SecurityRule, who: tuple[str | None, str]) -> SecurityRule:
@@ -120,7 +120,7 @@ def add_rule(compute: Compute, wanted: SecurityRule, who: tuple[str | None, str]
         rule = replace(wanted, id=str(uuid4()), created_at=compute.now(conn))
         rows.add_rule(conn, rule)
         touched = _touched(conn, [group.id])
-    _tell(compute, touched)
+    _wake(compute, touched)
     return rule
 
 
@@ -133,7 +133,7 @@ def delete_rule(compute: Compute, rule_id: str, who: tuple[str | None, str]) -> 
         rows.add(conn, group)
         rows.drop_rule(conn, rule_id)
         touched = _touched(conn, [group.id])
-    _tell(compute, touched)
+    _wake(compute, touched)
 
 
 def ids_of(compute: Compute, project_id: str, wanted: Sequence[str]) -> tuple[str, ...] | None:
@@ -166,11 +166,11 @@ def remove_from_server(compute: Compute, who: Who, wanted: str) -> None:
     _give(compute, who, wanted, removed)
 
 
-def tell_peers(compute: Compute, groups: Iterable[str]) -> None:
+def wake_peers(compute: Compute, groups: Iterable[str]) -> None:
     """Wake the services of the servers whose rules name one of these groups, one of whose servers has changed."""
     with reading(compute.engine) as conn:
         touched = _touched(conn, rows.naming(conn, groups))
-    _tell(compute, touched)
+    _wake(compute, touched)
 
 
 def _give(compute: Compute, who: Who, wanted: str, changed: Change) -> None:
@@ -190,7 +190,7 @@ def _give(compute: Compute, who: Who, wanted: str, changed: Change) -> None:
         touched = _touched(conn, [group.id, *rows.naming(conn, [group.id])]) | {
             server.id: server.service_host or "",
         }
-    _tell(compute, touched)
+    _wake(compute, touched)
 
 
 def _groups(conn: Connection, project_id: str | None, own: str) -> list[SecurityGroup]:
@@ -231,7 +231,7 @@ def _touched(conn: Connection, group_ids: Sequence[str]) -> dict[str, str]:
     return {server_id: host for _, server_id, host in found if host is not None}
 
 
-def _tell(compute: Compute, touched: dict[str, str]) -> None:
+def _wake(compute: Compute, touched: dict[str, str]) -> None:
     by_host: dict[str, list[str]] = defaultdict(list)
     for server_id, host in touched.items():
         by_host[host].append(server_id)
