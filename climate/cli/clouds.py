@@ -42,7 +42,8 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
     raise Failure(
         f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
         USAGE,
-        "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud",
+        "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud; "
+        "`climate clouds write` writes a lost file again",
     )
 
 

@@ -36,8 +36,7 @@ def reset(password_prompt: bool, password_file: str | None) -> None:
         address = bootstrap.reset_admin_password(served, password, session.say)
     if given is None:
         click.echo(password)
-        passwords.say_once()
-    session.say("the password of user admin is reset")
+    session.say(f"the password of user admin is reset, and also in {settings.home / 'admin-password'}")
     say_written(settings, address)
 
 
