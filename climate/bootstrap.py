@@ -1,5 +1,6 @@
 """Composition root: builds every object of a process from the settings."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from climate.configuration import cells, networks, policy_file, scheduler, zones
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import Identity, keys, keystone
+from climate.identity import Identity, keys, keystone, recovery
 from climate.identity.keys import KeyRing
 from climate.project_contents import DeploymentContents
 from climate.sealed_secrets import Vault
@@ -273,6 +274,15 @@ def prepare(settings: Settings, *, demo: bool = False) -> None:
             make_demo(deployment)
     finally:
         deployment.climate.engine.dispose()
+
+
+def reset_admin_password(settings: Settings, password: str, echo: Callable[[str], None]) -> str:
+    """Set the administrator's password in the database; `climate.identity.recovery` has the details and the result."""
+    engine = connect(_database(settings), pool_size=2, application="climate-recovery")
+    try:
+        return recovery.reset_admin_password(identity.build(engine, settings), settings, password, echo)
+    finally:
+        engine.dispose()
 
 
 DEMO_HOST_PREFIX = "gpu-"

@@ -34,7 +34,7 @@ FILES: Mapping[str, tuple[Read, type[Exception]]] = {
     "nodes.yaml": (nodes_file.read, VirtError),
     "keys/token-000001.key": (lambda home: keys.KeyRing(home / "keys").fernet(), SettingError),
     "keys/secret-000001.key": (lambda home: keys.check(home / "keys"), SettingError),
-    "admin-password": (lambda home: initial_accounts._kept(home, "admin"), SettingError),
+    "admin-password": (lambda home: initial_accounts.kept_password(home, "admin"), SettingError),
     "policy.yaml": (lambda home: policy_file.read(Settings(home=home, policy_file="policy.yaml")), SettingError),
     "clouds.yaml": (lambda home: find(None, {}, home), Failure),
     "./clouds.yaml": (_told_of_clouds, Failure),

@@ -74,7 +74,7 @@ class Client:
     def now(self) -> datetime:
         """Return the present time of the server's clock, so that a wrong local clock does not shift relative times."""
         if self._clock is None and self.token.is_kept:
-            self._send("GET", self._identity)
+            self._send("GET", self.identity)
         if self._clock is None:
             self.login()
         return self.clock or datetime.now(UTC)
@@ -164,13 +164,14 @@ class Client:
             asked["marker"] = seen = last
 
     @property
-    def _identity(self) -> str:
+    def identity(self) -> str:
+        """Return the URL of Identity v3."""
         base = self.cloud.auth_url
         return base if base.endswith("/v3") else f"{base}/v3"
 
     def login(self) -> Token:
         """Return a new token, also if there is a kept one; it becomes that of this command and of later ones."""
-        url = f"{self._identity}/auth/tokens"
+        url = f"{self.identity}/auth/tokens"
         auth: dict[str, Any] = {"identity": self.cloud.methods}
         if self.cloud.scope is not None:
             auth["scope"] = self.cloud.scope

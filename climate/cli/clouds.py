@@ -36,13 +36,14 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
     wanted = wanted or DEFAULT
     looked = list(dict.fromkeys(files(environ, home)))
     for path in looked:
-        result = _clouds(path).get(wanted)
+        result = entries(path).get(wanted)
         if isinstance(result, Mapping):
             return entry(result, f"{wanted} in {path}")
     raise Failure(
         f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
         USAGE,
-        "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud",
+        "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud; "
+        "`climate clouds write` writes a lost file again",
     )
 
 
@@ -57,7 +58,8 @@ def files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     yield Path("/etc/openstack/clouds.yaml")
 
 
-def _clouds(path: Path) -> Mapping[str, Any]:
+def entries(path: Path) -> Mapping[str, Any]:
+    """Return the clouds of a file; none if there is no file. Raise Failure for a file that is not usable."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -81,7 +83,7 @@ def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
     auth = cloud.get("auth") or {}
     if not isinstance(auth, Mapping) or not auth.get("auth_url"):
         raise Failure(f"{source} has no auth_url", USAGE, "correct clouds.yaml")
-    _check_url(str(auth["auth_url"]), source)
+    check_url(str(auth["auth_url"]), f"auth_url of {source}")
     by_credential = bool(auth.get("application_credential_id") or auth.get("application_credential_name"))
     cacert = cloud.get("cacert")
     return CloudEntry(
@@ -95,7 +97,7 @@ def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
     )
 
 
-def _check_url(url: str, source: str) -> None:
+def check_url(url: str, what: str) -> None:
     """Raise Failure unless a URL has a scheme and a host."""
     try:
         parts = urlsplit(url)
@@ -103,7 +105,7 @@ def _check_url(url: str, source: str) -> None:
     except ValueError:
         good = False
     if not good:
-        raise Failure(f"auth_url of {source} is not a URL", USAGE, "write it like http://127.0.0.1:8000/identity/v3")
+        raise Failure(f"{what} is not a URL", USAGE, "write it like http://127.0.0.1:8000/identity/v3")
 
 
 def _password(auth: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -45,6 +45,14 @@ SECTIONS: Sections = {
         "floating": ("networks.floating:group", "networks.floatingip:COMMANDS"),
         "cloudpipe": ("networks.cloudpipe:group",),
     },
+    "Projects and users": {
+        "project": ("accounts.project:group",),
+        "user": ("accounts.user:group",),
+        "role": ("accounts.role:group",),
+        "credential": ("accounts.credential:group",),
+        "admin-password": ("accounts.admin_password:group",),
+        "clouds": ("accounts.clouds_file:group",),
+    },
     "Administration": {
         "node": ("operations.node:group",),
         "service": ("operations.service:group",),

@@ -12,6 +12,7 @@ from climate.identity import private_files
 from climate.identity.models import DOMAIN_NAME
 
 REGION = "RegionOne"
+IDENTITY_PATH = "/identity/v3"
 
 USERS = {"climate": "admin", "climate-demo": "demo"}
 """Maps a cloud to the user, and project, that it signs in as."""
@@ -49,6 +50,16 @@ def write(path: Path, base_url: str, known: Mapping[str, Known], echo: Callable[
         private_files.write(path, yaml.safe_dump(changed, sort_keys=False))
 
 
+def address(path: Path) -> str | None:
+    """Return the URL of the APIs in the file, which a command cannot derive from its own settings; None if unknown."""
+    try:
+        clouds = _dict(_read(path).get("clouds"))
+    except UNREADABLE:
+        return None
+    url = _dict(_dict(clouds.get(next(iter(USERS)))).get("auth")).get("auth_url")
+    return url.removesuffix(IDENTITY_PATH) if isinstance(url, str) and url.endswith(IDENTITY_PATH) else None
+
+
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
@@ -63,7 +74,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _cloud(base_url: str, user: str, password: str) -> dict[str, Any]:
     return {
         "auth": {
-            "auth_url": f"{base_url}/identity/v3",
+            "auth_url": f"{base_url}{IDENTITY_PATH}",
             "username": user,
             "password": password,
             "project_name": user,

@@ -34,9 +34,10 @@ def first_start(identity: Identity, settings: Settings, echo: Echo) -> None:
     with identity.engine.begin() as conn:
         locks.one_first_start(conn)
         new = {name: _ensure(identity, conn, settings.home, name, role) for name, role in USERS.items()}
-    known = {name: clouds.Known(_kept(settings.home, name), new[name]) for name in USERS}
+    known = {name: clouds.Known(kept_password(settings.home, name), new[name]) for name in USERS}
     if new["admin"]:
-        echo(f"The password of user admin is {known['admin'].password}  (kept in {_file(settings.home, 'admin')})")
+        kept_in = password_file(settings.home, "admin")
+        echo(f"The password of user admin is {known['admin'].password}  (kept in {kept_in})")
     clouds.write(settings.home / "clouds.yaml", settings.base_url, known, echo)
 
 
@@ -59,23 +60,25 @@ def _ensure(identity: Identity, conn: Connection, home: Path, name: str, role: s
 
 def _password(home: Path, name: str) -> str:
     """Return the password in the file, or write a new one, so that it is on disk before the user exists."""
-    kept = _kept(home, name)
+    kept = kept_password(home, name)
     if kept is None:
         # Letters and digits only: command lines would read a password that begins with a dash as an option.
         kept = "".join(choice(ascii_letters + digits) for _ in range(24))
-        private_files.write(_file(home, name), kept + "\n")
+        private_files.write(password_file(home, name), kept + "\n")
     return kept
 
 
-def _kept(home: Path, name: str) -> str | None:
+def kept_password(home: Path, name: str) -> str | None:
+    """Return the initial password of a user; None if its file does not exist."""
     try:
-        return _file(home, name).read_text(encoding="utf-8").strip() or None
+        return password_file(home, name).read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         why = f"{reason_of(error)}; the password of user {name} is expected there, in one line"
-        raise SettingError(f"{_file(home, name)} cannot be read: {why}") from error
+        raise SettingError(f"{password_file(home, name)} cannot be read: {why}") from error
 
 
-def _file(home: Path, name: str) -> Path:
+def password_file(home: Path, name: str) -> Path:
+    """Return the path of the initial password of a user."""
     return home / f"{name}-password"

@@ -26,6 +26,7 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
+from climate.web.refusals import LATE, LONG_HEAD, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
 
 HEAD_SECONDS = 20.0
@@ -80,10 +81,7 @@ _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HEALTH = b"GET /healthz "
 _LENGTH = b"\r\nContent-Length: "
 _EMPTY = b"\r\nContent-Length: 0\r\n"
-_REFUSALS = {
-    408: b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-    431: b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-}
+_REFUSALS = {408: answer(408, LATE), 431: answer(431, LONG_HEAD)}
 
 
 class PatientSocket(socket.socket):
@@ -260,7 +258,7 @@ class Waiting:
     """Bytes of its answer that are counted as kept."""
 
 
-class BufferingWorker(ThreadWorker):  # type: ignore[misc]
+class BufferingWorker(RefusesInJson, ThreadWorker):  # type: ignore[misc]
     """Gives to a thread only what has arrived."""
 
     head_seconds, body_seconds = HEAD_SECONDS, BODY_SECONDS

@@ -1,6 +1,7 @@
 """A slow client costs nobody else anything: its request takes a thread when it is there."""
 
 import fcntl
+import json
 import os
 import socket
 import subprocess
@@ -408,6 +409,19 @@ def test_too_large_a_head_and_what_is_not_http_are_refused(port: int) -> None:
     for wrong in (b"nonsense\r\n\r\n", CHUNKED + b"zz\r\n"):
         with client(port, wrong) as one:
             assert answer(one)[9:10] in (b"4", b"5")
+
+
+def test_refusals_of_the_server_are_json(port: int) -> None:
+    line = b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\nHost: h\r\n\r\n"
+    coding = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: foo\r\n\r\n0\r\n\r\n"
+    header = b"GET / HTTP/1.1\r\nHost: h\r\nBad Header: 1\r\n\r\n"
+    head = b"GET / HTTP/1.1\r\nX: " + b"x" * LONGEST_HEAD
+    for wrong, status in ((line, 414), (coding, 501), (header, 400), (head, 431)):
+        with client(port, wrong) as one, one.makefile("rb") as lines:
+            said = lines.read().partition(b"\r\n\r\n")
+        assert said[0].split()[1] == str(status).encode()
+        assert b"application/json" in said[0]
+        assert json.loads(said[2])["error"]["code"] == status
 
 
 WHOLE = (

@@ -35,7 +35,7 @@ def run(command: tuple[str, ...]) -> None:
     """
     session = current()
     try:
-        with _serving(session.settings) as stores:
+        with serving(session.settings) as stores:
             code = _run(command, surroundings(session.settings, session.environ, stores))
     except embedded.StoreError as error:
         raise Failure(str(error), UNREACHABLE) from None
@@ -43,7 +43,7 @@ def run(command: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _serving(settings: Settings) -> Iterator[Stores]:
+def serving(settings: Settings) -> Iterator[Stores]:
     """Return the stores, and run those that have no URL and do not run already."""
     up = running(settings.home)
     if up and not settings.database_url:

@@ -1,0 +1,1 @@
+"""Commands for projects, users, roles and application credentials, and for the recovery of access."""

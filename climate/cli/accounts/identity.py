@@ -1,0 +1,45 @@
+"""Requests to the Identity API, and lookup of users, projects and roles by name or id."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.client import Client
+
+
+def ask(client: Client, method: str, path: str, **sent: Any) -> dict[str, Any]:
+    """Return the JSON object in the answer of Identity; {} if the answer is empty."""
+    return client.body(client.request(method, f"{client.identity}{path}", **sent))
+
+
+def listing(client: Client, noun: str) -> list[dict[str, Any]]:
+    """Return all users, projects or roles that the caller may see."""
+    return list(ask(client, "GET", f"/{noun}s")[f"{noun}s"])
+
+
+def find(client: Client, noun: str, wanted: str) -> dict[str, Any]:
+    """Return a user, project or role by its id or name."""
+    return lookup.only(noun, wanted, listing(client, noun))
+
+
+def find_user(client: Client, wanted: str) -> dict[str, Any]:
+    """Return a user by its id or name; callers find themselves without the list, which administrators may see."""
+    own = client.token.body.get("user") or {}
+    if wanted in (own.get("id"), own.get("name")):
+        return dict(ask(client, "GET", f"/users/{lookup.part(own['id'])}")["user"])
+    return find(client, "user", wanted)
+
+
+def own_id(client: Client) -> str:
+    """Return the id of the caller."""
+    return str(client.token.body["user"]["id"])
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the options that were given; a usage error if there are none."""
+    changes = {name: value for name, value in values.items() if value is not None}
+    if not changes:
+        raise click.UsageError("nothing to change: give at least one option")
+    return changes

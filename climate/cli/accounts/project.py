@@ -1,0 +1,71 @@
+"""climate project: projects, which own leases and servers."""
+
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.accounts import identity
+from climate.cli.options import listed, shown
+from climate.cli.session import current
+
+COLUMNS = ("id", "name", "enabled", "description")
+
+
+@click.group("project")
+def group() -> None:
+    """Projects, which own leases and servers."""
+
+
+@group.command("create")
+@click.argument("name")
+@click.option("--description", help="Description of the project.")
+@click.option("--enable/--disable", "enabled", default=None, help="State; users of a disabled project get no token.")
+@shown
+def create(name: str, **options: Any) -> None:
+    """Create a project (administrator)."""
+    body = {"name": name, **{key: value for key, value in options.items() if value is not None}}
+    _show(identity.ask(current().client, "POST", "/projects", json={"project": body})["project"])
+
+
+@group.command("list")
+@listed
+def list_() -> None:
+    """List projects; for other users than administrators, those in which they have a role."""
+    session = current()
+    session.show_all(identity.listing(session.client, "project"), COLUMNS)
+
+
+@group.command("show")
+@click.argument("project")
+@shown
+def show(project: str) -> None:
+    """Show a project by its id or its name."""
+    _show(identity.find(current().client, "project", project))
+
+
+@group.command("set")
+@click.argument("project")
+@click.option("--name", help="New name.")
+@click.option("--description", help="New description.")
+@click.option("--enable/--disable", "enabled", default=None, help="State; --disable revokes the tokens of the project.")
+@shown
+def set_(project: str, **options: Any) -> None:
+    """Update a project (administrator)."""
+    changes = identity.given(options)
+    client = current().client
+    path = f"/projects/{lookup.part(identity.find(client, 'project', project)['id'])}"
+    _show(identity.ask(client, "PATCH", path, json={"project": changes})["project"])
+
+
+@group.command("delete")
+@click.argument("projects", nargs=-1, required=True, metavar="PROJECT...")
+def delete(projects: tuple[str, ...]) -> None:
+    """Delete projects that have no resources, with their roles and application credentials (administrator)."""
+    client = current().client
+    for project_id in [identity.find(client, "project", project)["id"] for project in projects]:
+        identity.ask(client, "DELETE", f"/projects/{lookup.part(project_id)}")
+
+
+def _show(project: dict[str, Any]) -> None:
+    current().show({name: project.get(name) for name in COLUMNS})

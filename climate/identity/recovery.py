@@ -1,0 +1,54 @@
+"""Recovery of access on the machine of the store: the administrator's password, and clouds.yaml."""
+
+from collections.abc import Callable
+
+from climate.domain.errors import Conflict, NotFound
+from climate.domain.policy import ADMIN, Caller
+from climate.identity import admin, clouds, lookup, private_files
+from climate.identity.clouds import Known
+from climate.identity.initial_accounts import USERS, kept_password, password_file
+from climate.identity.service import Identity
+from climate.settings import Settings
+
+RECOVERY = Caller("climate:recovery", "")
+"""Author of the changes."""
+
+NAME = "admin"
+"""User, and project, of the administrator."""
+
+Echo = Callable[[str], None]
+
+
+def reset_admin_password(identity: Identity, settings: Settings, password: str, echo: Echo) -> str:
+    """Set the password of the administrator, enable user and project, assign the role, and write the files of the home.
+
+    Tokens of the administrator are revoked. Return the address in clouds.yaml. Raise NotFound without a user `admin`,
+    InvalidInput for a bad password.
+    """
+    if settings.identity == "keystone":
+        raise Conflict("Users and passwords are Keystone's; reset the password there")
+    user = next(iter(lookup.users(identity, NAME)), None)
+    if user is None:
+        raise NotFound(f"There is no user {NAME}; the next start of `climate up` creates it with a new password")
+    admin.change_user(identity, RECOVERY, user.id, {"password": password, "enabled": True})
+    project = next(iter(lookup.projects(identity, NAME)), None)
+    if project is None:
+        project = admin.create_project(identity, RECOVERY, NAME)
+    if not project.enabled:
+        admin.change_project(identity, RECOVERY, project.id, {"enabled": True})
+    admin.give_role(identity, RECOVERY, user.id, project.id, ADMIN)
+    private_files.write(password_file(settings.home, NAME), password + "\n")
+    return write_clouds(settings, echo, fresh=NAME)
+
+
+def write_clouds(settings: Settings, echo: Echo, url: str = "", fresh: str = "") -> str:
+    """Write the clouds of this deployment to `<home>/clouds.yaml`, with the initial passwords where it has none.
+
+    Return the address in the file. Without `url`, the file keeps its address. The password of the user `fresh` replaces
+    the one in the file.
+    """
+    file = settings.home / "clouds.yaml"
+    known = {name: Known(kept_password(settings.home, name), new=name == fresh) for name in USERS}
+    address = url or clouds.address(file) or settings.base_url
+    clouds.write(file, address, known, echo)
+    return address
