@@ -143,6 +143,18 @@ def changed(server: Server, behind: Behind = NOTHING) -> Body:
     return {key: value for key, value in body.items() if not key.startswith(EXTENDED)}
 
 
+def rebuilt(server: Server, behind: Behind, user_data: str | None) -> Body:
+    """Return a server as the answer to its rebuild: its key pair since 2.54, and its user data since 2.57."""
+    body = changed(server, behind)
+    if since(54):
+        body["key_name"] = server.key_name
+    if since(57):
+        body["user_data"] = user_data
+    if since(75):
+        body.pop("OS-EXT-SRV-ATTR:user_data", None)
+    return body
+
+
 def _later(server: Server) -> Body:
     """Return the keys that later microversions added."""
     added: tuple[tuple[int, Body], ...] = (
