@@ -108,8 +108,10 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
             {"id": volume} | ({"delete_on_termination": False} if since(3) else {})
             for volume in behind.volumes.get(server.id, ())
         ],
-        "security_groups": [{"name": name} for name in behind.security_groups.get(server.id, (DEFAULT,))],
     }
+    # As in Nova, a server without groups has no such key.
+    if groups := behind.security_groups.get(server.id, (DEFAULT,)):
+        body["security_groups"] = [{"name": name} for name in groups]
     if server.status in (ACTIVE, BUILD):
         body["progress"] = 100 if server.status == ACTIVE else 0
     if server.fault is not None:

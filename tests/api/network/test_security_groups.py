@@ -72,6 +72,19 @@ def test_default_allows_all_until_its_rules_change(member: Person, stranger: Per
     assert after["security_group_rules"] == default["security_group_rules"][1:]
 
 
+def test_only_administrators_delete_the_group_default_and_reset_it(member: Person, admin: Person, there: World) -> None:
+    (default,) = member.get(GROUPS)["security_groups"]
+    path = f"{GROUPS}/{default['id']}"
+    assert member("DELETE", f"{RULES}/{default['security_group_rules'][0]['id']}").status_code == 204
+    server_id = member.booted()
+    assert "in use" in said(admin("DELETE", path), 409)
+    assert member("DELETE", f"/compute/v2.1/servers/{server_id}").status_code == 204
+    there.settle()
+    assert "not allowed" in said(member("DELETE", path), 409)
+    assert admin("DELETE", path).status_code == 204
+    assert member.get(GROUPS)["security_groups"] == [default]
+
+
 def test_a_group_in_use_stays_and_names_of_others_go_with_it(member: Person, there: World) -> None:
     used, other = made(member), made(member, "other")
     server_id = member.booted(security_groups=[{"name": "web"}])
