@@ -31,7 +31,14 @@ def _version(value: Any, field: str) -> int:
 
 
 def _number(value: Any, field: str) -> int:
-    return validation.count(value, field, -1, HIGHEST_PORT)
+    try:
+        return validation.count(value, field, -1, HIGHEST_PORT)
+    except InvalidInput as refusal:
+        raise InvalidInput(f"Invalid value for port {str(value)[:40]}: {refusal}") from None
+
+
+def _remote_group(value: Any, field: str) -> str:
+    return validation.path_id(str(value), "Security group")
 
 
 class ChangedGroup(Body):
@@ -64,7 +71,8 @@ class NewRule(Body):
     first = Key(_number, shapes.number(-1, HIGHEST_PORT), key="port_range_min").or_null()
     last = Key(_number, shapes.number(-1, HIGHEST_PORT), key="port_range_max").or_null()
     remote_cidr = Key(security_rules.cidr, shapes.or_null(shapes.text(64)), key="remote_ip_prefix")
-    remote_group_id = keys.uuid().or_null()
+    # As in Neutron, a group that cannot exist is one that is not found.
+    remote_group_id = Key(_remote_group, shapes.uuid()).or_null()
     description = Key(_description, shapes.or_null(shapes.text()), default=ABSENT)
     project_id = Ignored(ANYTHING)
     tenant_id = Ignored(ANYTHING)

@@ -20,7 +20,8 @@ class Cloud:
     flavors: tuple[str, str]
     network: str
     """Name of the network of new servers."""
-    network_id: str
+    external_network_id: str
+    """Id of the network whose addresses are floating IPs."""
     extensions: tuple[str, ...]
     """Aliases of the extensions that Network lists."""
     newest: str
@@ -64,7 +65,7 @@ def sections(cloud: Cloud, folder: Path) -> dict[str, dict[str, object]]:
             "min_compute_nodes": 1,
         },
         "compute-feature-enabled": {"resize": True},
-        "network": {"public_network_id": cloud.network_id, "shared_physical_network": True},
+        "network": {"public_network_id": cloud.external_network_id, "shared_physical_network": True},
         "network-feature-enabled": {"api_extensions": ",".join(cloud.extensions)},
         "service_available": {"cinder": False, "swift": False, "horizon": False},
         "validation": {"run_validation": False},

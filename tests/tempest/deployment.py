@@ -44,7 +44,9 @@ def cloud(stack: Stack) -> Cloud:
     try:
         first = api.read("/image/v2/images")["images"][0]["id"]
         flavors = {one["name"]: one["id"] for one in api.read("/compute/v2.1/flavors")["flavors"]}
-        network = api.read("/network/v2.0/networks")["networks"][0]
+        networks = api.read("/network/v2.0/networks")["networks"]
+        network = next(one for one in networks if not one["router:external"])
+        external = next(one for one in networks if one["router:external"])
         extensions = api.read("/network/v2.0/extensions")["extensions"]
         return Cloud(
             url=stack.url,
@@ -52,7 +54,7 @@ def cloud(stack: Stack) -> Cloud:
             images=(first, _upload(api)),
             flavors=(flavors["m1.nano"], flavors["m1.tiny"]),
             network=network["name"],
-            network_id=network["id"],
+            external_network_id=external["id"],
             extensions=tuple(one["alias"] for one in extensions),
             newest=api.read("/compute/v2.1/")["version"]["version"],
         )

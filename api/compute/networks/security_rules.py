@@ -34,7 +34,7 @@ def checked(made: SecurityRule) -> SecurityRule:
     if made.remote_cidr is not None and made.remote_group_id is not None:
         raise InvalidInput("Only remote_ip_prefix or remote_group_id may be provided.")
     if made.remote_cidr is not None and ip_network(made.remote_cidr).version != made.version:
-        raise InvalidInput(f"remote_ip_prefix {made.remote_cidr} is no range of IPv{made.version}")
+        raise InvalidInput(f"Conflicting value ethertype: {made.remote_cidr} is no range of IPv{made.version}")
     _check_ports(made)
     return made
 
@@ -46,10 +46,15 @@ def _check_ports(made: SecurityRule) -> None:
     if made.number in (ICMP, ICMPV6):
         if first is None:
             raise InvalidInput("ICMP code (port-range-max) is provided but ICMP type (port-range-min) is missing.")
-        if not 0 <= first <= 255 or (last is not None and not 0 <= last <= 255):
-            raise InvalidInput(f"ICMP type and code must be from 0 to 255, not {first} and {last}")
+        _check_icmp("type (port-range-min)", first)
+        _check_icmp("code (port-range-max)", last)
         return
     if made.number not in WITH_PORTS:
         raise InvalidInput("Ports need a protocol that has ports: tcp, udp, sctp, dccp or udplite")
     if first is None or last is None or not 1 <= first <= last:
         raise InvalidInput("For TCP/UDP protocols, port_range_min must be <= port_range_max, both from 1 to 65535.")
+
+
+def _check_icmp(part: str, number: int | None) -> None:
+    if number is not None and not 0 <= number <= 255:
+        raise InvalidInput(f"Invalid value for ICMP {part}: {number} is not from 0 to 255")

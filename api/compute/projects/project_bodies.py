@@ -26,6 +26,12 @@ class Quota(Body):
     server_group_members = keys.limit(default=ABSENT)
     fixed_ips = keys.limit(default=ABSENT)
     floating_ips = keys.limit(default=ABSENT)
+    security_groups = keys.limit(default=ABSENT)
+    security_group_rules = keys.limit(default=ABSENT)
+    metadata_items = keys.limit(default=ABSENT)
+    injected_files = keys.limit(default=ABSENT)
+    injected_file_content_bytes = keys.limit(default=ABSENT)
+    injected_file_path_bytes = keys.limit(default=ABSENT)
     force = keys.flag(named="force", default=False)
     tenant_id = Ignored(shapes.text())
 
@@ -117,9 +123,13 @@ class NewCertificate(Body):
     name = keys.name(required=True)
 
 
+OF_NETWORKS = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules")
+OF_FILES = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
+
 QUOTA = Below("quota_set", Quota())
-QUOTA_OF_COMPUTE = Below("quota_set", Quota(exclude=("fixed_ips", "floating_ips")))
-"""Since 2.36 the Network API sets the limits of addresses."""
+QUOTA_36_TO_56 = Below("quota_set", Quota(exclude=OF_NETWORKS))
+"""Since 2.36 the Network API sets the limits of networks."""
+QUOTA_57 = Below("quota_set", Quota(exclude=(*OF_NETWORKS, *OF_FILES)))
 
 GROUP, GROUP_TO_63, GROUP_TO_14 = (Below("server_group", form) for form in (Group(), GroupTo63(), GroupTo14()))
 CLOUDPIPE, CLOUDPIPE_ADDRESS = Below("cloudpipe", NewCloudpipe()), Below("configure_project", CloudpipeAddress())

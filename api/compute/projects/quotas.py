@@ -10,7 +10,7 @@ from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from api.compute.microversion import since
-from api.compute.projects.project_bodies import QUOTA, QUOTA_OF_COMPUTE
+from api.compute.projects.project_bodies import QUOTA, QUOTA_36_TO_56, QUOTA_57
 from api.request_context import caller, compute
 from climate.compute.models.security_group import MOST_GROUPS, MOST_RULES
 from climate.compute.projects import quotas
@@ -99,13 +99,17 @@ def detail(project_id: str) -> Body:
 
 @blueprint.put("/os-quota-sets/<project_id>")
 def change(project_id: str) -> Body:
-    """Update the quota of a project."""
+    """Update the quota of a project.
+
+    Limits that are the same for all projects are accepted, and stay as they are: the answer shows them.
+    """
     validation.may_administer()
     _check_query()
     validation.name(project_id, "the id of the project")
-    wanted = (QUOTA_OF_COMPUTE if since(36) else QUOTA).read(read_object())
-    force = wanted.pop("force")
-    return {"quota_set": _shown(quotas.change(audited(), project_id, wanted, force=force))}
+    form = QUOTA_57 if since(57) else QUOTA_36_TO_56 if since(36) else QUOTA
+    given = form.read(read_object())
+    wanted = {name: limit for name, limit in given.items() if name in DEFAULT_LIMITS}
+    return {"quota_set": _shown(quotas.change(audited(), project_id, wanted, force=given["force"]))}
 
 
 @blueprint.delete("/os-quota-sets/<project_id>")

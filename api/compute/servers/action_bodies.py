@@ -7,7 +7,7 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from api.compute import body_keys as keys
 from api.compute import validation
-from api.compute.servers.server_bodies import DISK_CONFIG, flavor_ref, password
+from api.compute.servers.server_bodies import DISK_CONFIG, USER_DATA, flavor_ref, password, user_data
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Ignored, Key, as_given
 from climate.compute.migrations.live_requests import AUTO
@@ -91,6 +91,8 @@ class Rebuild(Body):
     password = Key(password, shapes.text(), key="adminPass", default="")
     preserve_ephemeral = Ignored(shapes.flag())
     disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+    key_name = keys.name(default=ABSENT).or_null()
+    user_data = Key(user_data, USER_DATA, default=ABSENT).or_null()
 
 
 class Migrate(Body):
@@ -233,6 +235,7 @@ class GroupName(Body):
 
 FORCE_COMPLETE, GROUP_NAME = ForceComplete(), GroupName()
 REBOOT_BODY, CREATE_IMAGE, RESIZE, REBUILD = Reboot(), NewImage(), Resize(), Rebuild()
+REBUILD_TO_53, REBUILD_54_TO_56 = Rebuild(exclude=("key_name", "user_data")), Rebuild(exclude=("user_data",))
 MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = Migrate(), Unshelve(), Lock(), State(), ConsoleOutput()
 ADD_FIXED, REMOVE_FIXED, ADD_FLOATING, REMOVE_FLOATING = AddFixed(), RemoveFixed(), AddFloating(), RemoveFloating()
 
@@ -245,7 +248,7 @@ FORMS: Mapping[str, Sequence[Body]] = {
     "reboot": (REBOOT_BODY,),
     "createImage": (CREATE_IMAGE,),
     "resize": (RESIZE,),
-    "rebuild": (REBUILD,),
+    "rebuild": (REBUILD_TO_53, REBUILD),
     "migrate": (MIGRATE,),
     "os-migrateLive": (LIVE_TO_24, LIVE_TO_67),
     "evacuate": (EVACUATE_TO_13, EVACUATE_29_TO_67),

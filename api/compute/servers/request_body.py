@@ -125,7 +125,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         zone=_zone(server["zone"]),
         destination=_destination(server),
         access=(server["access_ipv4"], server["access_ipv6"]),
-        key_name=_key(server["key_name"], known=not on_offer),
+        key_name=server["key_name"] if on_offer else known_key(server["key_name"]),
         user_data=server["user_data"],
         config_drive=server["config_drive"],
         description=server["description"],
@@ -216,7 +216,8 @@ def _security_groups(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return groups
 
 
-def _key(name: str | None, *, known: bool = True) -> str | None:
-    if name is not None and known and not keypairs.exists(compute(), caller().user_id, name):
+def known_key(name: str | None) -> str | None:
+    """Return the name of a key pair of the caller; InvalidInput for another."""
+    if name is not None and not keypairs.exists(compute(), caller().user_id, name):
         raise InvalidInput(f"Invalid key_name provided: {name[:80]!r}")
     return name

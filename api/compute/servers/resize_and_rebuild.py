@@ -1,5 +1,6 @@
 """Server actions: resize, rebuild, shelve, lock, reset state, and create an image."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Response, jsonify
@@ -7,12 +8,15 @@ from flask import Response, jsonify
 from api.compute import validation
 from api.compute.microversion import since
 from api.compute.servers import action_bodies, request_body, view
-from api.compute.servers.servers import find, who
-from api.request_context import compute, deployment
+from api.compute.servers.servers import behind, find, who
+from api.request_context import caller, compute, deployment
+from api.schema.body import Body
 from climate.compute import operations
 from climate.compute.errors import Conflict
 from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
+from climate.compute.servers import details as server_details
 from climate.compute.servers.rebuild import Rebuilt
+from climate.domain.errors import Forbidden
 
 
 def create_image(server_id: str, details: Any) -> Response:
@@ -44,18 +48,40 @@ def confirm(server_id: str, details: Any) -> Response:
 def rebuild(server_id: str, details: Any) -> Response:
     """Rebuild the server from an image."""
     validation.may_write()
-    given = action_bodies.REBUILD.read_value(details, "rebuild")
+    given = _rebuild_body().read_value(details, "rebuild")
+    boot_data: dict[str, str | None] = {key: given[key] for key in ("key_name", "user_data") if key in given}
+    _check_key(server_id, boot_data)
     wanted = Rebuilt(
         image_id=request_body.image(given["image_ref"]),
         name=given.get("name"),
         metadata=given.get("metadata"),
         description=given["description"],
+        boot_data=boot_data,
     )
     operations.rebuild(compute(), who(server_id), wanted)
-    answer = jsonify({"server": view.changed(find(server_id)) | {"adminPass": view.password(given["password"])}})
+    server = find(server_id)
+    data = server_details.user_data(compute(), [server_id]).get(server_id) if since(57) else None
+    shown = view.rebuilt(server, behind([server]), data)
+    answer = jsonify({"server": shown | {"adminPass": view.password(given["password"])}})
     answer.status_code = 202
     answer.headers["Location"] = f"{deployment().settings.base_url}/compute/v2.1/servers/{server_id}"
     return answer
+
+
+def _rebuild_body() -> Body:
+    """Return the form of a rebuild at the microversion of the request."""
+    if since(57):
+        return action_bodies.REBUILD
+    return action_bodies.REBUILD_54_TO_56 if since(54) else action_bodies.REBUILD_TO_53
+
+
+def _check_key(server_id: str, boot_data: Mapping[str, str | None]) -> None:
+    """Check the key pair of a rebuild, which the user who created the server must have."""
+    if "key_name" not in boot_data:
+        return
+    if find(server_id).user_id != caller().user_id:
+        raise Forbidden("Only the user who created the server can change its key pair.")
+    request_body.known_key(boot_data["key_name"])
 
 
 def shelve(server_id: str, details: Any) -> Response:

@@ -183,7 +183,7 @@ def _config_drive(value: Any, field: str) -> bool:
     return False if value in (None, "") else validation.flag(value, field)
 
 
-def _user_data(value: Any, field: str) -> str:
+def user_data(value: Any, field: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_USER_DATA:
         raise InvalidInput(f"{field} must be Base64 of at most {LONGEST_USER_DATA} characters")
     try:
@@ -251,7 +251,7 @@ class NewServer(Body):
     host = Key(_host, shapes.name()).or_null()
     hypervisor_hostname = Key(_host, shapes.name()).or_null()
     key_name = keys.name().or_null()
-    user_data = Key(_user_data, USER_DATA).or_null()
+    user_data = Key(user_data, USER_DATA).or_null()
     config_drive = Key(_config_drive, shapes.flag())
     access_ipv4 = access(4, keys.ADDRESS)
     access_ipv6 = access(6, keys.ADDRESS_V6)

@@ -125,15 +125,15 @@ def listing() -> Body:
 def detailed() -> Body:
     """List servers with all details."""
     servers, page_of = _listed()
-    behind = _behind(servers)
-    return page_of([view.full(server, behind) for server in servers])
+    known = behind(servers)
+    return page_of([view.full(server, known) for server in servers])
 
 
 @blueprint.get("/servers/<server_id>")
 def show(server_id: str) -> Body:
     """One server."""
     server = find(server_id)
-    return {"server": view.full(server, _behind([server]))}
+    return {"server": view.full(server, behind([server]))}
 
 
 @blueprint.put("/servers/<server_id>")
@@ -142,7 +142,7 @@ def describe(server_id: str) -> Body:
     validation.may_write()
     words = CHANGED.read(read_object())
     server = operations.describe(compute(), who(server_id), words)
-    return {"server": view.changed(server, _behind([server]))}
+    return {"server": view.changed(server, behind([server]))}
 
 
 @blueprint.delete("/servers/<server_id>")
@@ -181,7 +181,7 @@ def _listed() -> tuple[list[Server], Callable[[list[Body]], Body]]:
     return servers, lambda views: server_lists.joined(views, links, wanted, is_local_marker=is_local)
 
 
-def _behind(servers: Sequence[Server]) -> Behind:
+def behind(servers: Sequence[Server]) -> Behind:
     """Return what the caller's role and microversion add to these servers."""
     attached = volume_attachments.of_servers(compute(), [server.id for server in servers])
     groups = _group_names(servers)

@@ -108,8 +108,10 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
             {"id": volume} | ({"delete_on_termination": False} if since(3) else {})
             for volume in behind.volumes.get(server.id, ())
         ],
-        "security_groups": [{"name": name} for name in behind.security_groups.get(server.id, (DEFAULT,))],
     }
+    # As in Nova, a server without groups has no such key.
+    if groups := behind.security_groups.get(server.id, (DEFAULT,)):
+        body["security_groups"] = [{"name": name} for name in groups]
     if server.status in (ACTIVE, BUILD):
         body["progress"] = 100 if server.status == ACTIVE else 0
     if server.fault is not None:
@@ -141,6 +143,18 @@ def changed(server: Server, behind: Behind = NOTHING) -> Body:
         for label, entries in body["addresses"].items()
     }
     return {key: value for key, value in body.items() if not key.startswith(EXTENDED)}
+
+
+def rebuilt(server: Server, behind: Behind, user_data: str | None) -> Body:
+    """Return a server as the answer to its rebuild: its key pair since 2.54, and its user data since 2.57."""
+    body = changed(server, behind)
+    if since(54):
+        body["key_name"] = server.key_name
+    if since(57):
+        body["user_data"] = user_data
+    if since(75):
+        body.pop("OS-EXT-SRV-ATTR:user_data", None)
+    return body
 
 
 def _later(server: Server) -> Body:

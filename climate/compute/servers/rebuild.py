@@ -1,7 +1,7 @@
 """Rebuild: a server is created again from an image, with the same id, node and addresses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sqlalchemy import Connection
@@ -27,6 +27,8 @@ class Rebuilt:
     name: str | None = None
     metadata: Mapping[str, str] | None = None
     description: str | None = None
+    boot_data: Mapping[str, str | None] = field(default_factory=dict)
+    """New key_name and user_data; None removes one, and an absent one stays."""
 
 
 def rebuild(
@@ -52,6 +54,7 @@ def rebuild(
         }
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
+        rows.set_boot_data(conn, server.id, wanted.boot_data)
         actions.record(conn, compute, server, TaskRequest(REBUILD), by)
     compute.cast(server.service_host or "", server_id)
 

@@ -56,7 +56,8 @@ NO_QUOTAS: list[Any] = [
     {"ram": 2**31},
     {"key_pairs": None},
     {"volumes": 1},
-    {"metadata_items": 1},
+    {"metadata_items": -2},
+    {"injected_files": "few"},
     {"force": "perhaps"},
 ]
 
@@ -79,6 +80,26 @@ def test_a_quota_that_cannot_be_is_refused(admin: Person) -> None:
             "security_groups": 10,
             "security_group_rules": 100,
         }
+
+
+FIXED = {
+    "metadata_items": 256,
+    "injected_files": 10,
+    "injected_file_content_bytes": 20480,
+    "injected_file_path_bytes": 512,
+    "security_groups": 20,
+    "security_group_rules": 20,
+}
+
+
+def test_limits_that_are_the_same_for_all_are_accepted_and_stay(admin: Person) -> None:
+    before = admin.get(OWN)["quota_set"]
+    changed = done(admin("PUT", OWN, {"quota_set": FIXED | {"cores": 7}}))["quota_set"]
+    assert before | {"cores": 7} == {"id": "project"} | changed
+    for version, name in (("2.57", "injected_files"), ("2.36", "security_groups")):
+        headers = {"OpenStack-API-Version": f"compute {version}"}
+        answer = admin("PUT", OWN, {"quota_set": {name: 1}}, headers=headers)
+        assert f"{name!r} cannot be set" in message(answer, 400, "badRequest")
 
 
 def test_older_clients_see_the_limits_of_their_time(member: Person) -> None:

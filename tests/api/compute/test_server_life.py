@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
+from werkzeug.test import TestResponse
 
 from climate.compute.errors import VirtError
 from climate.compute.nodes.services import IMAGE_ID
+from climate.compute.servers import config_drives
 from climate.compute.virt import Guest
 from tests.api.compute.api_clients import Person, World, done, hours_away, message
 
@@ -59,6 +61,56 @@ def test_rebuilt_from_an_image_with_another_name(there: World, member: Person) -
     assert member.status(server_id) == "SHUTOFF"
     for wrong in ({}, {"imageRef": "demo"}, {"imageRef": IMAGE_ID, "status": "x"}, {"imageRef": IMAGE_ID, "name": ""}):
         assert message(member.act(server_id, "rebuild", wrong), 400, "badRequest")
+
+
+def rebuilt(who: Person, server_id: str, version: str, **values: Any) -> TestResponse:
+    headers = {"OpenStack-API-Version": f"compute {version}"}
+    body = {"rebuild": {"imageRef": IMAGE_ID, **values}}
+    return who("POST", f"{SERVERS}/{server_id}/action", body, headers=headers)
+
+
+def test_a_rebuild_changes_the_key_pair_and_the_user_data(there: World, member: Person, admin: Person) -> None:
+    done(member("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "k"}}))
+    server_id = member.booted()
+    there.settle()
+    answer = done(rebuilt(member, server_id, "2.57", key_name="k", user_data="ZWNobw=="), 202)["server"]
+    assert (answer["key_name"], answer["user_data"]) == ("k", "ZWNobw==")
+    there.settle()
+    files = config_drives.of_server(there.here.compute, there.here.look(server_id))
+    assert files[config_drives.USER_DATA] == b"echo"
+    assert b'"k": "ssh-' in files[config_drives.META_DATA]
+    kept = done(rebuilt(admin, server_id, "2.75"), 202)["server"]
+    assert (kept["key_name"], kept["user_data"]) == ("k", "ZWNobw==")
+    assert "OS-EXT-SRV-ATTR:user_data" not in kept
+    there.settle()
+    gone = done(rebuilt(member, server_id, "2.57", key_name=None, user_data=None), 202)["server"]
+    assert (gone["key_name"], gone["user_data"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("version", "values", "words"),
+    [
+        ("2.53", {"key_name": "k"}, "key_name cannot be set"),
+        ("2.54", {"user_data": "eA=="}, "user_data cannot be set"),
+        ("2.54", {"key_name": "none"}, "Invalid key_name provided: 'none'"),
+        ("2.57", {"user_data": "no base"}, "rebuild.user_data must be Base64"),
+    ],
+)
+def test_a_rebuild_with_wrong_boot_data_changes_nothing(
+    there: World, member: Person, version: str, values: dict[str, Any], words: str
+) -> None:
+    server_id = member.booted()
+    there.settle()
+    assert words in message(rebuilt(member, server_id, version, **values), 400, "badRequest")
+    assert member.status(server_id) == "ACTIVE"
+
+
+def test_only_the_user_of_a_server_changes_its_key_pair(there: World, member: Person, admin: Person) -> None:
+    done(admin("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "own"}}))
+    server_id = member.booted()
+    there.settle()
+    told = message(rebuilt(admin, server_id, "2.54", key_name="own"), 403, "forbidden")
+    assert "Only the user who created the server" in told
 
 
 def test_shelved_and_unshelved(there: World, member: Person, admin: Person) -> None:

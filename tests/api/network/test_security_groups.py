@@ -72,6 +72,19 @@ def test_default_allows_all_until_its_rules_change(member: Person, stranger: Per
     assert after["security_group_rules"] == default["security_group_rules"][1:]
 
 
+def test_only_administrators_delete_the_group_default_and_reset_it(member: Person, admin: Person, there: World) -> None:
+    (default,) = member.get(GROUPS)["security_groups"]
+    path = f"{GROUPS}/{default['id']}"
+    assert member("DELETE", f"{RULES}/{default['security_group_rules'][0]['id']}").status_code == 204
+    server_id = member.booted()
+    assert "in use" in said(admin("DELETE", path), 409)
+    assert member("DELETE", f"/compute/v2.1/servers/{server_id}").status_code == 204
+    there.settle()
+    assert "not allowed" in said(member("DELETE", path), 409)
+    assert admin("DELETE", path).status_code == 204
+    assert member.get(GROUPS)["security_groups"] == [default]
+
+
 def test_a_group_in_use_stays_and_names_of_others_go_with_it(member: Person, there: World) -> None:
     used, other = made(member), made(member, "other")
     server_id = member.booted(security_groups=[{"name": "web"}])
@@ -101,12 +114,14 @@ WRONG = [
     ({"ethertype": "IPv5"}, "ethertype must be IPv4 or IPv6"),
     ({"port_range_max": 21}, "port_range_min must be <= port_range_max"),
     ({"port_range_max": None}, "port_range_min must be <= port_range_max"),
-    ({"port_range_max": 65536}, "port_range_max"),
+    ({"port_range_max": 65536}, "Invalid value for port 65536: port_range_max"),
+    ({"port_range_min": -16}, "Invalid value for port -16: port_range_min"),
     ({"protocol": None}, "Ports need a protocol"),
-    ({"protocol": "icmp", "port_range_min": 256}, "from 0 to 255"),
+    ({"protocol": "icmp", "port_range_min": 256}, "Invalid value for ICMP type (port-range-min): 256"),
+    ({"protocol": "icmp", "port_range_min": 8, "port_range_max": 256}, "Invalid value for ICMP code"),
     ({"protocol": "icmp", "port_range_min": None}, "ICMP type"),
     ({"remote_ip_prefix": "203.0.113.0/33"}, "remote_ip_prefix must be a range"),
-    ({"remote_ip_prefix": "2001:db8::/64"}, "is no range of IPv4"),
+    ({"remote_ip_prefix": "2001:db8::/64"}, "Conflicting value ethertype: 2001:db8::/64 is no range of IPv4"),
     ({"remote_ip_prefix": "203.0.113.0/24", "remote_group_id": "00000000-0000-4000-8000-000000000000"}, "Only"),
     ({"colour": "red"}, "'colour' cannot be set"),
 ]
@@ -117,3 +132,9 @@ def test_wrong_rules_are_refused(member: Person, values: dict[str, Any], words: 
     group = made(member)
     assert words in said(rule(member, group["id"], **SSH | values), 400)
     assert len(member.get(f"{GROUPS}/{group['id']}")["security_group"]["security_group_rules"]) == 2
+
+
+@pytest.mark.parametrize("unknown", ["bad_group_id", 7, "00000000-0000-4000-8000-000000000000"])
+def test_a_rule_of_an_unknown_remote_group_finds_none(member: Person, unknown: object) -> None:
+    group = made(member)
+    assert "ould not be found" in said(rule(member, group["id"], **SSH, remote_group_id=unknown), 404)

@@ -255,6 +255,8 @@ def evacuate(compute: Compute, who: Who, host: str | None) -> None:
 
 def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
     """Rebuild a server from an image, which its cell looks up by name."""
+    if wanted.boot_data:
+        raise BadRequest("The key pair and the user data of a server in a cell cannot be changed.")
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         actions.check_lock(server, who.project_id)

@@ -94,10 +94,13 @@ def change(compute: Compute, group_id: str, who: tuple[str | None, str], changes
 
 
 def delete(compute: Compute, group_id: str, who: tuple[str | None, str]) -> None:
-    """Delete a group that no server has. Raises NotFound, Conflict."""
+    """Delete a group that no server has. Raises NotFound, Conflict.
+
+    Only administrators delete the group `default`, which then is as before its first change.
+    """
     with compute.engine.begin() as conn:
         group = _found(conn, group_id, *who)
-        if group.name == DEFAULT:
+        if group.name == DEFAULT and who[0] is not None:
             raise Conflict("Removing default security group not allowed.")
         if rows.members(conn, [group.id]):
             raise Conflict(f"Security Group {group.id} in use: a server has it.")

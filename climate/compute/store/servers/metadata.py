@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, TextClause, text, update
 
 from climate.compute.store.servers.tasks import FAILED
+from climate.compute.store.tables.servers import servers
 
 
 def change_in(table: str) -> TextClause:
@@ -45,6 +46,14 @@ _DECREE = text("""
 def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
     """Update the named columns of a server: name, description, metadata, image_id, access_ipv4, locked_by, tags, …"""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
+
+
+def set_boot_data(conn: Connection, server_id: str, values: Mapping[str, str | None]) -> None:
+    """Set the key_name and the user_data of a server, as far as they are given; user data needs a config drive."""
+    if not values:
+        return
+    drive = {"config_drive": True} if values.get("user_data") is not None else {}
+    conn.execute(update(servers).where(servers.c.id == server_id).values(**values, **drive))
 
 
 def reset_state(conn: Connection, server_id: str, status: str, now: datetime) -> None:

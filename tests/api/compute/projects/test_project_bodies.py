@@ -25,7 +25,7 @@ def test_rules_of_a_group_may_be_empty() -> None:
     [
         (bodies.QUOTA, {"cores": -2}, "quota_set: cores must be a whole number from 0"),
         (bodies.QUOTA, {"force": "x"}, "force must be true or false"),
-        (bodies.QUOTA_OF_COMPUTE, {"fixed_ips": 1}, "quota_set: 'fixed_ips' cannot be set; there are instances, cores"),
+        (bodies.QUOTA_57, {"fixed_ips": 1}, "quota_set: 'fixed_ips' cannot be set; there are instances, cores"),
         (bodies.GROUP, {"policies": ["affinity"]}, "server_group has no 'policies'; it may have policy, rules, name"),
         (bodies.GROUP, {"policy": "affinity", "rules": {"x": 1}}, "rules must be empty, or an object with max_server"),
         (bodies.GROUP, {"name": "g"}, "policy must be one of affinity"),

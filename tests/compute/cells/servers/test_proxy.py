@@ -179,6 +179,13 @@ def test_shelving_and_rebuilding_are_done_in_the_cell(cells: ServerTree) -> None
     assert cells.seen(server.id).status == cells.leaf.look(server.id).status == "ACTIVE"
 
 
+def test_a_rebuild_in_a_cell_keeps_the_key_pair(cells: ServerTree) -> None:
+    server = cells.boot()
+    with pytest.raises(BadRequest, match="in a cell cannot be changed"):
+        proxy.rebuild(cells.top, who(server), Rebuilt(services.IMAGE_ID, boot_data={"key_name": None}))
+    assert cells.seen(server.id).task is None
+
+
 def shared_image(cells: ServerTree) -> str:
     """An image that the top and the leaf have by the same name."""
     for compute, image_id in ((cells.top, services.IMAGE_ID), (cells.leaf.compute, str(uuid4()))):
