@@ -64,6 +64,13 @@ def test_boot_into_several_networks(cli: Cli, wire: Wire) -> None:
     assert wire.sent("POST", SERVERS).body["server"]["networks"] == "auto"
 
 
+def test_boot_in_an_availability_zone(cli: Cli, wire: Wire) -> None:
+    assert cli(*BOOT, "--availability-zone", "nova:compute-1:gpu-1").code == 0
+    assert wire.sent("POST", SERVERS).body["server"]["availability_zone"] == "nova:compute-1:gpu-1"
+    assert cli(*BOOT).code == 0
+    assert "availability_zone" not in wire.sent("POST", SERVERS).body["server"]
+
+
 def test_boot_on_a_lease_names_its_reservation(cli: Cli, wire: Wire) -> None:
     lease = wire.add_lease("one")
     cli(*BOOT, "--lease", "one", "--hint", "group=g1")

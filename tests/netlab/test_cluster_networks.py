@@ -1,7 +1,9 @@
 """Servers of a cluster are on the real network of their member's host, and on that of another when it fails."""
 
+import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,17 @@ from climate.compute.network.driver_registry import Wires
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.servers import interfaces
 from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.virt import Guest
+from climate.compute.virt.qemu.driver import QemuDriver
 from climate.sandbox import topology
 from climate.sandbox.topology import FLAT, Lab
 from tests.compute.cloud_factory import unsafe
 from tests.compute.clusters.wired_pair import FAR, NEAR, WiredPair, wired_pair
+from tests.compute.virt.driver_cases import cannot
 from tests.databases import Databases
 from tests.netlab.bridge_bench import until
-from tests.netlab.guests import reaches, run, silent
+from tests.netlab.guest.build import TARGET
+from tests.netlab.guests import packets_from, reaches, run, silent
 
 pytestmark = [pytest.mark.netlab("ping", "nft"), pytest.mark.timeout(300)]
 
@@ -41,11 +47,30 @@ def wires(tmp_path: Path) -> Wires:
 
 @pytest.fixture
 def pair(lab: Lab, make_database: Databases, tmp_path: Path, wires: Wires) -> Iterator[WiredPair]:
+    with on_the_lab(lab, make_database, tmp_path, wires, "process") as pair:
+        yield pair
+
+
+@pytest.fixture
+def machines(lab: Lab, make_database: Databases, tmp_path: Path, wires: Wires) -> Iterator[WiredPair]:
+    """The same of virtual machines."""
+    trouble = QemuDriver(tmp_path, accel="tcg").trouble()
+    if trouble is None and not TARGET.exists():
+        trouble = f"there is no machine to boot in {TARGET}: python -m tests.netlab.guest.build makes it"
+    if trouble is not None:
+        cannot(trouble)
+    with on_the_lab(lab, make_database, tmp_path, wires, "qemu") as pair:
+        yield pair
+
+
+@contextmanager
+def on_the_lab(lab: Lab, make_database: Databases, folder: Path, wires: Wires, driver: str) -> Iterator[WiredPair]:
+    """A cluster whose members have guests of this driver, on the lab's hosts."""
     topology.bridge(lab, BRIDGE)
     ip(lab.network, "address", "replace", WATCHER, "dev", FLAT)
     made: list[Server] = []
     try:
-        with wired_pair(unsafe(make_database()), tmp_path, wires) as pair:
+        with wired_pair(unsafe(make_database()), folder, wires, driver=driver) as pair:
             with pair.here.compute.engine.begin() as conn:
                 conn.execute(text("UPDATE compute_networks SET injected = true"))
             yield pair
@@ -81,6 +106,17 @@ def answers(lab: Lab, pair: WiredPair, server: Server) -> None:
     until(lambda: reaches(lab.network, address(pair, server)), f"an answer of {address(pair, server)}")
 
 
+def console(pair: WiredPair, server: Server) -> str:
+    return pair.here.compute.driver.console(Guest(server.id, "", "sum"), None)
+
+
+def counts(pair: WiredPair, server: Server) -> list[int]:
+    """The numbers that the machine has counted on its console, from one on at each start."""
+    said = console(pair, server)
+    assert said.count("machine: starts") == 1
+    return [int(number) for number in re.findall(r"^machine: (\d+)\r?$", said, re.M)]
+
+
 def test_servers_on_two_members_reach_each_other_and_the_network(lab: Lab, pair: WiredPair, wires: Wires) -> None:
     near, far = pair.booted(NEAR), pair.booted(FAR)
     for server, member in ((near, NEAR), (far, FAR)):
@@ -113,3 +149,26 @@ def test_a_server_answers_on_another_member_after_its_own_has_failed(lab: Lab, p
         pair.tend()
     assert hosts_with(pair, server) == ["c1"]
     answers(lab, pair, server)
+
+
+def test_a_machine_leaves_a_member_in_maintenance_and_answers_at_another(lab: Lab, machines: WiredPair) -> None:
+    """It goes on where it was, with its address, through a tap of its new host alone, and comes back likewise."""
+    machines.write(FAR)
+    machines.tend()
+    server = machines.booted(NEAR, image_id=machines.here.image(TARGET.read_bytes()))
+    own = address(machines, server)
+    until(lambda: console(machines, server).count("machine: eth0 was given") == 1, "the start of its kernel")
+    answers(lab, machines, server)
+    for maintained, member in ((NEAR, FAR), (FAR, NEAR)):
+        before = counts(machines, server)
+        machines.write(maintained)
+        machines.tend()
+        assert (machines.member(server), machines.here.look(server.id).status) == (member, ACTIVE)
+        answers(lab, machines, server)
+        assert packets_from(HOSTS[member], port(machines, server)) > 0
+        machines.tend()
+        assert hosts_with(machines, server) == [HOSTS[member]]
+        after = counts(machines, server)
+        assert after == list(range(1, len(after) + 1))
+        assert len(after) > len(before)
+    assert address(machines, server) == own

@@ -26,6 +26,11 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
 @click.option(
     "--network", "networks", multiple=True, help="Network, by name or id; repeatable. By default the cloud chooses."
 )
+@click.option(
+    "--availability-zone",
+    metavar="ZONE[:HOST[:NODE]]",
+    help="Zone of the servers; administrators may name a service host and a node in it, too.",
+)
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Number of servers.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @click.option("--user-data", type=click.File("rb"), metavar="FILE", help="File with the user data of the server.")
@@ -69,6 +74,8 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
         "min_count": given["count"],
         "max_count": given["count"],
     }
+    if given["availability_zone"] is not None:
+        server["availability_zone"] = given["availability_zone"]
     if given["count"] > 1:
         server["return_reservation_id"] = True
     if given["metadata"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from climate.compute import Compute, drivers
+from climate.compute import Compute, MachineOptions, drivers
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_members import Elsewhere
 from climate.compute.clusters.wired_driver import HostNetworks
@@ -25,17 +25,16 @@ from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import SERVICE, TINY, Place, place
 
 RACK, NEAR, FAR = "rack-7", "near", "far"
-SIZES = "driver: process, vcpus: 4, memory_mb: 4096, local_gb: 40"
-CLUSTER = f"""
+CLUSTER = """
 - name: sum
   driver: cluster
   netns: c1
   balance_percent: 0
   members:
-    - {{name: near, {SIZES}}}
-    - {{name: far, service: rack-7}}
+    - {{name: near, driver: {driver}, vcpus: 4, memory_mb: 4096, local_gb: 40, maintenance: {near}}}
+    - {{name: far, service: rack-7, maintenance: {far}}}
 """
-MEMBER = f"- {{name: far, cluster: sum, netns: c2, {SIZES}}}\n"
+MEMBER = "- {{name: far, cluster: sum, netns: c2, driver: {driver}, vcpus: 4, memory_mb: 4096, local_gb: 40}}\n"
 PLENTY = NodeDefaults(ram_ratio=1.0, reserved_ram_mb=0)
 
 
@@ -45,6 +44,8 @@ class WiredPair:
 
     here: Place
     rack: Compute
+    driver: str
+    """Driver of both members."""
     elsewhere: Elsewhere = field(init=False)
     answers: bool = True
     """Whether the member's service works."""
@@ -56,6 +57,11 @@ class WiredPair:
         for host, order in task_worker.unfinished(self.rack, wait=0):
             if host == RACK and self.answers:
                 task_worker.carry_out(self.rack, order)
+
+    def write(self, maintained: str | None = None) -> None:
+        """Write the cluster's entry, with a member in maintenance."""
+        words = {member: str(member == maintained).lower() for member in (NEAR, FAR)}
+        (self.here.compute.home / "nodes.yaml").write_text(CLUSTER.format(driver=self.driver, **words))
 
     def tend(self) -> None:
         """A round of each service that works."""
@@ -97,12 +103,16 @@ class WiredPair:
 
 @contextmanager
 def wired_pair(
-    database: str, folder: Path, wires: Wires, lives_here: Callable[[str], bool] | None = None
+    database: str,
+    folder: Path,
+    wires: Wires,
+    lives_here: Callable[[str], bool] | None = None,
+    driver: str = "process",
 ) -> Iterator[WiredPair]:
     homes = {SERVICE: folder / "here", RACK: folder / RACK}
-    for home, entries in zip(homes.values(), (CLUSTER, MEMBER), strict=True):
+    for home in homes.values():
         home.mkdir()
-        (home / "nodes.yaml").write_text(entries)
+    (homes[RACK] / "nodes.yaml").write_text(MEMBER.format(driver=driver))
     (homes[SERVICE] / "images").mkdir()
     (homes[RACK] / "images").symlink_to(homes[SERVICE] / "images")
     with place(database, homes[SERVICE], []) as here:
@@ -110,11 +120,13 @@ def wired_pair(
         networks = networks if lives_here is None else replace(networks, lives_here=lives_here)
         own = replace(here.compute, wires=wires)
         options = ClusterOptions(PLENTY, connect=networks.connect)
-        far = drivers(homes[RACK], wired=True, clusters=options)
-        made = WiredPair(here, replace(own, home=homes[RACK], service_host=RACK, driver=far))
+        machines = MachineOptions(accel="tcg")
+        far = drivers(homes[RACK], machines=machines, wired=True, clusters=options)
+        made = WiredPair(here, replace(own, home=homes[RACK], service_host=RACK, driver=far), driver)
+        made.write()
         made.elsewhere = Elsewhere(own.engine, homes[SERVICE], SERVICE, lambda: made.ring(), 60.0)
         options = replace(options, find_elsewhere=made.find)
-        here.driver = drivers(homes[SERVICE], wired=True, clusters=options)
+        here.driver = drivers(homes[SERVICE], machines=machines, wired=True, clusters=options)
         here.compute = replace(own, driver=here.driver)
         for compute in (made.rack, here.compute):
             services.refresh(compute)
@@ -123,5 +135,5 @@ def wired_pair(
         finally:
             for compute in (here.compute, made.rack):
                 assert isinstance(compute.driver, MultiNodeDriver)
-                for server_id in compute.driver.members["process"].states():
-                    compute.driver.members["process"].delete(server_id)
+                for server_id in compute.driver.members[driver].states():
+                    compute.driver.members[driver].delete(server_id)
