@@ -13,6 +13,7 @@ from click.core import Context
 from click.shell_completion import CompletionItem
 
 from climate.cli.completion import complete_names
+from climate.cli.examples import add_examples
 
 Sections = Mapping[str, Mapping[str, Sequence[str]]]
 """Heading -> command -> its place `module:attribute`, then the places of lists of further commands below it."""
@@ -44,6 +45,7 @@ class LazyGroup(click.Group):
                 for one in self._at(place):
                     command.add_command(one)
             complete_names(command)
+            add_examples(command, cmd_name)
             self.commands[cmd_name] = command
         return self.commands.get(cmd_name)
 
