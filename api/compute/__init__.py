@@ -6,7 +6,7 @@ from api.compute import image_proxy, versions
 from api.compute.cells import cells as cell_routes
 from api.compute.networks import floating_ips, floating_ips_bulk, security_groups
 from api.compute.networks import networks as network_routes
-from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services
+from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services, usage_audit
 from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups
 from api.compute.servers import (
     actions,
@@ -39,6 +39,7 @@ NOUNS = (
     hypervisors,
     hosts,
     services,
+    usage_audit,
     aggregates,
     server_groups,
     availability_zones,

@@ -108,6 +108,7 @@ class Furnished:
             "os-hypervisors": [*self._ids("hypervisors", "2.1"), *self._ids("hypervisors", LATEST)],
             "pattern": ["std"],
             "os-hosts": [SERVICE, "std-1"],
+            "os-instance_usage_audit_log": ["2026-11-23 21:00:00"],
             "zones": self._zones(),
             "os-cells": self._cells(),
             "builds": ["none"],
