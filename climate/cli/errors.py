@@ -47,6 +47,9 @@ CONFLICTS = {
 }
 """Beginning or part of a request -> hint for its 409."""
 
+REPAIR = "climate journal rebuild"
+"""A message with this command is about forged rows, and says itself what to do."""
+
 
 @dataclass
 class Failure(Exception):
@@ -92,14 +95,20 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
     if headers.get("Retry-After"):
         details["retry_after"] = headers["Retry-After"]
     hint = "`climate limit list` shows the usage; request less, or ask an administrator for higher limits"
-    fitting = next((says for word, says in CONFLICTS.items() if word in request), "") if status == 409 else ""
     return Failure(
         message,
         code,
-        hint if limit else fitting or HINTS.get(status, ""),
+        hint if limit else _hint(status, message, request),
         headers.get("x-openstack-request-id", ""),
         details,
     )
+
+
+def _hint(status: int, message: str, request: str) -> str:
+    if status == 409 and REPAIR in message:
+        return ""
+    fitting = next((says for word, says in CONFLICTS.items() if word in request), "") if status == 409 else ""
+    return fitting or HINTS.get(status, "")
 
 
 def known(error: Exception) -> Failure | None:

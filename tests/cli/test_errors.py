@@ -123,6 +123,13 @@ def test_the_hint_of_a_conflict_fits_the_request(cli: Cli, wire: Wire) -> None:
     assert (ran.code, "--force" in ran.err) == (5, True)
 
 
+def test_a_refusal_because_of_forged_rows_says_itself_what_to_do(cli: Cli, wire: Wire) -> None:
+    assert cli("token").code == 0
+    refused(wire, 409, "not what its journal says (reason): mend them by `climate journal rebuild`")
+    ran = cli("lease", "list")
+    assert (ran.code, "try:" in ran.err) == (5, False)
+
+
 def test_a_setting_that_cannot_be_used_is_named(cli: Cli, environ: dict[str, str]) -> None:
     environ["CLIMATE_PORT"] = "many"
     ran = cli("lease", "list")

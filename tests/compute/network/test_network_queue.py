@@ -9,11 +9,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from climate.compute.errors import Conflict, NetworkUnavailable
 from climate.compute.network import floating_ips
 from climate.compute.network.allocation import host_answers
 from climate.compute.network.allocation.allocator import (
+    ALLOCATE,
     GRANT_SECONDS,
     Allocation,
     Interface,
@@ -72,6 +74,15 @@ def test_nothing_is_sent_to_a_host_that_is_not_heard_of(cloud: Cloud) -> None:
     refused(there, says="No network host answers for network")
     assert queue.sent == []
     assert there.place.count("compute_addresses", "server_id IS NOT NULL") == 0
+
+
+def test_each_request_is_in_the_log_of_its_host(cloud: Cloud) -> None:
+    there = cloud_of(cloud, Trouble())
+    (network,) = there.listed()
+    with capture_logs() as said:
+        there.boot()
+    received = [line for line in said if line["event"] == "request for addresses received"]
+    assert [(line["method"], line["network"]) for line in received] == [(ALLOCATE, network.id)]
 
 
 @pytest.mark.parametrize("manager", ["flat", "flat_dhcp"])

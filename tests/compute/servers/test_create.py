@@ -3,7 +3,7 @@
 import contextlib
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -18,6 +18,7 @@ from climate.compute.reservations import pools
 from climate.compute.servers import actions, create
 from climate.compute.store.clock import database_time
 from climate.compute.store.networks import networks as network_rows
+from climate.compute.virt import Guest
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute import network_factory
 from tests.compute.cloud_factory import HALF, HUGE, Place, node, place, request
@@ -33,6 +34,18 @@ def test_a_server_gets_a_node_and_an_address_and_becomes_active(here: Place) -> 
     assert [address.address for address in server.addresses] == ["10.10.0.2"]
     assert re.fullmatch("02:16:3e:[0-7][0-9a-f]:[0-9a-f]{2}:[0-9a-f]{2}", server.addresses[0].mac)  # NW-25
     assert here.used(server.node or "") == (1, 512, 1024)
+
+
+def test_what_no_driver_keeps_of_a_server_is_in_the_database(here: Place) -> None:
+    """A driver that has lost all its guests changes none of it."""
+    wanted = {"metadata": {"team": "a"}, "description": "of the team", "hints": {"different_host": str(uuid4())}}
+    made = here.boot_one(**wanted)
+    assert {field.name for field in fields(Guest)}.isdisjoint({*wanted, "project_id", "user_id", "flavor", "addresses"})
+    here.driver.guests.clear()
+    kept = here.look(made.id)
+    assert {name: getattr(kept, name) for name in wanted} == wanted
+    assert (kept.project_id, kept.user_id, kept.flavor.name) == ("demo", "dora", "tiny")
+    assert kept.addresses == made.addresses != ()
 
 
 def test_deleting_gives_everything_back(here: Place) -> None:

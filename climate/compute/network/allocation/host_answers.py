@@ -26,6 +26,7 @@ def answer(allocator: NetworkAllocator, message: Any) -> dict[str, Any] | None:
     except (WireError, TypeError, KeyError) as error:
         log.warning("request for addresses dropped: it cannot be read", error=str(error)[:200])
         return None
+    log.debug("request for addresses received", method=method, network=asked.network_id, request=asked.id)
     try:
         return answer_body(asked, act(asked))
     except ComputeError as refusal:
