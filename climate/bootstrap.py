@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, func, make_url, select
+from sqlalchemy.exc import ArgumentError
 
 from climate import compute, identity, plugin, power, scheduler_notices, schema_upgrade
 from climate.cloud import Cloud, openstack
@@ -95,6 +97,10 @@ def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
 
 def check(settings: Settings) -> None:
     """Raise SettingError for settings that name something that does not exist; open nothing."""
+    if settings.database_url:
+        _database(settings)
+    if settings.public_url:
+        _check_public_url(settings)
     scheduler.chosen(settings)
     plugin.load(settings.resource_plugins)
     networks.check(settings)
@@ -319,7 +325,23 @@ def _register(deployment: Deployment, admin: Caller, name: str) -> None:
 def _database(settings: Settings) -> str:
     if not settings.database_url:
         raise SettingError("CLIMATE_DATABASE_URL is not set; `climate up` starts a database of its own and sets it")
+    try:
+        backend = make_url(settings.database_url.replace("postgres://", "postgresql://", 1)).get_backend_name()
+    except (ArgumentError, ValueError):
+        backend = ""
+    if backend != "postgresql":  # the value is not shown, because it may have a password
+        raise SettingError("CLIMATE_DATABASE_URL is not a URL like postgresql://user:password@host:5432/database")
     return settings.database_url
+
+
+def _check_public_url(settings: Settings) -> None:
+    try:
+        parts = urlsplit(settings.base_url)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise SettingError(f"CLIMATE_PUBLIC_URL: {settings.public_url!r} is not a URL like https://climate.example.org")
 
 
 def plain_url(database_url: str) -> str:

@@ -114,7 +114,17 @@ def _hint(status: int, message: str, request: str) -> str:
 def known(error: Exception) -> Failure | None:
     """Return the failure for an error of the engine; None for an unexpected one."""
     code = next((code for kind, code in _exits().items() if isinstance(error, kind)), None)
-    return None if code is None else Failure(str(error), code)
+    return _of_database(error) if code is None else Failure(str(error), code)
+
+
+def _of_database(error: Exception) -> Failure | None:
+    """Return the failure for a database that does not answer; None for another error."""
+    from sqlalchemy.exc import OperationalError
+
+    if not isinstance(error, OperationalError) or not str(error.orig).strip():
+        return None
+    reason = str(error.orig).strip().splitlines()[0]
+    return Failure(f"the database does not serve: {reason}", UNREACHABLE, "is the one of CLIMATE_DATABASE_URL running?")
 
 
 def _exits() -> Mapping[type[Exception], int]:

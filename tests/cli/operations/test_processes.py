@@ -54,3 +54,31 @@ def test_the_worker_says_why_it_does_not_start(tmp_path: Path) -> None:
     begun = forked_command.run(("worker",), environ)
     assert begun.returncode == 2
     assert "error: None of the nodes in nodes.yaml can work here" in begun.stderr
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://a:secret@h/x", "postgresql://a:secret@h:port/x"])
+def test_a_url_of_no_database_is_named_without_its_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingError, match="CLIMATE_DATABASE_URL is not a URL like postgresql://") as caught:
+        bootstrap.check(Settings(home=tmp_path, database_url=url))
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "climate.example.org:8000", "http://[x", "http://h:99999"])
+def test_a_public_url_of_no_host_is_named(tmp_path: Path, url: str) -> None:
+    with pytest.raises(SettingError, match=r"CLIMATE_PUBLIC_URL: .* is not a URL like https://"):
+        bootstrap.check(Settings(home=tmp_path, public_url=url))
+
+
+def test_usual_urls_are_accepted(tmp_path: Path) -> None:
+    for database in ("postgres://h/x", "postgresql+psycopg://a:b@h:5432/x?sslmode=require"):
+        for public in ("https://climate.example.org/", "http://[::1]:8000/below"):
+            bootstrap.check(Settings(home=tmp_path, database_url=database, public_url=public))
+
+
+def test_a_database_that_does_not_run_is_named_in_a_sentence(tmp_path: Path) -> None:
+    environ = {"CLIMATE_HOME": str(tmp_path), "CLIMATE_DATABASE_URL": "postgresql://a:secret@127.0.0.1:1/none"}
+    ended = forked_command.run(("migrate",), environ)
+    assert ended.returncode == 8
+    assert ended.stderr.startswith("error: the database does not serve: ")
+    assert "sqlalche.me" not in ended.stderr
+    assert "secret" not in ended.stderr
