@@ -91,6 +91,21 @@ def test_servers_that_nova_cannot_read(passes: Passes, flavor: str, passing: boo
     assert passes({**line, "instances": {first: flavor, **dict.fromkeys(others, line["flavorid"])}}) is passing
 
 
+def test_free_slots_of_a_host_out_of_use_admit_nobody(passes: Passes) -> None:
+    line = of_h1("slots of a host in maintenance", instances={})
+    assert not passes(line)
+    assert passes({**line, "aggregates": [each for each in line["aggregates"] if each["name"] != "maintenance"]})
+
+
+def test_free_slots_that_are_closed_admit_nobody(passes: Passes) -> None:
+    """At the end of a lease climate closes them, and keeps the project in their metadata."""
+    line = of_h1("first in two slots")
+    assert passes(line)
+    for each in line["aggregates"]:
+        each["metadata"]["climate:closed"] = "true"
+    assert not passes(line)
+
+
 def test_a_flavor_whose_extra_specs_are_not_loaded_is_an_ordinary_one(passes: Passes) -> None:
     assert not passes(of_h1("first in two slots", extra_specs=None))
 

@@ -76,7 +76,7 @@ def _scenes(layout: Layout, place: Path) -> dict[str, Any]:
     boot("second in two slots, with another hint", "demo", POOL, flavor=SLOTS)
     boot("third in two slots", "demo", flavor=SLOTS)
     boot("ordinary flavor beside slots", "demo")
-    people.delete(people.servers()[0].id)
+    people.delete(next(each.id for each in people.servers() if each.hypervisor_hostname == "h1"))
     cloud.place("h1", MAINTENANCE, 5)
     boot("slots of a host in maintenance", "demo", flavor=SLOTS)
     return found
