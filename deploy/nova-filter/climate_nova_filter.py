@@ -11,6 +11,7 @@ from nova.scheduler import filters
 HINT = "reservation"
 FLAVOR_SPEC = "aggregate_instance_extra_specs:reservation"
 FREEPOOL = "freepool"
+OUT_OF_USE = ("draining", "recycling", "cleaning", "maintenance", "failed")
 OWNER, TENANT, GRANTED, CLOSED = "blazar:owner", "filter_tenant_id", "climate:granted", "climate:closed"
 SLOTS = "climate:slots:"
 NOBODY = "climate:nobody"
@@ -24,6 +25,8 @@ class ReservationFilter(filters.BaseHostFilter):
     def host_passes(self, host_state, spec_obj):
         """Return whether a server may run on a host."""
         wanted = _wanted(spec_obj)
+        if any(_is_out_of_use(each) for each in host_state.aggregates):
+            return False
         if wanted is None:
             return not any(_is_pool(each) for each in host_state.aggregates)
         matching = [each for each in host_state.aggregates if each.name == wanted]
@@ -34,6 +37,11 @@ def _wanted(spec_obj):
     """Return the reservation of a server; the flavor has precedence over the hint, which users choose freely."""
     specs = spec_obj.flavor.extra_specs if "extra_specs" in spec_obj.flavor else {}
     return (specs or {}).get(FLAVOR_SPEC) or spec_obj.get_scheduler_hint(HINT)
+
+
+def _is_out_of_use(aggregate):
+    """Return whether the hosts of an aggregate admit nobody, even those with slots on them."""
+    return aggregate.name in OUT_OF_USE and aggregate.metadata.get(TENANT) == NOBODY
 
 
 def _is_pool(aggregate):

@@ -59,7 +59,7 @@ class SleepingServer:
             return
         if server is None:
             raise Refused(f"server {lent.reservation.resource_id} no longer exists")
-        if server.status == RESERVED:
+        if server.status in (RESERVED, ACTIVE):  # the cloud may have to complete the wake of one that runs again
             cloud.wake(server.id, lent.token)
             server = cloud.server(server.id) or server
         if server.status == ERROR:

@@ -188,6 +188,11 @@ class Nova:
         return Response(status=204)
 
     def unmark(self, server_id: str, key: str) -> Response:
+        status = self.servers[server_id]["status"]
+        if status.startswith("SHELVED"):
+            return _refused(
+                409, "conflictingRequest", f"Cannot 'delete metadata' instance in vm_state {status.lower()}"
+            )
         self.servers[server_id]["metadata"].pop(key)
         return Response(status=204)
 

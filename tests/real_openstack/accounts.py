@@ -17,19 +17,21 @@ CATALOG = {
     "network": ("neutron", ""),
 }
 PROJECTS = ("demo", "other")
-"""Ids of two projects, which are their names too."""
+"""Ids of two projects, which are their names too: the conformance tests know projects by these ids."""
+LESSEES = ("physics", "chemistry")
+"""Names of two projects with ids of Keystone."""
 FLAVOR, IMAGE, OUTSIDE = "tiny", "empty", "outside"
 
 
-def clouds(layout: Layout, *more: str) -> Path:
-    """Write a clouds.yaml with an entry for each user and `more`; `admin` administers the cloud."""
+def clouds(layout: Layout) -> Path:
+    """Write a clouds.yaml with an entry for each user; `admin` administers the cloud."""
     common = {"user_domain_id": "default", "project_domain_id": "default", "auth_url": layout.url("keystone", "/v3")}
     entries = {
         name: {
             "auth": {**common, "username": name, "password": PASSWORD, "project_name": name},
             "region_name": "RegionOne",
         }
-        for name in ("admin", *PROJECTS, *more)
+        for name in ("admin", *PROJECTS, *LESSEES)
     }
     path = layout.home / "clouds.yaml"
     path.write_text(yaml.safe_dump({"clouds": entries}), encoding="utf-8")
@@ -38,12 +40,12 @@ def clouds(layout: Layout, *more: str) -> Path:
 
 def connect(layout: Layout, name: str) -> Any:
     """Return a connection of openstacksdk for a user, whose project has the same name."""
-    config = OpenStackConfig(config_files=[str(clouds(layout, name))], load_envvars=False)
+    config = OpenStackConfig(config_files=[str(clouds(layout))], load_envvars=False)
     return connection.Connection(config=config.get_one(name, api_timeout=100))
 
 
 def create(layout: Layout) -> None:
-    """Create the accounts of the services and of two projects, and the catalog."""
+    """Create the accounts of the services and of all projects, and the catalog."""
     identity = connect(layout, "admin").identity
     roles = {role.name: role for role in identity.roles()}
     roles.setdefault("service", roles.get("service") or identity.create_role(name="service"))
@@ -56,9 +58,10 @@ def create(layout: Layout) -> None:
         for face in ("public", "internal", "admin"):
             url = layout.url(name, path)
             identity.create_endpoint(service_id=entry.id, interface=face, url=url, region_id="RegionOne")
-    for name in PROJECTS:
+    lessees = {name: identity.create_project(name=name, domain_id="default").id for name in LESSEES}
+    for name, project_id in {**{name: name for name in PROJECTS}, **lessees}.items():
         user = identity.create_user(name=name, password=PASSWORD, domain_id="default")
-        identity.assign_project_role_to_user(name, user.id, roles["member"].id)
+        identity.assign_project_role_to_user(project_id, user.id, roles["member"].id)
 
 
 def furnish(layout: Layout, seconds: float) -> None:

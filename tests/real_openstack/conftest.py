@@ -26,7 +26,7 @@ class People:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.admin = accounts.connect(layout, "admin")
-        self.users = {name: accounts.connect(layout, name) for name in accounts.PROJECTS}
+        self.users = {name: accounts.connect(layout, name) for name in (*accounts.PROJECTS, *accounts.LESSEES)}
         self.image = self.admin.image.find_image(accounts.IMAGE).id
         self.flavor = self.admin.compute.find_flavor(accounts.FLAVOR).id
 

@@ -62,11 +62,12 @@ class Layout:
         return self.home / "mariadb.sock"
 
     def start(self, name: str, *words: str | Path, **environ: str) -> None:
-        """Start a process in a session of its own, with its output in a file."""
+        """Start a process in a session and a folder of its own, with its output in a file; RabbitMQ dumps into it."""
         with (self.folder("log") / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 [*words],
                 env={**os.environ, **environ},
+                cwd=self.folder("work", name),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

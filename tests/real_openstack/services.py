@@ -41,7 +41,7 @@ def start(layout: Layout, *, binding: bool) -> None:
     stores.fill(layout)
     _bootstrap(layout)
     for name in accounts.PROJECTS:
-        add_project(layout, name, name)
+        _add_project(layout, name)
     _serve(layout, "keystone")
     accounts.create(layout)
     for name in ("placement", "glance", "neutron", "nova"):
@@ -55,10 +55,10 @@ def start(layout: Layout, *, binding: bool) -> None:
     accounts.furnish(layout, START_SECONDS)
 
 
-def add_project(layout: Layout, project_id: str, name: str) -> None:
-    """Create a project with an id of our choice, which the API of Keystone does not allow."""
+def _add_project(layout: Layout, name: str) -> None:
+    """Create a project with the id that the conformance tests know, which the API of Keystone does not allow."""
     columns = "(id, name, extra, description, enabled, domain_id, parent_id, is_domain)"
-    values = f"('{project_id}', '{name}', '{{}}', '', 1, 'default', 'default', 0)"
+    values = f"('{name}', '{name}', '{{}}', '', 1, 'default', 'default', 0)"
     stores.sql(layout, f"insert into keystone.project {columns} values {values}")
 
 

@@ -60,6 +60,7 @@ def register(url: str | None, region: str | None, services: tuple[str, ...], rep
         for kind, service, endpoints in plan
         for row in catalog.register(kind, service, endpoints, base + SERVICES[kind][2], place)
     ]
+    session.client.cache.drop(session.client.cloud)  # the kept token has the former catalog
     session.show_all(rows, ("service", "interface", "region", "url", "action"))
     if dry_run:
         session.say("dry run: nothing was changed")

@@ -10,7 +10,7 @@ Only CLIMATE_CLOUD=openstack needs openstacksdk; it is not imported otherwise.
 from climate.cloud import Cloud
 from climate.settings import SettingError
 
-INSTALL = "CLIMATE_CLOUD=openstack needs the package openstacksdk: pip install 'climate[openstack]'"
+INSTALL = "CLIMATE_CLOUD=openstack needs the package openstacksdk: pip install 'climate-reservation[openstack]'"
 
 
 def of(entry: str, config: str = "", *, blazar_filter: bool = False) -> Cloud:

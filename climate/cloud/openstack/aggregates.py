@@ -8,7 +8,7 @@ are stored in the aggregate BOOK, which has no host.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from climate.cloud import FREEPOOL, KEPT, Refused
+from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
 from climate.cloud.openstack import hosts
 from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.hosts import Names
@@ -127,11 +127,19 @@ def leave(remote: Remote, names: Names, host: str, pool: Pool) -> None:
 
 
 def drop(remote: Remote, pool: Pool) -> None:
-    """Delete a pool without hosts; do nothing if it is deleted already."""
+    """Delete a pool without hosts; do nothing if it is deleted already. Raise NotYet if it got a host meanwhile.
+
+    Nova refuses that with 400, as it refuses requests for which a retry is useless.
+    """
     try:
         remote.delete(f"/os-aggregates/{pool.id}")
     except Missing:
         return
+    except Refused:
+        present = remote.get("/os-aggregates")["aggregates"]
+        if any(str(each["id"]) == pool.id and each["hosts"] for each in present):
+            raise NotYet(f"another host is in the pool {pool.name}") from None
+        raise
 
 
 def _leave(remote: Remote, pool: Pool, host: str) -> None:

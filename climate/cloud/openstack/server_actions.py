@@ -15,16 +15,26 @@ MADE_OF, OCCASION = "climate_server", "climate_occasion"
 
 
 def wake(remote: Remote, server_id: str, token: int) -> None:
-    """Unshelve a server, and remove the mark by which servers without a lease are deleted."""
+    """Unshelve a server; called again, remove the mark by which shelved servers without a lease are deleted.
+
+    Nova changes no metadata of a shelved server.
+    """
     server = _actionable(remote, server_id, token)
+    if server["status"] == ACTIVE and SLEEPS in server["metadata"]:
+        _unmark(remote, server_id)
     if server["status"] == ACTIVE or server.get(TASK) in WAKING:
         return
     _check_idle(server)
     if servers.view(server).status != RESERVED:
         raise Refused(f"server {server_id} is {server['status']}")
-    if SLEEPS in server["metadata"]:
-        _delete_if_present(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
     _act(remote, server_id, "unshelve", None)
+
+
+def _unmark(remote: Remote, server_id: str) -> None:
+    try:
+        _delete_if_present(remote, f"/servers/{server_id}/metadata/{SLEEPS}")
+    except Clash as clash:  # it is busy
+        raise NotYet(str(clash)) from clash
 
 
 def suspend(remote: Remote, server_id: str, token: int) -> None:

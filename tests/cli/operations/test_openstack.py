@@ -91,6 +91,11 @@ def test_the_second_run_changes_nothing(cli: Cli, catalog: Catalog) -> None:
     assert catalog.changes == 4
 
 
+def test_later_commands_do_not_use_a_token_with_the_former_catalog(cli: Cli, catalog: Catalog, tmp_path: Path) -> None:
+    actions(cli)
+    assert list((tmp_path / "nobody" / ".cache" / "climate" / "tokens").iterdir()) == []
+
+
 def test_what_is_missing_is_added_and_a_disabled_endpoint_enabled(cli: Cli, catalog: Catalog) -> None:
     actions(cli)
     del catalog.endpoints[1]

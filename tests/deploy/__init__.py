@@ -1,0 +1,1 @@
+"""Tests of what is installed beside climate."""
