@@ -14,8 +14,10 @@ VOLUMES = f"{SERVER}/os-volume_attachments"
 GROUPS, GROUP_RULES = "/os-security-groups", "/os-security-group-rules"
 
 OPERATIONS = {
-    ("GET", GROUPS): Operation({200: answer("security_groups", "array")}, query={**PAGE, "all_tenants": flag()}),
-    ("POST", GROUPS): Operation({200: answer("security_group")}, GROUP.shape()),
+    ("GET", GROUPS): Operation(
+        {200: answer("security_groups", "array")}, query={**PAGE, "all_tenants": flag()}, refuses=(404,)
+    ),
+    ("POST", GROUPS): Operation({200: answer("security_group")}, GROUP.shape(), refuses=(404,)),
     ("GET", f"{GROUPS}/<security_group>"): Operation({200: answer("security_group")}),
     ("PUT", f"{GROUPS}/<security_group>"): Operation({200: answer("security_group")}, GROUP.shape()),
     ("DELETE", f"{GROUPS}/<security_group>"): Operation({202: None}),
