@@ -80,7 +80,8 @@ def _connected(given: str) -> Iterator[Connection]:
         engine = create_engine(url, isolation_level="REPEATABLE READ", connect_args=_line(url))
     except ModuleNotFoundError as error:
         raise InvalidInput(
-            f"databases on {url.get_backend_name()} need the package {error.name}: pip install 'climate-reservation[blazar]'"
+            f"databases on {url.get_backend_name()} need the package {error.name}: "
+            "pip install 'climate-reservation[blazar]'"
         ) from None
     except (ArgumentError, NoSuchModuleError) as error:
         raise InvalidInput(f"{shown} is not the URL of a database: {error}") from None

@@ -143,7 +143,8 @@ except source.InvalidInput as refused:
 
 def test_a_missing_driver_is_named() -> None:
     ran = subprocess.run([sys.executable, "-c", WITHOUT_DRIVER], check=True, capture_output=True, text=True)
-    assert ran.stdout.strip() == "databases on mysql need the package pymysql: pip install 'climate-reservation[blazar]'"
+    needed = "databases on mysql need the package pymysql: pip install 'climate-reservation[blazar]'"
+    assert ran.stdout.strip() == needed
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def saying(doing: str) -> Iterator[None]:
     try:
         from pyroute2.netlink.exceptions import NetlinkError
     except ImportError as error:
-        raise NetworkError(f"{doing}: pyroute2 is not installed; pip install 'climate-reservation[net]' brings it") from error
+        raise NetworkError(f"{doing}: pyroute2 is not installed; pip install 'climate-reservation[net]'") from error
     try:
         yield
     except (OSError, NetlinkError) as error:
