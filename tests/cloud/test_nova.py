@@ -1,35 +1,16 @@
 """Lending the hosts of a Nova: what differs from a cloud of our own, and what breaks off half-way."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING, RESERVED, Cloud, Fenced, NotYet, Refused
 from climate.cloud.openstack import fencing
 from climate.cloud.openstack.aggregates import BOOK, CLOSED, NOBODY, OWNER, TENANT
 from climate.cloud.openstack.servers import SLEEPS
-from tests.cloud.nova import Nova, nova
+from tests.cloud.nova import Nova
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code
 
 N1, N2 = "n1.example.org", "n2.example.org"
-
-
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[tuple[Nova, Cloud]]:
-    with nova(tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def there(both: tuple[Nova, Cloud]) -> Nova:
-    return both[0]
-
-
-@pytest.fixture
-def cloud(both: tuple[Nova, Cloud]) -> Cloud:
-    return both[1]
 
 
 def test_the_reservation_pool_is_created_with_the_first_host_and_is_nobodys(there: Nova, cloud: Cloud) -> None:

@@ -1,6 +1,5 @@
 """Servers on the hosts of a Nova that are not of a lease, and the evacuation of those that are."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # 
 
 N1, N2 = "n1.example.org", "n2.example.org"
 SPOT: dict[str, Any] = {"original_name": "spot", "extra_specs": {"blazar:preemptible": "true"}}
-
-
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[tuple[Nova, Cloud]]:
-    with nova(tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
-def there(both: tuple[Nova, Cloud]) -> Nova:
-    return both[0]
-
-
-@pytest.fixture
-def cloud(both: tuple[Nova, Cloud]) -> Cloud:
-    return both[1]
 
 
 def lent(cloud: Cloud, *hosts: str) -> None:
