@@ -1,4 +1,4 @@
-"""Tables, plugins, packages and commands that the README and docs/ name are those of the code."""
+"""Tables, plugins, packages and commands that README.md and docs/ name are those of the code."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,9 @@ from climate import plugin
 from tests.generated_pages import TABLES, between_marks
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, TYPES, MAP = (
+    (ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/resource-types.md", "docs/architecture.md")
+)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -22,12 +24,12 @@ def test_the_table_is_what_the_code_says(name: str) -> None:
 
 @pytest.mark.parametrize("resource_type", plugin.load())
 def test_every_plugin_is_described(resource_type: str) -> None:
-    assert f"### `{resource_type}`" in README
+    assert f"## `{resource_type}`" in TYPES
 
 
 def test_every_room_is_on_the_map() -> None:
     rooms = {path.name for path in (ROOT / "climate").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert {room for room in rooms if f"`climate/{room}/`" not in README} <= {"cli"}
+    assert {room for room in rooms if f"`climate/{room}/`" not in MAP} <= {"cli"}
 
 
 @pytest.mark.parametrize("command", re.findall(r"^make (\w+)", README, re.MULTILINE))

@@ -30,6 +30,8 @@ class Nova:
     """What was asked of aggregates and servers, in order."""
     before: Callable[[str], None] = lambda verb: None
     """Called with each action on an aggregate before it is done."""
+    after: Callable[[str], None] = lambda verb: None
+    """Called with each action on an aggregate when it is done."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     network: Neutron = field(default_factory=Neutron)
     traits: dict[str, list[str]] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class Nova:
             found["metadata"] = {key: value for key, value in merged.items() if value is not None}
         else:
             self._move(found, verb, details["host"])
+        self.after(verb)
         return jsonify({"aggregate": found})
 
     def _move(self, found: dict[str, Any], verb: str, host: str) -> None:
@@ -123,8 +126,24 @@ class Nova:
         if (host in found["hosts"]) == (verb == "add_host"):
             twice, absent = f"already has host {host}.", f"Cannot remove host {host} in aggregate {found['id']}"
             abort(*((409, f"Aggregate {found['id']} {twice}") if verb == "add_host" else (404, absent)))
+        self._refuse_other_zone(found, verb, host)
         (found["hosts"].append if verb == "add_host" else found["hosts"].remove)(host)
         self.log.append(f"{verb} {found['name']} {host}")
+
+    def _refuse_other_zone(self, found: dict[str, Any], verb: str, host: str) -> None:
+        """Refuse, as Nova 34 does, to change the availability zone of a host with servers."""
+        own = found["metadata"].get("availability_zone")
+        others = [each for each in self.aggregates.values() if host in each["hosts"] and each is not found]
+        rest = next((zone for each in others if (zone := each["metadata"].get("availability_zone"))), None)
+        node = "OS-EXT-SRV-ATTR:hypervisor_hostname"
+        count = sum(HYPERVISORS.get(each[node]) == host for each in self.servers.values())
+        if own and own != rest and count:
+            words, move = ("added to", (rest, own)) if verb == "add_host" else ("removed from", (own, rest))
+            abort(
+                409,
+                f"The host cannot be {words} the aggregate as the availability zone of the host would change from "
+                f"'{move[0]}' to '{move[1]}' but the host already has {count} instance(s).",
+            )
 
     def drop(self, number: str) -> Response:
         if number not in self.aggregates:

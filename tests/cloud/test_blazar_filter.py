@@ -78,10 +78,46 @@ def test_preemptible_servers_go_before_their_host_is_allocated(there: Nova, clou
     with pytest.raises(NotYet, match="1 preemptible servers are being deleted"):
         cloud.lend("r1", "demo", [N1], 1)
     assert set(there.servers) == {"spot-2"}
-    assert not passes(there, "n1", "other", preemptible=True)
     assert there.of(FREEPOOL)["hosts"] == ["n1", "n2"]
+    assert there.of("r1")["hosts"] == [], "Nova refuses a new zone to a host with servers"
     cloud.lend("r1", "demo", [N1], 1)
     assert cloud.pools() == {FREEPOOL: {N2}, "r1": {N1}}
+    assert not passes(there, "n1", "other", preemptible=True)
     there.run("own", N1, flavor=SPOT)
     cloud.lend("r1", "demo", [N1], 2)
     assert "own" in there.servers, "what the owner boots in his own pool stays"
+
+
+def test_preemptible_servers_that_arrive_meanwhile_are_deleted_too(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+
+    def arrive(verb: str) -> None:
+        if verb == "add_host" and len(arrived) < 2:
+            arrived.append(f"spot-{len(arrived)}")
+            there.run(arrived[-1], N1, flavor=SPOT)
+
+    arrived: list[str] = []
+    there.before = arrive
+    for _ in range(2):
+        with pytest.raises(NotYet, match="cannot join its pool yet"):
+            cloud.lend("r1", "demo", [N1], 1)
+        with pytest.raises(NotYet, match="1 preemptible servers are being deleted"):
+            cloud.lend("r1", "demo", [N1], 1)
+    cloud.lend("r1", "demo", [N1], 1)
+    assert (cloud.pools(), there.servers) == ({FREEPOOL: set(), "r1": {N1}}, {})
+
+
+def test_a_server_that_was_on_no_host_yet_is_deleted_after_its_host_joined(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+
+    def build(verb: str) -> None:
+        if there.of("r1")["hosts"]:
+            there.run("spot", N1, flavor=SPOT)
+
+    there.after = build
+    with pytest.raises(NotYet, match="1 preemptible servers are being deleted"):
+        cloud.lend("r1", "demo", [N1], 1)
+    there.after = lambda verb: None
+    assert there.of("r1")["hosts"] == ["n1"]
+    cloud.lend("r1", "demo", [N1], 1)
+    assert (cloud.pools(), there.servers) == ({FREEPOOL: set(), "r1": {N1}}, {})

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.real_openstack import accounts, services, stores
+from tests.real_openstack import accounts, configuration, services, stores
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     with TemporaryDirectory(prefix="openstack-") as folder:
         home = asked.home or Path(folder)
         home.mkdir(parents=True, exist_ok=True)
-        with services.running(home, binding=not asked.no_filter) as layout:
+        with services.running(home, *(() if asked.no_filter else (configuration.BINDING,))) as layout:
             print(f"OS_CLIENT_CONFIG_FILE={accounts.clouds(layout)} openstack --os-cloud admin hypervisor list")
             over.wait()
     return 0

@@ -1,7 +1,7 @@
 """Configuration files of Keystone, Placement, Glance, Neutron and Nova."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 from tests.real_openstack.layout import HOSTS, PASSWORD, VENV, Layout
@@ -18,6 +18,7 @@ FILTERS = (
     "AggregateInstanceExtraSpecsFilter",
 )
 BINDING = "climate_nova_filter.ReservationFilter"
+BLAZAR = "blazarnova.scheduler.filters.blazar_filter.BlazarFilter"
 
 
 def text(sections: Sections) -> str:
@@ -29,15 +30,15 @@ def text(sections: Sections) -> str:
     return "\n".join(parts)
 
 
-def write(layout: Layout, *, binding: bool) -> None:
-    """Write the files of all services; with `binding`, Nova has the filter of climate."""
+def write(layout: Layout, *own: str) -> None:
+    """Write the files of all services; Nova has the filters `own`, named by module and class, beside its usual ones."""
     files = {
         "keystone/keystone.conf": _keystone(layout),
         "placement/placement.conf": _placement(layout),
         "glance/glance-api.conf": _glance(layout),
         "neutron/neutron.conf": _neutron(layout),
-        "nova/nova.conf": _nova(layout, "api", binding=binding),
-        **{f"nova/{host}.conf": _nova(layout, host, binding=binding) for host in HOSTS},
+        "nova/nova.conf": _nova(layout, "api", own),
+        **{f"nova/{host}.conf": _nova(layout, host, own) for host in HOSTS},
     }
     for service in ("glance", "neutron", "nova"):
         for path in (VENV / "etc" / service).glob("*.ini"):
@@ -80,6 +81,7 @@ def _keystone(layout: Layout) -> Sections:
         "database": {"connection": layout.database("keystone")},
         "token": {"provider": "fernet"},
         "fernet_tokens": {"key_repository": str(layout.folder("fernet"))},
+        "fernet_receipts": {"key_repository": str(layout.folder("fernet"))},
         "credential": {"key_repository": str(layout.folder("credentials"))},
         "identity": {"password_hash_rounds": "4"},
         "cache": {"enabled": "true", "backend": "dogpile.cache.memory"},
@@ -140,10 +142,10 @@ def _neutron(layout: Layout) -> Sections:
     }
 
 
-def _nova(layout: Layout, name: str, *, binding: bool) -> Sections:
+def _nova(layout: Layout, name: str, own: Sequence[str]) -> Sections:
     state = layout.folder("state", name)
-    filters = [*FILTERS, "ReservationFilter"] if binding else FILTERS
-    available = ["nova.scheduler.filters.all_filters", *([BINDING] if binding else [])]
+    filters = [*FILTERS, *(each.rpartition(".")[2] for each in own)]
+    available = ["nova.scheduler.filters.all_filters", *own]
     return {
         "DEFAULT": {
             "my_ip": "127.0.0.1",
@@ -161,6 +163,7 @@ def _nova(layout: Layout, name: str, *, binding: bool) -> Sections:
         "vnc": {"enabled": "false"},
         "workarounds": {"disable_rootwrap": "true"},
         "filter_scheduler": {"available_filters": "\n".join(available), "enabled_filters": ",".join(filters)},
+        **({"blazar:physical:host": {"allow_preemptibles": "true"}} if BLAZAR in own else {}),
         "scheduler": {"workers": "1", "discover_hosts_in_cells_interval": "5"},
         "conductor": {"workers": "1"},
         "glance": {**_account(layout, "nova"), "api_servers": layout.url("glance")},

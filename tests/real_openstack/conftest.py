@@ -13,7 +13,7 @@ from openstack.exceptions import BadRequestException, ForbiddenException, NotFou
 from climate.cloud import ACTIVE, RESERVED, Cloud, openstack
 from climate.cloud.openstack.servers import SLEEPS
 from tests.conformance.conftest import ACTIONS
-from tests.real_openstack import accounts, services, stores
+from tests.real_openstack import accounts, configuration, services, stores
 from tests.real_openstack.layout import HOSTS, Layout
 from tests.system.stack import await_so
 
@@ -133,8 +133,21 @@ class RealScene:
 def real() -> Iterator[Layout]:
     if reason := stores.missing():
         pytest.skip(f"an OpenStack cannot run here: {reason}")
-    with TemporaryDirectory(prefix="openstack-") as folder, services.running(Path(folder)) as layout:
+    with (
+        TemporaryDirectory(prefix="openstack-") as folder,
+        services.running(Path(folder), configuration.BINDING) as layout,
+    ):
         yield layout
+
+
+@pytest.fixture
+def with_blazar_filter(real: Layout) -> Iterator[None]:
+    """Let Nova use blazar-nova's BlazarFilter in place of climate's, with preemptible servers."""
+    for own in (configuration.BLAZAR, configuration.BINDING):
+        configuration.write(real, own)
+        services.restart_scheduler(real)
+        if own == configuration.BLAZAR:
+            yield
 
 
 @pytest.fixture

@@ -13,16 +13,16 @@ from typing import Any
 from climate.cloud import MAINTENANCE, Capacity, openstack
 from tests.deploy.host_states import HOST_STATES, POOL, SLOTS
 from tests.real_openstack import accounts, services
+from tests.real_openstack.configuration import BINDING
 from tests.real_openstack.conftest import People
-from tests.real_openstack.layout import BIN, Layout
-from tests.system.stack import await_so
+from tests.real_openstack.layout import Layout
 
 RECORDER = Path(__file__).with_name("filter_recorder.py")
 
 
 def main() -> None:
     """Record, with sorted keys so that a change of Nova shows as a small difference."""
-    with TemporaryDirectory(prefix="openstack-") as folder, services.running(Path(folder)) as layout:
+    with TemporaryDirectory(prefix="openstack-") as folder, services.running(Path(folder), BINDING) as layout:
         found = _scenes(layout, _install(layout))
     HOST_STATES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -34,17 +34,7 @@ def _install(layout: Layout) -> Path:
     text = conf.read_text(encoding="utf-8").replace("enabled_filters = ", "enabled_filters = Recorder,")
     line = "available_filters = nova.scheduler.filters.all_filters\n"
     conf.write_text(text.replace(line, f"{line}available_filters = {RECORDER.stem}.Recorder\n"), encoding="utf-8")
-    compute = accounts.connect(layout, "admin").compute
-
-    def reported() -> str:
-        (service,) = compute.services(binary="nova-scheduler")
-        return str(service.updated_at)
-
-    layout.stop("nova-scheduler")
-    before = reported()
-    environ = {"PYTHONPATH": str(folder), "FILTER_RECORDS": str(folder / "records")}
-    layout.start("nova-scheduler", BIN / "nova-scheduler", "--config-file", conf, **environ)
-    await_so(lambda: reported() != before, services.START_SECONDS, "the start of the scheduler")
+    services.restart_scheduler(layout, PYTHONPATH=str(folder), FILTER_RECORDS=str(folder / "records"))
     return folder / "records"
 
 

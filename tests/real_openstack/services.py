@@ -21,22 +21,23 @@ APPLICATIONS = {
 }
 SETTINGS = Path(__file__).with_name("gunicorn_settings.py")
 START_SECONDS = 300.0
+SCHEDULER = "nova-scheduler"
 
 
 @contextmanager
-def running(home: Path, *, binding: bool = True) -> Iterator[Layout]:
-    """Run an OpenStack as long as the block lasts; with `binding`, Nova has the filter of climate."""
+def running(home: Path, *filters: str) -> Iterator[Layout]:
+    """Run an OpenStack as long as the block lasts; Nova has these filters beside its usual ones."""
     layout = Layout(home)
     try:
-        start(layout, binding=binding)
+        start(layout, *filters)
         yield layout
     finally:
         layout.stop_all()
 
 
-def start(layout: Layout, *, binding: bool) -> None:
+def start(layout: Layout, *filters: str) -> None:
     """Start everything, and wait until it answers."""
-    configuration.write(layout, binding=binding)
+    configuration.write(layout, *filters)
     stores.start(layout)
     stores.fill(layout)
     _bootstrap(layout)
@@ -46,8 +47,8 @@ def start(layout: Layout, *, binding: bool) -> None:
     accounts.create(layout)
     for name in ("placement", "glance", "neutron", "nova"):
         _serve(layout, name, wait=False)
-    for name in ("nova-conductor", "nova-scheduler"):
-        layout.start(name, BIN / name, "--config-file", layout.etc("nova") / "nova.conf")
+    for name in ("nova-conductor", SCHEDULER):
+        _start_with_nova(layout, name)
     for host in HOSTS:
         start_host(layout, host)
     for name in ("placement", "glance", "neutron", "nova"):
@@ -60,6 +61,24 @@ def _add_project(layout: Layout, name: str) -> None:
     columns = "(id, name, extra, description, enabled, domain_id, parent_id, is_domain)"
     values = f"('{name}', '{name}', '{{}}', '', 1, 'default', 'default', 0)"
     stores.sql(layout, f"insert into keystone.project {columns} values {values}")
+
+
+def restart_scheduler(layout: Layout, **environ: str) -> None:
+    """Start Nova's scheduler anew, and wait until it reports: it has read its file of settings then."""
+    compute = accounts.connect(layout, "admin").compute
+
+    def reported() -> str:
+        (service,) = compute.services(binary=SCHEDULER)
+        return str(service.updated_at)
+
+    layout.stop(SCHEDULER)
+    before = reported()
+    _start_with_nova(layout, SCHEDULER, **environ)
+    await_so(lambda: reported() != before, START_SECONDS, "the start of the scheduler")
+
+
+def _start_with_nova(layout: Layout, name: str, **environ: str) -> None:
+    layout.start(name, BIN / name, "--config-file", layout.etc("nova") / "nova.conf", **environ)
 
 
 def start_host(layout: Layout, host: str) -> None:

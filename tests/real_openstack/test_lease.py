@@ -4,15 +4,27 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from climate.cloud import ACTIVE
-from tests.real_openstack import accounts
+from tests.real_openstack import accounts, leases
 from tests.real_openstack.conftest import SECONDS, People
+from tests.real_openstack.leases import (
+    HOUR,
+    OWNER,
+    STRANGER,
+    Api,
+    admin,
+    ask,
+    await_lease,
+    hosts,
+    lease,
+    pools,
+    register,
+)
 from tests.system.api_client import moment
 from tests.system.stack import Stack, await_so
 
@@ -21,98 +33,19 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
 ]
 
-HOUR = 3600
-OWNER, STRANGER = accounts.LESSEES
 OPENSTACK = str(Path(sys.executable).with_name("openstack"))
-SETTINGS = {
-    "CLIMATE_CLOUD": "openstack",
-    "CLIMATE_OPENSTACK_CLOUD": "admin",
-    "CLIMATE_IDENTITY": "keystone",
-    "CLIMATE_FAILED_AFTER": "5",
-    "CLIMATE_EVACUATE_FAILED_HOSTS": "true",
-    "CLIMATE_EVACUATE_AFTER": "1",
-    "CLIMATE_MINUTES_BEFORE_END": "0",
-    "CLIMATE_WEB_PROCESSES": "1",
-    "CLIMATE_KEYSTONE_SECONDS": "60",
-}
-CATALOG = {"service_type": "reservation", "interface": "public", "region_name": "RegionOne"}
-
-
-@dataclass(frozen=True)
-class Api:
-    """The API of climate for a user of Keystone, at the URL of Keystone's catalog."""
-
-    connection: Any
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the answer to a request."""
-        sent = {"json": body, "raise_exc": False}
-        return self.connection.session.request(path, method, endpoint_filter=CATALOG, **sent)
 
 
 @pytest.fixture
 def stack(people: People, tmp_path: Path) -> Iterator[Stack]:
-    """Run a climate whose hosts and users are those of the OpenStack, and enter it into the catalog."""
-    path = str(accounts.clouds(people.layout))
-    own = {"CLIMATE_OPENSTACK_CONFIG": path, "OS_CLIENT_CONFIG_FILE": path}
-    found = Stack(tmp_path / "home", {**SETTINGS, **own}, arguments=())
-    try:
-        found.start()
-        admin(found, "openstack", "register", "--url", found.url, "--replace")
-        yield found
-    finally:
-        found.stop()
+    with leases.running(people, tmp_path / "home", {}) as made:
+        yield made
 
 
 @pytest.fixture
 def api(stack: Stack, people: People) -> Api:
     """Return the API for the owner of the leases, whose token is newer than the entry of the catalog."""
     return Api(accounts.connect(people.layout, OWNER))
-
-
-def admin(stack: Stack, *words: str) -> Any:
-    """Run a command of climate as the administrator, and return what it shows."""
-    done = stack.run("--os-cloud", "admin", *words, "-f", "json")
-    assert done.returncode == 0, f"{words}: {done.stdout} {done.stderr}"
-    return json.loads(done.stdout)
-
-
-def ask(api: Api, method: str, path: str, body: Any = None) -> Any:
-    answer = api.ask(method, path, body)
-    assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text}"
-    return answer.json() if answer.content else None
-
-
-def register(stack: Stack, *hosts: str) -> None:
-    for host in hosts:
-        admin(stack, "host", "create", host)
-
-
-def lease(api: Api, reservation: dict[str, Any], seconds: float = HOUR) -> dict[str, Any]:
-    """Create a lease that starts now; return it when it is active."""
-    span = {"start_date": "now", "end_date": moment(time.time() + seconds)}
-    body = {"name": f"lease-{time.monotonic_ns()}", "reservations": [reservation], "events": [], **span}
-    made: dict[str, Any] = ask(api, "POST", "/leases", body)["lease"]
-    return await_lease(api, made["id"], "ACTIVE")
-
-
-def await_lease(api: Api, lease_id: str, status: str) -> dict[str, Any]:
-    def found() -> Any:
-        seen = ask(api, "GET", f"/leases/{lease_id}")["lease"]
-        assert seen["status"] == status or seen["status"] != "ERROR", seen
-        return seen if seen["status"] == status else None
-
-    seen: dict[str, Any] = await_so(found, SECONDS, f"the status {status} of the lease")
-    return seen
-
-
-def hosts(count: int) -> dict[str, Any]:
-    some = {"min": count, "max": count, "hypervisor_properties": "", "resource_properties": ""}
-    return {"resource_type": "physical:host", **some}
-
-
-def pools(people: People) -> dict[str, set[str]]:
-    return {each.name: set(each.hosts or ()) for each in people.admin.compute.aggregates()}
 
 
 def test_a_lease_of_hosts_from_end_to_end(people: People, stack: Stack, api: Api) -> None:

@@ -22,10 +22,14 @@ EVENTS = {
 def sentences(rows: Iterable[Row], look: "Look", reader: str = "") -> list[dict[str, Any]]:
     """Return a row for each entry of a history: time, author (`you` for the reader's own user id), and a sentence."""
     known: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     result = []
     for row in rows:
         body = row["body"]
         known |= {str(event["id"]): str(event["kind"]) for event in body.get("events", ())}
+        kinds |= {str(one.get("id")): str(one.get("resource_type")) for one in body.get("reservations", ())}
+        if (kind := kinds.get(str(body.get("reservation_id")))) is not None:
+            row = {**row, "body": {"resource_type": kind, **body}}
         event = known.get(str(body.get("event_id")), "")
         says = SENTENCES.get(row["kind"], _plain)(row, EVENTS.get(event, event or "an event"), look)
         result.append({"at": row["at"], "by": _author(row.get("actor") or {}, reader), "happened": says})
@@ -59,8 +63,30 @@ def _created(row: Row, event: str, look: "Look") -> str:
 
 def _changed(row: Row, event: str, look: "Look") -> str:
     body = row["body"]
-    missing = f", {body['missing']} hosts are missing" if body.get("missing") else ""
-    return f"a reservation was changed{_why(body)}{missing}"
+    missing = f"; {_count(body['missing'], 'host')} missing" if body.get("missing") else ""
+    whose = body.get("resource_type") or "its reservation"
+    return f"{whose} has {_promise(body, look)}{missing}{_why(body)}"
+
+
+def _promise(body: Row, look: "Look") -> str:
+    """Return the number of hosts, slots, addresses or amounts that a reservation has from then on, and their period."""
+    holds = body.get("holds") or ()
+    slots = sum(int(hold.get("slots") or 0) for hold in holds)
+    if holds:
+        number = _count(slots, "slot", f" on {_count(len(holds), 'host')}") if slots else _count(len(holds), "host")
+    elif body.get("addresses"):
+        number = _count(len(body["addresses"]), "floating IP")
+    else:
+        number = _count(len(body.get("amounts") or ()), "amount") if body.get("amounts") else "no hosts"
+    periods = [one["during"] for one in (*holds, *(body.get("addresses") or ())) if one.get("during")]
+    if not periods:
+        return number
+    start, end = min(one["start"] for one in periods), max(one["end"] for one in periods)
+    return f"{number} from {_when(start, look)} to {_when(end, look)}"
+
+
+def _count(number: int, noun: str, rest: str = "") -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}{rest}"
 
 
 def _put_back(row: Row, event: str, look: "Look") -> str:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
@@ -13,6 +14,13 @@ from climate.cli.dates import SpanType
 from climate.cli.options import PairType
 from climate.cli.session import current
 from climate.settings import Settings
+
+DEMO_NETWORKS = {
+    "CLIMATE_NETWORK_MANAGER": "flat_dhcp",
+    "CLIMATE_FLOATING_RANGE": "198.51.100.0/25",
+    "CLIMATE_FLOATING_CIDR": "198.51.100.0/24",
+}
+"""A network whose servers can have floating addresses; leases can reserve those of the second half of the range."""
 
 
 def _other(module: str) -> Any:
@@ -61,7 +69,13 @@ def up(processes: tuple[str, ...], demo: str | None, port: int | None, scale: tu
         _exit(_run_tree(demo, port))
     settings = replace(settings, port=port) if port else settings
     formation = {name: _count(name, count) for name, count in scale}
-    _exit(runner.up(settings, session.environ, processes or None, formation or None, demo is not None))
+    environ = _with_demo_networks(session.environ) if demo else session.environ
+    _exit(runner.up(settings, environ, processes or None, formation or None, demo is not None))
+
+
+def _with_demo_networks(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Add the networks of a demo cloud, unless the environment chooses any."""
+    return environ if DEMO_NETWORKS.keys() & environ.keys() else {**environ, **DEMO_NETWORKS}
 
 
 def _run_tree(demo: str, port: int | None) -> int:

@@ -7,7 +7,7 @@ from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
 from climate.cloud.openstack import aggregates, blazar_filter, capacity, fence_store, fencing, lease_servers, servers
 from climate.cloud.openstack.aggregates import BOOK, CLOSED, OWNER, PROMISED, TENANT, Look, Pool
 from climate.cloud.openstack.fencing import Changes, Metadata
-from climate.cloud.openstack.http import Remote
+from climate.cloud.openstack.http import Clash, Remote
 from climate.cloud.openstack.lease_servers import PROJECT
 
 
@@ -89,15 +89,24 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
 
 
 def _evict_preemptibles(remote: Remote, seen: Look, pool: Pool, hosts: Sequence[str]) -> None:
-    """Delete the preemptible servers of hosts that come from the reservation pool; raise NotYet while there are any.
+    """Delete the preemptible servers of hosts from the reservation pool, then add the hosts to the lease pool.
 
-    Such a host is added to the lease pool first: BlazarFilter admits no preemptible server to a host in two pools.
+    Nova adds a host to a pool with a zone of its own only if no server is on it. Until then BlazarFilter admits further
+    servers, which the next attempt deletes. Raise NotYet while there are any.
     """
     coming = [host for host in hosts if _is_coming(seen, host)]
+    _evict(remote, coming)
     for host in coming:
         if host not in pool.hosts:
-            aggregates.join(remote, seen.names, host, pool)
-    left = blazar_filter.evict(remote, coming)
+            try:
+                aggregates.join(remote, seen.names, host, pool)
+            except Clash as refusal:
+                raise NotYet(f"host {host} cannot join its pool yet: {refusal}") from None
+    _evict(remote, coming)  # a server that Nova placed before, and that was on no host then
+
+
+def _evict(remote: Remote, hosts: Sequence[str]) -> None:
+    left = blazar_filter.evict(remote, hosts)
     if left:
         raise NotYet(f"{left} preemptible servers are being deleted")
 

@@ -38,9 +38,7 @@ Change = Callable[[Server, SecurityGroup], list[str]]
 def listed(compute: Compute, own: str, project_id: str | None) -> list[SecurityGroup]:
     """Return the groups of a project, or of all if None; among them `default` of the project `own`."""
     with reading(compute.engine) as conn:
-        found = rows.listed(conn, *([rows.of_project(project_id)] if project_id is not None else []))
-    has_default = any(group.id == default_id(own) for group in found)
-    return found if has_default else [*found, default_group(own)]
+        return _groups(conn, project_id, own)
 
 
 def of_server(compute: Compute, server: Server) -> list[SecurityGroup]:
@@ -68,7 +66,7 @@ def groups_of(project_id: str, groups: Sequence[str] | None) -> tuple[str, ...]:
 def get(compute: Compute, group_id: str, project_id: str | None, own: str) -> SecurityGroup:
     """Return a group of a project, or of any if None. NotFound."""
     with reading(compute.engine) as conn:
-        return _found(conn, group_id, project_id, own)
+        return _get(conn, group_id, project_id, own)
 
 
 def create(compute: Compute, project_id: str, name: str, description: str) -> SecurityGroup:
@@ -85,12 +83,12 @@ def create(compute: Compute, project_id: str, name: str, description: str) -> Se
 def change(compute: Compute, group_id: str, who: tuple[str | None, str], changes: dict[str, str]) -> SecurityGroup:
     """Update the name or the description of a group of `who`, as `get` takes them. Raises NotFound, Conflict."""
     with compute.engine.begin() as conn:
-        group = _found(conn, group_id, *who)
+        group = _get(conn, group_id, *who)
         if "name" in changes and (group.name == DEFAULT) != (changes["name"] == DEFAULT):
             raise Conflict("The security group 'default' keeps its name, and no other group has it.")
         rows.add(conn, group)
         rows.change(conn, group.id, changes, compute.now(conn))
-        return _found(conn, group_id, *who)
+        return _get(conn, group_id, *who)
 
 
 def delete(compute: Compute, group_id: str, who: tuple[str | None, str]) -> None:
@@ -99,7 +97,7 @@ def delete(compute: Compute, group_id: str, who: tuple[str | None, str]) -> None
     Only administrators delete the group `default`, which then is as before its first change.
     """
     with compute.engine.begin() as conn:
-        group = _found(conn, group_id, *who)
+        group = _get(conn, group_id, *who)
         if group.name == DEFAULT and who[0] is not None:
             raise Conflict("Removing default security group not allowed.")
         if rows.members(conn, [group.id]):
@@ -112,9 +110,9 @@ def delete(compute: Compute, group_id: str, who: tuple[str | None, str]) -> None
 def add_rule(compute: Compute, wanted: SecurityRule, who: tuple[str | None, str]) -> SecurityRule:
     """Add a rule to its group. Raises NotFound, Conflict if the group has it, QuotaExceeded, BadRequest."""
     with compute.engine.begin() as conn:
-        group = _found(conn, wanted.group_id, *who)
+        group = _get(conn, wanted.group_id, *who)
         if wanted.remote_group_id is not None:
-            rows.add(conn, _found(conn, wanted.remote_group_id, *who))
+            rows.add(conn, _get(conn, wanted.remote_group_id, *who))
         rows.add(conn, group)
         same = next((rule for rule in group.rules if rule.traffic == wanted.traffic), None)
         if same is not None:
@@ -197,14 +195,14 @@ def _give(compute: Compute, who: Who, wanted: str, changed: Change) -> None:
 
 
 def _groups(conn: Connection, project_id: str | None, own: str) -> list[SecurityGroup]:
-    found = rows.listed(conn, *([rows.of_project(project_id)] if project_id is not None else []))
-    return found if any(group.id == default_id(own) for group in found) else [*found, default_group(own)]
+    groups = rows.listed(conn, *([rows.of_project(project_id)] if project_id is not None else []))
+    return groups if any(group.id == default_id(own) for group in groups) else [*groups, default_group(own)]
 
 
-def _found(conn: Connection, group_id: str, project_id: str | None, own: str) -> SecurityGroup:
-    found = rows.listed(conn, rows.of_ids([group_id]))
-    if found and project_id in (None, found[0].project_id):
-        return found[0]
+def _get(conn: Connection, group_id: str, project_id: str | None, own: str) -> SecurityGroup:
+    group = next(iter(rows.listed(conn, rows.of_ids([group_id]))), None)
+    if group is not None and project_id in (None, group.project_id):
+        return group
     if group_id == default_id(own):
         return default_group(own)
     raise NotFound("The security group could not be found.")
