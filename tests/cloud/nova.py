@@ -218,7 +218,7 @@ class Nova:
     def provides(self, provider: str, what: str) -> Response:
         """Placement's answer about a resource provider."""
         if provider not in self.traits:
-            abort(404)
+            return _missing_provider(provider)
         found: Any = self.traits if what == "traits" else self.inventories
         return jsonify({what: found[provider]})
 
@@ -232,6 +232,13 @@ ERRORS = {400: "badRequest", 404: "itemNotFound", 409: "conflictingRequest"}
 def _refused(code: int, name: str, message: str) -> Response:
     answer = jsonify({name: {"code": code, "message": message}})
     answer.status_code = code
+    return answer
+
+
+def _missing_provider(provider: str) -> Response:
+    detail = f"The resource could not be found.\n\n No resource provider with uuid {provider} found  "
+    answer = jsonify({"errors": [{"status": 404, "title": "Not Found", "detail": detail, "request_id": "req-1"}]})
+    answer.status_code = 404
     return answer
 
 
