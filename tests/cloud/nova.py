@@ -30,6 +30,8 @@ class Nova:
     """What was asked of aggregates and servers, in order."""
     before: Callable[[str], None] = lambda verb: None
     """Called with each action on an aggregate before it is done."""
+    gone: set[str] = field(default_factory=set)
+    """Servers whose deletion is complete, although lists still have them."""
     after: Callable[[str], None] = lambda verb: None
     """Called with each action on an aggregate when it is done."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -202,6 +204,8 @@ class Nova:
         return jsonify({"hypervisors": found})
 
     def delete(self, server_id: str) -> Response:
+        if server_id in self.gone:
+            abort(404, f"Instance {server_id} could not be found.")
         self.log.append(f"delete {server_id}")
         self.servers.pop(server_id)
         return Response(status=204)
