@@ -10,7 +10,8 @@ from tests.generated_pages import TABLES, between_marks
 
 ROOT = Path(__file__).parent.parent
 README, TYPES, MAP = (
-    (ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/resource-types.md", "docs/architecture.md")
+    (ROOT / page).read_text(encoding="utf-8")
+    for page in ("README.md", "docs/resource-types.md", "docs/architecture.md")
 )
 
 

@@ -4,6 +4,7 @@ tests/cloud/recordings.json has the answers of the real services; tests/real_ope
 """
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,34 @@ Answer = dict[str, Any]
 """Status and body."""
 
 
+@dataclass(frozen=True)
+class Ask:
+    """Requests to one service, whose answers are kept by name."""
+
+    found: dict[str, Answer]
+    proxy: Any
+    service: str
+
+    def __call__(self, name: str, method: str, path: str, body: Any = None) -> Any:
+        """Return the body of the answer."""
+        version = MICROVERSIONS.get(self.service)
+        sent = self.proxy.request(path, method, json=body, raise_exc=False, microversion=version)
+        self.found[name] = {"status": sent.status_code, "body": sent.json() if sent.content else None}
+        return self.found[name]["body"]
+
+
 def exchanges(connection: Any, host: str) -> dict[str, Answer]:
     """Send the requests to a cloud with that service host, and return the answers by name."""
     found: dict[str, Answer] = {}
+    _compute(Ask(found, connection.compute, "compute"), host)
+    hypervisors = found["hypervisor list"]["body"]["hypervisors"]
+    provider = next(str(each["id"]) for each in hypervisors if each["service"]["host"] == host)
+    _placement(Ask(found, connection.placement, "placement"), provider)
+    _network(Ask(found, connection.network, "network"))
+    return found
 
-    def ask(name: str, method: str, path: str, body: Any = None) -> Any:
-        version = MICROVERSIONS["compute"]
-        sent = connection.compute.request(path, method, json=body, raise_exc=False, microversion=version)
-        found[name] = {"status": sent.status_code, "body": sent.json() if sent.content else None}
-        return found[name]["body"]
 
+def _compute(ask: Ask, host: str) -> None:
     new = {"aggregate": {"name": "exchange"}}
     made = ask("aggregate create", "POST", "/os-aggregates", new)["aggregate"]
     path = f"/os-aggregates/{made['id']}"
@@ -49,7 +68,41 @@ def exchanges(connection: Any, host: str) -> dict[str, Answer]:
     ask("server action missing", "POST", f"/servers/{NOBODY}/action", {"evacuate": {}})
     ask("flavor missing", "GET", f"/flavors/{NOBODY}")
     ask("flavor specs missing", "GET", f"/flavors/{NOBODY}/os-extra_specs")
-    return found
+
+
+def _placement(ask: Ask, provider: str) -> None:
+    for what in ("traits", "inventories"):
+        ask(f"provider {what}", "GET", f"/resource_providers/{provider}/{what}")
+        ask(f"provider missing {what}", "GET", f"/resource_providers/{NOBODY}/{what}")
+
+
+def _network(ask: Ask) -> None:
+    """Send requests about floating addresses; 203.0.113.0/24 is the external network of both clouds."""
+    (network,) = ask("network list", "GET", "/networks?router:external=true")["networks"]
+    ask("subnet list", "GET", f"/subnets?network_id={network['id']}&ip_version=4")
+
+    def wanted(address: str, network_id: str = network["id"]) -> Any:
+        mark = {"project_id": "demo", "description": "reservation:exchange"}
+        return {"floatingip": {"floating_network_id": network_id, "floating_ip_address": address, **mark}}
+
+    made = ask("floating create", "POST", "/floatingips", wanted("203.0.113.5"))["floatingip"]
+    path = f"/floatingips/{made['id']}"
+    ask("floating create twice", "POST", "/floatingips", wanted("203.0.113.5"))
+    ask("floating create outside", "POST", "/floatingips", wanted("198.51.100.5"))
+    ask("floating create nowhere", "POST", "/floatingips", wanted("203.0.113.6", NOBODY))
+    ask("floating tags", "PUT", f"{path}/tags", {"tags": ["blazar", "reservation:exchange"]})
+    for name, query in (
+        ("tags", "tags=reservation:exchange"),
+        ("other tags", "tags=reservation:other"),
+        ("description", "description=reservation:exchange"),
+        ("address", f"floating_network_id={network['id']}&floating_ip_address=203.0.113.5"),
+    ):
+        ask(f"floating list by {name}", "GET", f"/floatingips?{query}")
+    ask("floating disassociate", "PUT", path, {"floatingip": {"port_id": None}})
+    for name in ("floating delete", "floating delete twice"):
+        ask(name, "DELETE", path)
+    ask("floating tags missing", "PUT", f"{path}/tags", {"tags": []})
+    ask("floating disassociate missing", "PUT", path, {"floatingip": {"port_id": None}})
 
 
 def recorded() -> dict[str, Answer]:

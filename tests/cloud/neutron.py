@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from flask import Flask, Response, abort, jsonify, request
@@ -61,32 +61,43 @@ class Neutron:
     def make(self) -> Response:
         wanted = request.get_json()["floatingip"]
         self.before("make")
-        if wanted["floating_network_id"] != OUTSIDE:
-            abort(404)
-        if ip_address(wanted["floating_ip_address"]) not in ip_network("203.0.113.0/24"):
-            abort(400)
-        if any(each["floating_ip_address"] == wanted["floating_ip_address"] for each in self.floating.values()):
-            abort(409)
+        network, address = wanted["floating_network_id"], wanted["floating_ip_address"]
+        if network != OUTSIDE:
+            refuse(404, "NetworkNotFound", f"Network {network} could not be found.")
+        if ip_address(address) not in ip_network("203.0.113.0/24"):
+            words = f"IP address {address} is not a valid IP for any of the subnets on the specified network."
+            refuse(400, "InvalidIpForNetwork", words)
+        if any(each["floating_ip_address"] == address for each in self.floating.values()):
+            refuse(409, "IpAddressAlreadyAllocated", f"IP address {address} already allocated in subnet {SUBNET}")
         self.log.append(f"make {wanted['floating_ip_address']}")
         made = self.put(wanted["floating_ip_address"], wanted["project_id"], description=wanted["description"])
         return _answer(201, {"floatingip": made})
 
+    def _known(self, number: str) -> dict[str, Any]:
+        if number not in self.floating:
+            refuse(404, "FloatingIPNotFound", f"Floating IP {number} could not be found")
+        return self.floating[number]
+
     def tag(self, number: str) -> Response:
         self.before("tag")
-        found = self.floating.get(number) or abort(404)
+        if number not in self.floating:  # a real Neutron does not refuse it with 404
+            words = "Request Failed: internal server error while processing your request."
+            refuse(500, "HTTPInternalServerError", words)
+        found = self.floating[number]
         found["tags"] = request.get_json()["tags"]
         self.log.append(f"tag {found['floating_ip_address']}")
         return _answer(200, {"tags": found["tags"]})
 
     def change(self, number: str) -> Response:
-        found = self.floating.get(number) or abort(404)
+        found = self._known(number)
         found.update(request.get_json()["floatingip"])
         self.log.append(f"change {found['floating_ip_address']}")
         return _answer(200, {"floatingip": found})
 
     def drop(self, number: str) -> Response:
         self.before("drop")
-        found = self.floating.pop(number, None) or abort(404)
+        found = self._known(number)
+        del self.floating[number]
         self.log.append(f"drop {found['floating_ip_address']}")
         return Response(status=204)
 
@@ -104,6 +115,10 @@ class Neutron:
         app.add_url_rule(root, root, _versions)
         for method, path, view in routes:
             app.add_url_rule(f"{root}/v2.0{path}", f"{method} {root}{path}", view, methods=[method])
+
+
+def refuse(status: int, kind: str, message: str) -> NoReturn:
+    abort(_answer(status, {"NeutronError": {"type": kind, "message": message, "detail": ""}}))
 
 
 def _versions() -> Response:

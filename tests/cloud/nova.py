@@ -30,6 +30,8 @@ class Nova:
     """What was asked of aggregates and servers, in order."""
     before: Callable[[str], None] = lambda verb: None
     """Called with each action on an aggregate before it is done."""
+    gone: set[str] = field(default_factory=set)
+    """Servers whose deletion is complete, although lists still have them."""
     after: Callable[[str], None] = lambda verb: None
     """Called with each action on an aggregate when it is done."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -202,6 +204,8 @@ class Nova:
         return jsonify({"hypervisors": found})
 
     def delete(self, server_id: str) -> Response:
+        if server_id in self.gone:
+            abort(404, f"Instance {server_id} could not be found.")
         self.log.append(f"delete {server_id}")
         self.servers.pop(server_id)
         return Response(status=204)
@@ -218,7 +222,7 @@ class Nova:
     def provides(self, provider: str, what: str) -> Response:
         """Placement's answer about a resource provider."""
         if provider not in self.traits:
-            abort(404)
+            return _missing_provider(provider)
         found: Any = self.traits if what == "traits" else self.inventories
         return jsonify({what: found[provider]})
 
@@ -232,6 +236,13 @@ ERRORS = {400: "badRequest", 404: "itemNotFound", 409: "conflictingRequest"}
 def _refused(code: int, name: str, message: str) -> Response:
     answer = jsonify({name: {"code": code, "message": message}})
     answer.status_code = code
+    return answer
+
+
+def _missing_provider(provider: str) -> Response:
+    detail = f"The resource could not be found.\n\n No resource provider with uuid {provider} found  "
+    answer = jsonify({"errors": [{"status": 404, "title": "Not Found", "detail": detail, "request_id": "req-1"}]})
+    answer.status_code = 404
     return answer
 
 

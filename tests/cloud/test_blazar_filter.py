@@ -121,3 +121,14 @@ def test_a_server_that_was_on_no_host_yet_is_deleted_after_its_host_joined(there
     assert there.of("r1")["hosts"] == ["n1"]
     cloud.lend("r1", "demo", [N1], 1)
     assert (cloud.pools(), there.servers) == ({FREEPOOL: set(), "r1": {N1}}, {})
+
+
+def test_a_server_whose_deletion_is_complete_meanwhile_is_no_error(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+    there.run("spot", N1, flavor=SPOT)
+    there.gone.add("spot")
+    with pytest.raises(NotYet, match="1 preemptible servers are being deleted"):
+        cloud.lend("r1", "demo", [N1], 1)
+    del there.servers["spot"]
+    cloud.lend("r1", "demo", [N1], 1)
+    assert cloud.pools() == {FREEPOOL: set(), "r1": {N1}}

@@ -162,7 +162,11 @@ def _nova(layout: Layout, name: str, own: Sequence[str]) -> Sections:
         "oslo_concurrency": {"lock_path": str(layout.folder("state", name, "lock"))},
         "vnc": {"enabled": "false"},
         "workarounds": {"disable_rootwrap": "true"},
-        "filter_scheduler": {"available_filters": "\n".join(available), "enabled_filters": ",".join(filters)},
+        "filter_scheduler": {
+            "available_filters": "\n".join(available),
+            "enabled_filters": ",".join(filters),
+            "track_instance_changes": "false",  # a slot is free as soon as its server is deleted
+        },
         **({"blazar:physical:host": {"allow_preemptibles": "true"}} if BLAZAR in own else {}),
         "scheduler": {"workers": "1", "discover_hosts_in_cells_interval": "5"},
         "conductor": {"workers": "1"},

@@ -2,6 +2,8 @@
 
 import sys
 
+keepalive = 600  # seconds: a client would send its next request on a connection that is being closed
+
 
 def post_fork(server: object, worker: object) -> None:
     """Remove gunicorn's arguments."""

@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 
 from tests.cloud.exchanges import RECORDINGS, exchanges
 from tests.real_openstack import accounts, services
+from tests.real_openstack.configuration import BINDING
 from tests.real_openstack.layout import HOSTS
 
 
 def main() -> None:
     """Record, with sorted keys so that a change of the services shows as a small difference."""
-    with TemporaryDirectory(prefix="openstack-") as folder, services.running(Path(folder)) as layout:
+    with TemporaryDirectory(prefix="openstack-") as folder, services.running(Path(folder), BINDING) as layout:
         found = exchanges(accounts.connect(layout, "admin"), HOSTS[0])
         RECORDINGS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

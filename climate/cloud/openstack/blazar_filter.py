@@ -5,11 +5,12 @@ that is the project's id.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from climate.cloud.openstack import servers
 from climate.cloud.openstack.aggregates import Pool
 from climate.cloud.openstack.fencing import Changes, Metadata
-from climate.cloud.openstack.http import Body, Remote
+from climate.cloud.openstack.http import Body, Missing, Remote
 
 ZONE, ZONE_PREFIX = "availability_zone", "blazar_"
 ADMITTED = "blazar:project"
@@ -35,7 +36,8 @@ def evict(remote: Remote, hosts: Collection[str]) -> int:
     """Delete the preemptible servers on these hosts; return how many there were."""
     matching = [each for each in servers.on(remote, hosts) if is_preemptible(each)]
     for each in matching:
-        remote.delete(f"/servers/{each['id']}")
+        with suppress(Missing):  # Nova lists a server until its deletion is complete
+            remote.delete(f"/servers/{each['id']}")
     return len(matching)
 
 
