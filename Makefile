@@ -126,8 +126,10 @@ from_venv = $(if $(UV),$(UV) pip uninstall -q --python $(BIN)/python,$(PY) -m pi
 into_venv = $(if $(UV),$(UV) pip install -q $(COMPILE) --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
-	@echo 'Installing what climate needs into $(VENV) (once) ...'
+	@echo "Installing the $$(grep -c '^[a-z0-9].*==' requirements.lock) packages that climate needs into $(VENV);" \
+		'once, about a minute with pip, seconds with uv ...'
 	@$(call install,requirements.lock)
+	@echo 'Installed.'
 	@touch $@
 
 # Tempest's own requirements would conflict with those of the tests.
