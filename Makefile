@@ -26,7 +26,7 @@ run: $(VENV)/installed ## run climate with a small demo cloud: http://127.0.0.1:
 lab: $(VENV)/installed ## the same with real networks, among hosts that are namespaces; ordinary users may, on most systems
 	@exec $(BIN)/climate lab $(ARGS)
 
-demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; about two minutes
+demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; about a minute
 	@exec $(BIN)/climate demo $(ARGS)
 
 # Whole modules go to each of several processes, the longest first.
@@ -126,8 +126,10 @@ from_venv = $(if $(UV),$(UV) pip uninstall -q --python $(BIN)/python,$(PY) -m pi
 into_venv = $(if $(UV),$(UV) pip install -q $(COMPILE) --python $(BIN)/python,$(PY) -m pip --python $(BIN)/python install -q) $(1)
 
 $(VENV)/installed: pyproject.toml requirements.lock | $(BIN)/python
-	@echo 'Installing what climate needs into $(VENV) (once) ...'
+	@echo "Installing the $$(grep -c '^[a-z0-9].*==' requirements.lock) packages that climate needs into $(VENV);" \
+		'once, about a minute with pip, seconds with uv ...'
 	@$(call install,requirements.lock)
+	@echo 'Installed.'
 	@touch $@
 
 # Tempest's own requirements would conflict with those of the tests.

@@ -8,9 +8,11 @@ import structlog
 from flask import Flask, Response, current_app, jsonify, request
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from marshmallow import ValidationError
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
+from api import unknown_paths
 from api.error_formats import Problem, body_of
+from api.path_aliases import ASKED
 from api.request_context import IDENTITY_URL, disk_watch
 from climate.domain import errors
 from climate.store import db_errors
@@ -135,7 +137,18 @@ def _of_framework(error: HTTPException) -> Problem:
         return Problem(400, describe(messages), "InvalidInput")
     headers = {key: value for key, value in error.get_headers() if key in ("Allow", "Retry-After")}
     name = f"HTTP{error.name.replace(' ', '')}"
-    return Problem(error.code or 500, error.description or error.name, name, headers, framework=True)
+    return Problem(error.code or 500, _message(error, headers), name, headers, framework=True)
+
+
+def _message(error: HTTPException, headers: Mapping[str, str]) -> str:
+    """Return the description of an error, or of a request without a route what would be right."""
+    given: str = request.environ.get(ASKED, "") or request.environ["PATH_INFO"]
+    asked = given.encode("latin-1").decode("utf-8", "replace")
+    if isinstance(error, MethodNotAllowed):
+        return unknown_paths.no_method(request.method, asked, headers)
+    if isinstance(error, NotFound) and request.url_rule is None:
+        return unknown_paths.no_path(asked, request.path, current_app.url_map)
+    return error.description or error.name
 
 
 def _retry_after(error: Exception) -> Mapping[str, str]:

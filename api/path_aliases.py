@@ -18,6 +18,9 @@ SUFFIX = ".json"
 DISCOVERY = ("/", "/versions")
 """Paths of the version document if the endpoint of the reservation API is the root URL."""
 
+ASKED = "climate.asked_path"
+"""Key of the WSGI environment for the path as it was requested."""
+
 PROJECT = "climate.path_project"
 """Key of the WSGI environment for the project that the path named."""
 
@@ -78,6 +81,7 @@ class Paths:
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         path, project = without_project(canonical(environ.get("PATH_INFO", "")), self.known)
+        environ[ASKED] = environ.get("PATH_INFO", "")
         environ["PATH_INFO"] = path
         environ[PROJECT] = project
         return self.app(environ, start_response)

@@ -12,6 +12,7 @@ from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt
 from api.reservation.operations import PREFIX, Operation, Strict, nothing, serve
+from api.reservation.repeated_answers import Update, differing
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.limits import NO_LIMIT, SAYS, Limit
 from climate.service.admission import limits
@@ -44,8 +45,26 @@ def _bound(limit: Limit) -> fields.Integer:
     )
 
 
-class LimitChanges(Strict):
+class LimitOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    name = fields.String(required=True, validate=validate.OneOf([str(limit) for limit in Limit]))
+    value = fields.Integer(required=True, allow_none=True, metadata={"description": "null or -1: no limit."})
+    project_id = fields.String(
+        required=True, allow_none=True, metadata={"description": f"Project of the limit; {EVERYBODY}: all projects."}
+    )
+    used = fields.Float(
+        required=True, allow_none=True, metadata={"description": "Maximum over all leases from now on."}
+    )
+    says = fields.String(required=True)
+
+
+class LimitChanges(Update, Strict):
     """Limits to set; absent ones keep their values."""
+
+    answer_key = "limits"
+    answer_schema = LimitOut
 
     max_lease_seconds = _bound(Limit.MAX_LEASE_SECONDS)
     max_lead_seconds = _bound(Limit.MAX_LEAD_SECONDS)
@@ -62,20 +81,28 @@ class LimitChanges(Strict):
         if not original:
             raise ValidationError(f"No limit is given; known are {', '.join(Limit)}")
 
+    def unwrapped(self, data: Read) -> Read:
+        """Return the limits by name if a body has the list of the answer, else the body."""
+        listed = data.get("limits")
+        if set(data) != {"limits"} or not isinstance(listed, list):
+            return data
+        if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in listed):
+            return data
+        return {one["name"]: one for one in listed}
 
-class LimitOut(Schema):
-    class Meta:
-        unknown = RAISE
+    def repeats(self, given: Read) -> bool:
+        """Return False: only the list of the answer has read-only keys."""
+        return False
 
-    name = fields.String(required=True, validate=validate.OneOf([str(limit) for limit in Limit]))
-    value = fields.Integer(required=True, allow_none=True, metadata={"description": "null or -1: no limit."})
-    project_id = fields.String(
-        required=True, allow_none=True, metadata={"description": f"Project of the limit; {EVERYBODY}: all projects."}
-    )
-    used = fields.Float(
-        required=True, allow_none=True, metadata={"description": "Maximum over all leases from now on."}
-    )
-    says = fields.String(required=True)
+    def changes(self, given: Read, shown: list[Read]) -> Read:
+        """Return the values that differ from those `shown`; a name that is not shown stays, to be refused."""
+        known = {one["name"]: one for one in shown}
+        fixed = frozenset(LimitOut().fields) - {"value"}
+        rest = {
+            name: differing(one, known[name], fixed, f" of {name}") if name in known else {"value": None}
+            for name, one in given.items()
+        }
+        return {name: one["value"] for name, one in rest.items() if "value" in one}
 
 
 class LimitsAnswer(Schema):
@@ -102,10 +129,13 @@ def list_limits(query: Read) -> ResponseReturnValue:
 )
 def show_limits(limited_project: str, query: Read) -> ResponseReturnValue:
     """Show the limits of a project, or of `default`, as they are or as they were."""
-    project = _project(limited_project)
     if "at" in query:
-        return _answer(limits.at(climate(), caller(), query["at"], project))
-    return _answer(limits.of(climate(), caller(), project))
+        return _answer(limits.at(climate(), caller(), query["at"], _project(limited_project)))
+    return _limits_now(limited_project)
+
+
+def _limits_now(limited_project: str) -> Read:
+    return _answer(limits.of(climate(), caller(), _project(limited_project)))
 
 
 @serve(
@@ -130,6 +160,7 @@ def limits_history(limited_project: str, query: Read) -> ResponseReturnValue:
         body=LimitChanges,
         refuses=(404,),
         example={"leases": 10, "hosts_at_once": 16, "host_hours": None},
+        shows=_limits_now,
     ),
 )
 def set_limits(limited_project: str, query: Read, body: Read) -> ResponseReturnValue:
@@ -160,7 +191,7 @@ def _project(text: str) -> str:
     return DEFAULT if text == EVERYBODY else text
 
 
-def _answer(standings: list[LimitUsage]) -> ResponseReturnValue:
+def _answer(standings: list[LimitUsage]) -> Read:
     return {"limits": [_body(one) for one in standings]}
 
 

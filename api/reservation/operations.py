@@ -13,6 +13,7 @@ from marshmallow import RAISE, Schema, fields
 from api.auth import public
 from api.openapi import Blueprint
 from api.request_context import caller
+from api.reservation.repeated_answers import Reader, Unchanged, Update
 from climate.domain.policy import require
 
 PREFIX = "/reservation/v1"
@@ -64,6 +65,8 @@ class Operation:
     """Statuses of errors in addition to the common ones."""
     example: Mapping[str, Any] = field(default_factory=dict)
     """An example of a body."""
+    shows: Reader | None = None
+    """Returns what GET answers for the same path; a body that repeats it changes nothing."""
 
 
 def serve(blueprint: Blueprint, method: str, path: str, operation: Operation) -> Callable[[View], View]:
@@ -92,10 +95,30 @@ def _reading(blueprint: Blueprint, operation: Operation, view: Any) -> Any:
     read = blueprint.arguments
     if operation.body is not None:
         shown = {"example": dict(operation.example)} if operation.example else {}
-        view = read(operation.body(), arg_name="body", **shown)(view)
+        view = _unless_unchanged(read(_body_schema(operation, operation.body), arg_name="body", **shown)(view))
     if operation.headers is not None:
         view = read(operation.headers(), location="headers", arg_name="headers")(view)
     return read(operation.query(), location="query", arg_name="query", unknown=RAISE)(view)
+
+
+def _body_schema(operation: Operation, schema: type[Schema]) -> Schema:
+    made = schema()
+    if isinstance(made, Update):
+        made.reads = operation.shows
+    return made
+
+
+def _unless_unchanged(view: Any) -> Any:
+    """Answer a body that repeats the answer of GET with that answer."""
+
+    @wraps(view)
+    def answered(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return view(*args, **kwargs)
+        except Unchanged as same:
+            return same.answer
+
+    return answered
 
 
 def _for_allowed(action: str, view: Any) -> Any:

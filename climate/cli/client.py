@@ -9,12 +9,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-
+from climate.cli.answers import Answer, Connection
 from climate.cli.clouds import CloudEntry
 from climate.cli.dates import read
 from climate.cli.errors import NOT_FOUND, UNREACHABLE, USAGE, Failure, refusal
-from climate.cli.loopback import LoopbackTransport
+from climate.cli.loopback import LoopbackConnection
 from climate.cli.token_cache import Kept, TokenCache
 
 MICROVERSION = {"OpenStack-API-Version": "compute 2.79", "X-OpenStack-Nova-API-Version": "2.79"}
@@ -42,21 +41,24 @@ class Client:
 
     cloud: CloudEntry
     timeout: float = 60.0
-    transport: httpx.BaseTransport | None = None
     cache: TokenCache = field(default=TokenCache(None))
-    _http: httpx.Client | None = field(default=None, init=False, repr=False)
+    _http: Connection | None = field(default=None, init=False, repr=False)
     _token: Token | None = field(default=None, init=False, repr=False)
     _clock: tuple[datetime, float] | None = field(default=None, init=False, repr=False)
     """A time of the server's clock, and the monotonic time at which it was received."""
 
     @property
-    def http(self) -> httpx.Client:
+    def http(self) -> Connection:
         if self._http is None:
-            loopback = urlsplit(self.cloud.auth_url).hostname in ("127.0.0.1", "::1", "localhost")
-            limits = httpx.Timeout(self.timeout, connect=5.0)
-            own = self.transport or (LoopbackTransport(self.cloud.verify) if loopback else None)
-            self._http = httpx.Client(timeout=limits, transport=own, verify=self.cloud.verify, trust_env=not loopback)
+            self._http = self._connection()
         return self._http
+
+    def _connection(self) -> Connection:
+        if urlsplit(self.cloud.auth_url).hostname in ("127.0.0.1", "::1", "localhost"):
+            return LoopbackConnection(self.timeout, self.cloud.verify)
+        from climate.cli.remote import RemoteConnection
+
+        return RemoteConnection(self.timeout, self.cloud.verify)
 
     def close(self) -> None:
         """Close the connections."""
@@ -110,7 +112,7 @@ class Client:
                 return str(endpoint["url"]).rstrip("/")
         raise Failure(f"the {service} service has no {self.cloud.interface} URL {region}".rstrip(), NOT_FOUND)
 
-    def call(self, service: str, method: str, path: str, **sent: Any) -> httpx.Response:
+    def call(self, service: str, method: str, path: str, **sent: Any) -> Answer:
         """Send one request to a service and return the answer; a status of 400 and above is a Failure."""
         if service == "compute":
             sent["headers"] = {**MICROVERSION, **sent.get("headers", {})}
@@ -120,7 +122,7 @@ class Client:
         """Return the JSON object in the answer of a request; {} if the answer is empty."""
         return self.body(self.call(service, method, path, **sent))
 
-    def request(self, method: str, url: str, **sent: Any) -> httpx.Response:
+    def request(self, method: str, url: str, **sent: Any) -> Answer:
         """Send one request with a token; a 401 is retried once with a new token, a busy server if that is harmless."""
         fresh = False
         headers = sent.pop("headers", {})
@@ -139,13 +141,13 @@ class Client:
             raise refusal(answer.status_code, _content(answer), answer.headers, f"{method} {urlsplit(url).path}")
         return answer
 
-    def body(self, answer: httpx.Response) -> dict[str, Any]:
+    def body(self, answer: Answer) -> dict[str, Any]:
         """Return the JSON object of an answer."""
         content = _content(answer)
         if content in ("", None):
             return {}
         if not isinstance(content, dict):
-            raise Failure(f"{answer.request.url} did not answer with a JSON object", hint="is this a climate server?")
+            raise Failure(f"{answer.url} did not answer with a JSON object", hint="is this a climate server?")
         return content
 
     def pages(self, service: str, path: str, key: str, params: Mapping[str, Any] | None = None) -> Iterator[Any]:
@@ -188,18 +190,18 @@ class Client:
         self.cache.keep(self.cloud, Kept(token, body), _lifetime(body, now))
         return self._token
 
-    def _send(self, method: str, url: str, **sent: Any) -> httpx.Response:
+    def _send(self, method: str, url: str, **sent: Any) -> Answer:
         try:
             return self._read_clock(self.http.request(method, url, **sent))
-        except httpx.TimeoutException:
+        except TimeoutError:
             raise Failure(f"{url} does not answer", UNREACHABLE, "wait a little, then repeat") from None
-        except (httpx.TransportError, httpx.InvalidURL) as wrong:
+        except ConnectionError as wrong:
             where = f"{url} cannot be reached: {wrong}"
             raise Failure(
                 where, UNREACHABLE, "is it running? `climate up` starts it; `climate doctor` checks it"
             ) from None
 
-    def _read_clock(self, answer: httpx.Response) -> httpx.Response:
+    def _read_clock(self, answer: Answer) -> Answer:
         """Take the time of an answer, unless a login has read the clock, which is more exact."""
         if self._clock is None:
             with suppress(KeyError, ValueError):
@@ -216,7 +218,7 @@ def _lifetime(body: Mapping[str, Any], now: datetime) -> float:
         return 0.0
 
 
-def _server_time(body: Mapping[str, Any], answer: httpx.Response) -> datetime:
+def _server_time(body: Mapping[str, Any], answer: Answer) -> datetime:
     try:
         return read(str(body["issued_at"])) if "issued_at" in body else parsedate_to_datetime(answer.headers["Date"])
     except (KeyError, ValueError):
@@ -225,7 +227,7 @@ def _server_time(body: Mapping[str, Any], answer: httpx.Response) -> datetime:
         ) from None
 
 
-def _pause(answer: httpx.Response) -> float | None:
+def _pause(answer: Answer) -> float | None:
     """Return the seconds until the next retry; None if a retry is useless."""
     if answer.status_code not in (409, 503) or not answer.headers.get("Retry-After", "").isdecimal():
         return None
@@ -239,7 +241,7 @@ def _more(body: Mapping[str, Any], key: str, count: int) -> bool:
     return bool(links) if links is not None else count >= PAGE
 
 
-def _content(answer: httpx.Response) -> Any:
+def _content(answer: Answer) -> Any:
     try:
         return answer.json()
     except ValueError:

@@ -105,7 +105,8 @@ def check_url(url: str, what: str) -> None:
     except ValueError:
         good = False
     if not good:
-        raise Failure(f"{what} is not a URL", USAGE, "write it like http://127.0.0.1:8000/identity/v3")
+        shown = "" if "@" in url else f": {url[:80]!r}"  # a password may stand before @
+        raise Failure(f"{what} is not a URL{shown}", USAGE, "write it like http://127.0.0.1:8000/identity/v3")
 
 
 def _password(auth: Mapping[str, Any], source: str) -> dict[str, Any]:

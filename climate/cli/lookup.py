@@ -1,7 +1,7 @@
 """Lookup of resources by name or id: an id wins, a name must be unique."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -34,8 +34,26 @@ def only(
     if not chosen:
         raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
     ids = [str(thing["id"]) for thing in chosen]
-    said = f"{len(ids)} {kind}s are called {wanted!r}" if listed else f"the ids of {len(ids)} {kind}s begin so"
+    nouns = f"{called or kind}s"
+    said = f"{len(ids)} {nouns} are called {wanted!r}" if listed else f"the ids of {len(ids)} {nouns} begin so"
     raise Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
+
+
+def whole_id(kind: str, wanted: str, things: Callable[[], Iterable[dict[str, Any]]], called: str | None = None) -> str:
+    """Return the id among `things` that begins so; a whole id needs no request, and the server refuses other texts."""
+    if not SHORT.fullmatch(wanted) or UUID.fullmatch(wanted):
+        return wanted
+    return str(only(kind, wanted, things(), called=called)["id"])
+
+
+def reservation_id(client: "Client", wanted: str) -> str:
+    """Return the id of a reservation by its beginning."""
+
+    def held() -> Iterator[dict[str, Any]]:
+        for lease in client.pages("reservation", "/leases", "leases"):
+            yield from lease["reservations"]
+
+    return whole_id("lease", wanted, held, "reservation")
 
 
 def _begins(whole: str, wanted: str) -> bool:

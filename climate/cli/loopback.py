@@ -1,52 +1,125 @@
-"""Requests to this machine by the standard library, because most commands send two and httpcore takes long to load."""
+"""Requests to this machine by the standard library, because most commands send two and httpx takes long to load."""
 
-from http.client import HTTPConnection, HTTPException
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-import httpx
+from climate.cli.answers import Answer, Connection
+
+CONNECT_SECONDS = 5.0
+UNQUOTED = "%/:?#[]@!$&'()*+,;=~"
+"""Characters of a path or query that stay as they are, besides letters and digits."""
+MULTIPLE = (list, tuple)
 
 
-class LoopbackTransport(httpx.BaseTransport):
+class Headers(Mapping[str, str]):
+    """Headers of an answer, by names of any case."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._known = {name.lower(): value for name, value in pairs}
+
+    def __getitem__(self, name: str) -> str:
+        return self._known[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAnswer:
+    """An answer, with the attributes of one of httpx."""
+
+    url: str
+    status_code: int
+    reason_phrase: str
+    headers: Headers
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+@dataclass
+class LoopbackConnection:
     """Connections without proxies, one for each request; https is left to httpx, which checks certificates."""
 
-    def __init__(self, verify: bool | str) -> None:
-        self.verify = verify
-        self.secure: httpx.HTTPTransport | None = None
+    timeout: float
+    verify: bool | str = True
+    _secure: Connection | None = None
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; errors are those of httpx."""
-        if request.url.scheme == "https":
-            self.secure = self.secure or httpx.HTTPTransport(verify=self.verify, trust_env=False)
-            return self.secure.handle_request(request)
-        timeouts = request.extensions.get("timeout", {})
-        connection = HTTPConnection(request.url.host, request.url.port, timeout=timeouts.get("connect"))
+    def request(self, method: str, url: str, **sent: Any) -> Answer:
+        """Send a request; TimeoutError and ConnectionError say that there is no answer."""
+        try:
+            parts = urlsplit(url)
+            if parts.scheme == "https":
+                return self._remote().request(method, url, **sent)
+            connection = HTTPConnection(parts.hostname or "", parts.port, timeout=min(CONNECT_SECONDS, self.timeout))
+        except ValueError as wrong:
+            raise ConnectionError(str(wrong)) from wrong
         try:
             connection.connect()
-            connection.sock.settimeout(timeouts.get("read"))
-            return _exchanged(connection, request)
-        except TimeoutError as late:
-            raise httpx.ReadTimeout(str(late), request=request) from late
+            connection.sock.settimeout(self.timeout)
+            return _answer(url, _sent(connection, method, _target(parts, sent.get("params")), sent))
+        except TimeoutError:
+            raise
         except OSError as wrong:
-            raise httpx.ConnectError(wrong.strerror or str(wrong), request=request) from wrong
+            raise ConnectionError(wrong.strerror or str(wrong)) from wrong
         except (HTTPException, ValueError) as wrong:
-            raise httpx.RemoteProtocolError(str(wrong) or type(wrong).__name__, request=request) from wrong
+            raise ConnectionError(str(wrong) or type(wrong).__name__) from wrong
         finally:
             connection.close()
 
     def close(self) -> None:
         """Close the connections of https."""
-        if self.secure is not None:
-            self.secure.close()
+        if self._secure is not None:
+            self._secure.close()
+
+    def _remote(self) -> Connection:
+        if self._secure is None:
+            from climate.cli.remote import RemoteConnection
+
+            self._secure = RemoteConnection(self.timeout, self.verify, trust_env=False)
+        return self._secure
 
 
-def _exchanged(connection: HTTPConnection, request: httpx.Request) -> httpx.Response:
-    connection.putrequest(
-        request.method, request.url.raw_path.decode("ascii"), skip_host=True, skip_accept_encoding=True
-    )
-    for name, value in request.headers.raw:
-        if name.lower() != b"connection":
-            connection.putheader(name, value)
+def _target(parts: SplitResult, params: Mapping[str, Any] | None) -> str:
+    """Return the path with its query and the parameters."""
+    query = quote(parts.query, safe=UNQUOTED)
+    if params:
+        query = "&".join(filter(None, [query, urlencode(list(_pairs(params)))]))
+    path = quote(parts.path or "/", safe=UNQUOTED)
+    return f"{path}?{query}" if query else path
+
+
+def _pairs(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in params.items():
+        for one in value if isinstance(value, MULTIPLE) else [value]:
+            yield name, "" if one is None else str(one).lower() if isinstance(one, bool) else str(one)
+
+
+def _sent(connection: HTTPConnection, method: str, target: str, sent: Mapping[str, Any]) -> HTTPResponse:
+    body = json.dumps(sent["json"], ensure_ascii=False).encode() if "json" in sent else None
+    given = {"Accept": "*/*", "User-Agent": "climate", **({"Content-Type": "application/json"} if body else {})}
+    headers = {name.lower(): value for name, value in {**given, **sent.get("headers", {})}.items()}
+    if body is not None or method in ("POST", "PUT", "PATCH"):
+        headers["content-length"] = str(len(body or b""))
+    connection.putrequest(method, target, skip_accept_encoding=True)
+    for name, value in headers.items():
+        connection.putheader(name, value)
     connection.putheader("Connection", "close")
-    connection.endheaders(request.read() or None)
-    answer = connection.getresponse()
-    headers = [(name, value) for name, value in answer.getheaders() if name.lower() != "transfer-encoding"]
-    return httpx.Response(answer.status, headers=headers, content=answer.read(), request=request)
+    connection.endheaders(body)
+    return connection.getresponse()
+
+
+def _answer(url: str, answer: HTTPResponse) -> LocalAnswer:
+    return LocalAnswer(url, answer.status, answer.reason, Headers(answer.getheaders()), answer.read())

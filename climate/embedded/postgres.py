@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -46,6 +47,14 @@ SETTINGS = {
     "log_checkpoints": "off",
 }
 """Tuning for two cores and many short transactions; on the command line, so that the data folder has none."""
+
+CHATTER = re.compile(
+    r"LOG:  (starting PostgreSQL |listening on |database system (was shut down at|is ready to accept|is shut down)"
+    r"|aborting any active transactions|shutting down$"
+    r"|background worker .* exited with exit code [01]$|checkpoint (starting: shutdown|complete))"
+    r"|FATAL:  terminating connection due to administrator command$"
+)
+"""Lines of an ordinary start or stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,7 @@ def _program(data: Path, sockets: Path, where: Place, lock: int) -> Program:
         stop_seconds=30,
         keeps=(lock,),
         data=data,
+        chatter=CHATTER,
     )
 
 

@@ -1,6 +1,7 @@
 """Start of a program as a direct child that never outlives this process."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -22,6 +23,7 @@ class Program:
 
     `keeps` are open files of this process that it inherits (the lock on the home); `stop_seconds` is the longest time
     between its stop signal and its kill. `data` is the folder without free space in which it cannot run.
+    `chatter` matches lines of an ordinary start or stop, which are not shown.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Program:
     stop_seconds: float = 10.0
     keeps: tuple[int, ...] = ()
     data: Path | None = None
+    chatter: re.Pattern[str] | None = None
 
 
 def start(program: Program, output: int | IO[bytes], *, folder: str | None = None) -> subprocess.Popen[bytes]:

@@ -26,6 +26,13 @@ SETTINGS = {
     "logfile": "",
 }
 
+CHATTER = re.compile(
+    r"# (oO0OoO0OoO0Oo |(Redis|Valkey) (version=|is starting|is now ready to exit)|Configuration loaded"
+    r"|Server initialized|WARNING Memory overcommit must be enabled|User requested shutdown"
+    r"|Removing the unix socket file)|signal-handler \(\d+\) Received SIGTERM"
+)
+"""Lines of an ordinary start or stop; the warning concerns background saves, which are switched off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Valkey:
@@ -64,7 +71,7 @@ def prepare(home: Path, lock: int) -> Valkey:
     settings = {"unixsocket": str(path), "dir": str(folder / "data"), **SETTINGS}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
     argv, data = (str(choice.found.path), *options), folder / "data"
-    program = Program("valkey", argv, PLAIN_ENVIRON, stop_seconds=10, keeps=(lock,), data=data)
+    program = Program("valkey", argv, PLAIN_ENVIRON, stop_seconds=10, keeps=(lock,), data=data, chatter=CHATTER)
     return Valkey(program, f"unix://{quote(str(path))}", path)
 
 

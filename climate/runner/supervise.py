@@ -141,9 +141,15 @@ class Supervisor:
 
     def _read(self, child: Child, lines: Lines, file: int) -> None:
         for line in lines.read():
-            self._console.line(child.name, child.number, line)
+            if not self._is_chatter(child, line):
+                self._console.line(child.name, child.number, line)
         if lines.ended:
             self._selector.unregister(file)
+
+    def _is_chatter(self, child: Child, line: str) -> bool:
+        """Return whether a line belongs to an ordinary start or stop; a restart in between is shown whole."""
+        chatter = child.program.chatter
+        return chatter is not None and (self._stopping or not self.ready) and bool(chatter.search(line))
 
     def _reap(self) -> None:
         for child in [child for child in self._children if child.alive and child.reap()]:

@@ -68,6 +68,7 @@ def test_a_runner_that_is_killed_leaves_nothing_and_can_begin_again_at_once(begi
 
 def test_stores_that_are_killed_are_back_on_the_same_data(begin: Begin, home: Path) -> None:
     runner = begin(WEB, idle("worker"), environ=OWN_STORES).ready()
+    assert not [line for line in runner.lines if line.startswith(("postgres", "valkey"))]
     stores = embedded.running(home)
     assert stores
     with psycopg.connect(stores.database_url, autocommit=True) as conn:
@@ -76,7 +77,7 @@ def test_stores_that_are_killed_are_back_on_the_same_data(begin: Begin, home: Pa
         store(runner, name).kill()
     runner.wait_for("^postgres was ended by SIGKILL; restarting it$")
     runner.wait_for("^valkey was ended by SIGKILL; restarting it$")
-    runner.wait_for("database system is ready to accept connections", 2)
+    runner.wait_for("database system is ready to accept connections")
 
     with psycopg.connect(stores.database_url) as conn:
         assert conn.execute("SELECT answer FROM kept").fetchone() == (42,)

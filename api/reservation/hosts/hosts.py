@@ -1,5 +1,6 @@
 """Hosts that can be reserved: register, list, show, update and delete."""
 
+from datetime import datetime
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -58,7 +59,11 @@ def register_host(query: Read, headers: Read, body: Read) -> ResponseReturnValue
 )
 def show_host(host_id: str, query: Read) -> ResponseReturnValue:
     """Show a host; with `at`, its extra capabilities at that time."""
-    return {"host": host_body(inventory.get(climate(), caller(), host_id, query.get("at")))}
+    return _host_at(host_id, query.get("at"))
+
+
+def _host_at(host_id: str, at: datetime | None = None) -> Read:
+    return {"host": host_body(inventory.get(climate(), caller(), host_id, at))}
 
 
 @serve(
@@ -72,6 +77,7 @@ def show_host(host_id: str, query: Read) -> ResponseReturnValue:
         body=HostChanges,
         refuses=(404, 409),
         example={"gpu": "h100", "rack": None},
+        shows=_host_at,
     ),
 )
 def change_host(host_id: str, query: Read, body: Read) -> ResponseReturnValue:

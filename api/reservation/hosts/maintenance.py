@@ -16,6 +16,7 @@ from api.reservation.leases.body import entry_body
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import HistoryAnswer, LeaseAt, LinkOut
 from api.reservation.operations import PREFIX, Operation, Strict, serve
+from api.reservation.repeated_answers import Update
 from climate.domain.errors import InvalidInput
 from climate.service.host_operations import maintenance
 from climate.service.host_operations.maintenance import LONGEST_REASON, Changes, Order, Planned
@@ -46,16 +47,6 @@ class MaintenanceOrder(Strict):
     move_servers = Truth(load_default=False, metadata={"description": MOVE})
 
 
-class MaintenanceChanges(Strict):
-    """Changes of a window; an `end_date` of null makes it open-ended."""
-
-    start_date = Moment(now=True)
-    end_date = Moment(allow_none=True)
-    reason = _reason()
-    force = Truth(load_default=False, metadata={"description": FORCE})
-    move_servers = Truth(metadata={"description": MOVE})
-
-
 class MaintenanceQuery(pages.Paged):
     host_id = fields.String(validate=validate.Regexp(HOST_ID))
     state = fields.String(
@@ -79,6 +70,19 @@ class MaintenanceOut(Schema):
     created_by = fields.String(required=True)
     created_at = out_date()
     updated_at = fields.String(required=True, allow_none=True, validate=validate.Regexp(DATE))
+
+
+class MaintenanceChanges(Update, Strict):
+    """Changes of a window; an `end_date` of null makes it open-ended."""
+
+    answer_key = "maintenance"
+    answer_schema = MaintenanceOut
+
+    start_date = Moment(now=True)
+    end_date = Moment(allow_none=True)
+    reason = _reason()
+    force = Truth(load_default=False, metadata={"description": FORCE})
+    move_servers = Truth(metadata={"description": MOVE})
 
 
 class InTheWayOut(Schema):
@@ -180,6 +184,10 @@ def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue
     return {"history": [entry_body(entry) for entry in result]}
 
 
+def _unmoved(maintenance_id: str) -> Read:
+    return {"maintenance": _body(maintenance.get(climate(), caller(), _id(maintenance_id))), "leases": []}
+
+
 @serve(
     blueprint,
     "PUT",
@@ -191,6 +199,7 @@ def maintenance_history(maintenance_id: str, query: Read) -> ResponseReturnValue
         body=MaintenanceChanges,
         refuses=(404, 409),
         example={"end_date": "2031-01-31 15:00"},
+        shows=_unmoved,
     ),
 )
 def change_maintenance(maintenance_id: str, query: Read, body: Read) -> ResponseReturnValue:

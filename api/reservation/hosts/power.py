@@ -44,6 +44,10 @@ def report_power(query: Read) -> ResponseReturnValue:
 @serve(blueprint, "GET", "/os-hosts/<host_id>/power", Operation("power:get", {200: PowerAnswer}, refuses=(404,)))
 def show_power(host_id: str, query: Read) -> ResponseReturnValue:
     """Show the power settings and state of a host."""
+    return _power_now(host_id)
+
+
+def _power_now(host_id: str) -> Read:
     return {"power": _body(power.get(climate(), caller(), host_id))}
 
 
@@ -58,6 +62,7 @@ def show_power(host_id: str, query: Read) -> ResponseReturnValue:
         body=PowerOrder,
         refuses=(404,),
         example={"driver": "memory", "settings": {"boot_seconds": 30}, "watts": 150},
+        shows=_power_now,
     ),
 )
 def set_power(host_id: str, query: Read, body: Read) -> ResponseReturnValue:

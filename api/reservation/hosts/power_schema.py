@@ -1,5 +1,8 @@
 """Schemas of power settings and power state of hosts."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from marshmallow import RAISE, Schema, fields, validate
 
 from api.reservation.dates import DATE, Moment, out_date, out_stamp
@@ -7,6 +10,8 @@ from api.reservation.hosts.schema import Truth
 from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import Strict
+from api.reservation.repeated_answers import Update, differing
+from climate.domain.errors import InvalidInput
 from climate.domain.hosts.pools import Pool
 
 MOST_WATTS = 100_000
@@ -18,22 +23,6 @@ class DriverName(fields.String):
 
 class DriverSettings(fields.Dict):
     """Settings that the driver's own schema accepts; the document lists those."""
-
-
-class PowerOrder(Strict):
-    """All power settings of a host; absent ones are deleted."""
-
-    driver = DriverName(required=True)
-    settings = DriverSettings(
-        keys=fields.String(), load_default=dict, metadata={"description": "Passwords are never shown."}
-    )
-    watts = fields.Integer(
-        strict=True,
-        load_default=None,
-        allow_none=True,
-        validate=validate.Range(0, MOST_WATTS),
-        metadata={"description": "Idle power of the host in watts, for the report."},
-    )
 
 
 class Clearing(DryRun):
@@ -77,6 +66,38 @@ class PowerOut(Schema):
     error = fields.String(required=True)
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
+
+
+class PowerOrder(Update, Strict):
+    """All power settings of a host; absent ones are deleted."""
+
+    answer_key = "power"
+    answer_schema = PowerOut
+    replaces = True
+
+    driver = DriverName(required=True)
+    settings = DriverSettings(
+        keys=fields.String(), load_default=dict, metadata={"description": "Passwords are never shown."}
+    )
+    watts = fields.Integer(
+        strict=True,
+        load_default=None,
+        allow_none=True,
+        validate=validate.Range(0, MOST_WATTS),
+        metadata={"description": "Idle power of the host in watts, for the report."},
+    )
+
+    def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what differs; InvalidInput if a replacement would delete secrets, which the answer does not show."""
+        rest = differing(given, shown, self.read_only())
+        settings = given.get("settings")
+        hidden = sorted(set(shown["secrets"]) - set(settings if isinstance(settings, dict) else ()))
+        if rest and hidden and "secrets" in given:
+            raise InvalidInput(
+                f"settings lack {', '.join(hidden)}, which the answer of GET does not show: add them, "
+                "or leave `secrets` out of the body to delete them"
+            )
+        return rest
 
 
 class PowerAnswer(Schema):

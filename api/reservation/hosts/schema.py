@@ -10,6 +10,7 @@ from api.reservation.leases.request_options import DryRun
 from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from api.reservation.repeated_answers import Update
 from climate.domain.errors import InvalidInput
 
 LONGEST_VALUE = 4096
@@ -66,13 +67,6 @@ class Registering(DryRun):
     )
 
 
-class HostChanges(Schema):
-    """Extra capabilities to set; null removes one."""
-
-    class Meta:
-        unknown = INCLUDE
-
-
 class HostOut(Schema):
     """A host, with its extra capabilities beside these keys."""
 
@@ -94,6 +88,20 @@ class HostOut(Schema):
     reservable = fields.Boolean(required=True)
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
+
+
+class HostChanges(Update):
+    """Extra capabilities to set; null removes one."""
+
+    answer_key = "host"
+    answer_schema = HostOut
+
+    class Meta:
+        unknown = INCLUDE
+
+    def read_only(self) -> frozenset[str]:
+        """Return the columns of a host: all other keys are extra capabilities."""
+        return frozenset(HostOut().fields)
 
 
 class HostAnswer(Schema):

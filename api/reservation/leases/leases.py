@@ -102,6 +102,10 @@ def show_lease(lease_id: str, query: Read) -> ResponseReturnValue:
     return _shown(leases.get(climate(), caller(), _id(lease_id), query.get("at")))
 
 
+def _lease_now(lease_id: str) -> Read:
+    return {"lease": lease_body(leases.get(climate(), caller(), _id(lease_id)))}
+
+
 @serve(
     blueprint,
     "PUT",
@@ -114,6 +118,7 @@ def show_lease(lease_id: str, query: Read) -> ResponseReturnValue:
         body=LeaseChanges,
         refuses=(404, 409, 412),
         example={"end_date": "2030-01-31 18:00"},
+        shows=_lease_now,
     ),
 )
 def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> ResponseReturnValue:

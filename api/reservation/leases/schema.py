@@ -4,9 +4,12 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError, fields, validate
 
+from api.request_context import climate
 from api.reservation.dates import Moment, out_date, out_stamp
+from api.reservation.leases.reservation_specs import change_schema
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from api.reservation.repeated_answers import Update, differing
 from climate.domain.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 
@@ -63,16 +66,6 @@ class LeaseOrder(Strict):
             " and it does not start before. The maximum is CLIMATE_HOLD_SECONDS."
         },
     )
-
-
-class LeaseChanges(Strict):
-    """Changes of a lease; absent keys keep their values."""
-
-    name = _name()
-    start_date = Moment(now=True)
-    end_date = Moment(now=True)
-    before_end_date = Moment(allow_none=True)
-    reservations = fields.List(AskedChange(), validate=validate.Length(max=MOST_PARTS))
 
 
 class LeaseQuery(Paged):
@@ -163,6 +156,55 @@ class LeaseOut(Schema):
     updated_at = out_stamp(allow_none=True)
     reservations = fields.List(fields.Nested(ReservationOut), required=True)
     events = fields.List(fields.Nested(EventOut), required=True)
+
+
+FIXED = frozenset(ReservationOut().fields) - {"id", "resource_id", "resource_type"}
+"""Keys of a reservation in answers that no request has."""
+
+
+def _reservations(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the reservations of a body that was not validated; none if they are no list of objects."""
+    given = body.get("reservations")
+    return given if isinstance(given, list) and all(isinstance(one, dict) for one in given) else []
+
+
+class LeaseChanges(Update, Strict):
+    """Changes of a lease; absent keys keep their values."""
+
+    answer_key = "lease"
+    answer_schema = LeaseOut
+    may_be_empty = True
+
+    name = _name()
+    start_date = Moment(now=True)
+    end_date = Moment(now=True)
+    before_end_date = Moment(allow_none=True)
+    reservations = fields.List(AskedChange(), validate=validate.Length(max=MOST_PARTS))
+
+    def repeats(self, given: dict[str, Any]) -> bool:
+        """Return whether a body, or one of its reservations, has read-only keys."""
+        return super().repeats(given) or any(not FIXED.isdisjoint(one) for one in _reservations(given))
+
+    def changes(self, given: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
+        """Return the changes, and in each reservation the changed keys with its id."""
+        rest = super().changes(given, shown)
+        changed = _reservations(rest)
+        if not changed:
+            return rest
+        own = {one["id"]: one for one in shown["reservations"]}
+        parts = [self._part(one, own.get(str(one.get("id")).lower())) for one in changed]
+        parts = [one for one in parts if one]
+        others = {key: value for key, value in rest.items() if key != "reservations"}
+        return {**others, "reservations": parts} if parts else others
+
+    def _part(self, given: dict[str, Any], shown: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the changes of a reservation with its id; nothing if there are none."""
+        if shown is None or FIXED.isdisjoint(given):
+            return given
+        plugin = climate().plugins[shown["resource_type"]]
+        fixed = (FIXED | shown.keys()) - change_schema(plugin).fields.keys()
+        rest = differing(given, shown, frozenset(fixed), f" of reservation {shown['id']}")
+        return {**rest, "id": shown["id"]} if rest else {}
 
 
 class LinkOut(Schema):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from flask.typing import ResponseReturnValue
@@ -57,7 +58,11 @@ def list_pools(query: Read) -> ResponseReturnValue:
 @serve(blueprint, "GET", "/pools/<pool_name>", Operation("pools:get", {200: PoolAnswer}, query=LeaseAt, refuses=(404,)))
 def show_pool(pool_name: str, query: Read) -> ResponseReturnValue:
     """Show a pool; with `at`, its settings at that time and its present figures."""
-    return {"pool": _pool_body(pools.get(climate(), caller(), pools.named(pool_name), query.get("at")))}
+    return _pool_at(pool_name, query.get("at"))
+
+
+def _pool_at(pool_name: str, at: datetime | None = None) -> Read:
+    return {"pool": _pool_body(pools.get(climate(), caller(), pools.named(pool_name), at))}
 
 
 @serve(blueprint, "GET", "/pools/<pool_name>/history", Operation("pools:get", {200: HostHistoryAnswer}, refuses=(404,)))
@@ -77,6 +82,7 @@ def pool_history(pool_name: str, query: Read) -> ResponseReturnValue:
         body=PoolTerms,
         refuses=(404,),
         example={"target": 20, "on_end": "recycle", "grace_period": None},
+        shows=_pool_at,
     ),
 )
 def change_pool(pool_name: str, query: Read, body: Read) -> ResponseReturnValue:

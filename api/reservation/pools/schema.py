@@ -1,5 +1,6 @@
 """Schemas of host pools."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import RAISE, Schema, fields, validate
@@ -9,6 +10,7 @@ from api.reservation.hosts.schema import Truth
 from api.reservation.leases.schema import EntryOut, LinkOut
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from api.reservation.repeated_answers import Update, differing
 from climate.domain.hosts.pool_filling import Step
 from climate.domain.hosts.pools import Deadline, OnEnd, Pool
 from climate.service.host_operations import pool_moves, pools
@@ -33,32 +35,6 @@ class _Exact(Schema):
 def _number(name: str, says: str) -> fields.Integer:
     most = validate.Range(0, pools.MOST[name])
     return fields.Integer(strict=True, allow_none=True, validate=most, metadata={"description": says})
-
-
-class PoolTerms(Strict):
-    """Changes of a pool's settings; null restores the value of the settings."""
-
-    target = fields.Integer(
-        strict=True,
-        allow_none=True,
-        validate=validate.Range(0, pools.MOST_HOSTS),
-        metadata={"description": "Hosts to which the pool is filled up with empty multi-tenant ones; 0: it is not."},
-    )
-    on_end = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in OnEnd]))
-    grace_period = fields.Integer(
-        strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
-    )
-    recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
-    horizon = _number("horizon", "Seconds ahead whose allocations set the size of the pool; 0: they do not.")
-    spare = _number("spare", "Minimum of hosts beyond the allocated ones.")
-    margin = _number("margin", "The same in percent of the allocated hosts; the greater of the two applies.")
-    slack = _number("slack", "Hosts beyond the wanted size before any is released.")
-    dwell = _number("dwell", "Seconds that a host is idle in the pool before it is released.")
-    drain = Truth(
-        allow_none=True,
-        metadata={"description": "Whether hosts with servers are drained if too few are empty."},
-    )
-    move_servers = Truth(allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away."})
 
 
 class TermsOut(_Exact):
@@ -94,6 +70,45 @@ class PoolOut(_Exact):
         allow_none=True,
         metadata={"description": "Only of the reservation pool; otherwise null."},
     )
+
+
+class PoolTerms(Update, Strict):
+    """Changes of a pool's settings; null restores the value of the settings."""
+
+    answer_key = "pool"
+    answer_schema = PoolOut
+
+    target = fields.Integer(
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(0, pools.MOST_HOSTS),
+        metadata={"description": "Hosts to which the pool is filled up with empty multi-tenant ones; 0: it is not."},
+    )
+    on_end = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in OnEnd]))
+    grace_period = fields.Integer(
+        strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
+    )
+    recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
+    horizon = _number("horizon", "Seconds ahead whose allocations set the size of the pool; 0: they do not.")
+    spare = _number("spare", "Minimum of hosts beyond the allocated ones.")
+    margin = _number("margin", "The same in percent of the allocated hosts; the greater of the two applies.")
+    slack = _number("slack", "Hosts beyond the wanted size before any is released.")
+    dwell = _number("dwell", "Seconds that a host is idle in the pool before it is released.")
+    drain = Truth(
+        allow_none=True,
+        metadata={"description": "Whether hosts with servers are drained if too few are empty."},
+    )
+    move_servers = Truth(allow_none=True, metadata={"description": "Whether servers on draining hosts are moved away."})
+
+    def changes(self, given: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with another value than `shown`, whose settings are below `terms`."""
+        terms = shown["terms"] or {}
+        own = frozenset({*self.read_only(), "own"})
+        nested = given.get("terms")
+        if isinstance(nested, dict):
+            given = {**nested, **{key: value for key, value in given.items() if key != "terms"}}
+            shown = {key: value for key, value in shown.items() if key != "terms"}
+        return differing(given, {**terms, **shown}, own)
 
 
 class PoolAnswer(Schema):

@@ -90,6 +90,10 @@ def list_storage_allocations(query: Read) -> ResponseReturnValue:
 )
 def show_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
     """Show a storage pool."""
+    return _pool_now(storage_pool_id)
+
+
+def _pool_now(storage_pool_id: str) -> Read:
     asker = caller()
     return {"storage_pool": pool_body(storage_pools.get(climate(), asker, storage_pool_id), asker)}
 
@@ -105,6 +109,7 @@ def show_storage_pool(storage_pool_id: str, query: Read) -> ResponseReturnValue:
         body=StoragePoolChanges,
         refuses=(404, 409),
         example={"closed": True},
+        shows=_pool_now,
     ),
 )
 def change_storage_pool(storage_pool_id: str, query: Read, body: Read) -> ResponseReturnValue:

@@ -9,6 +9,7 @@ from api.reservation.dates import out_stamp
 from api.reservation.hosts.schema import AllocationOut, HeldOut
 from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import Strict
+from api.reservation.repeated_answers import Update
 
 MOST_GB = 1_000_000_000
 NAME = validate.Regexp(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z", error="Must be a name such as ssd-1.")
@@ -31,19 +32,6 @@ class StoragePoolOrder(Strict):
     capacity_gb = _capacity(required=True, metadata={"description": "GB that can be allocated at one instant."})
 
 
-class StoragePoolChanges(Strict):
-    """Changes of a storage pool; absent keys keep their values."""
-
-    name = fields.String(validate=NAME)
-    capacity_gb = _capacity(metadata={"description": "At least the GB allocated at one instant."})
-    closed = fields.Boolean(metadata={"description": "Refuse new allocations of it."})
-
-    @validates_schema(pass_original=True)
-    def _something(self, data: Mapping[str, Any], original: Mapping[str, Any], **_: Any) -> None:
-        if not original:
-            raise ValidationError("No change is given; known are capacity_gb, closed, name")
-
-
 class StoragePoolOut(Schema):
     class Meta:
         unknown = RAISE
@@ -56,6 +44,22 @@ class StoragePoolOut(Schema):
     closed = fields.Boolean(required=True)
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
+
+
+class StoragePoolChanges(Update, Strict):
+    """Changes of a storage pool; absent keys keep their values."""
+
+    answer_key = "storage_pool"
+    answer_schema = StoragePoolOut
+
+    name = fields.String(validate=NAME)
+    capacity_gb = _capacity(metadata={"description": "At least the GB allocated at one instant."})
+    closed = fields.Boolean(metadata={"description": "Refuse new allocations of it."})
+
+    @validates_schema(pass_original=True)
+    def _something(self, data: Mapping[str, Any], original: Mapping[str, Any], **_: Any) -> None:
+        if not original:
+            raise ValidationError("No change is given; known are capacity_gb, closed, name")
 
 
 class StoragePoolAnswer(Schema):

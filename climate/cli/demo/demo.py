@@ -60,6 +60,14 @@ STEPS: tuple[Step, ...] = (
 )
 """Steps in their order; the first line of each docstring is the title."""
 
+ENDING = (
+    "Shown: hosts are promised, lent and given back on time. Boots of others are refused. A server sleeps until its",
+    "lease starts. Storage is there for as long as its lease. A host is off until it is needed, then it is recycled.",
+    "Look next: `climate up --demo` starts a stack to try it yourself, `climate lease create --help` has examples.",
+    "Logs of this demo: {home}/logs. Its data: `CLIMATE_HOME={home} climate up --demo`.",
+)
+"""Last lines after all steps were verified."""
+
 
 @click.command("demo")
 @click.option("--lab/--no-lab", default=True, help="In a lab with real networks, if the machine supports it.")
@@ -80,6 +88,9 @@ def command(lab: bool, clusters: bool) -> None:
     if verified < steps:
         logs = f"see {environ['CLIMATE_HOME']}/logs"
         raise Failure("a step of the demo failed", hint=logs)
+    if not clusters:
+        for line in ENDING:
+            shown.say(line.format(home=environ["CLIMATE_HOME"]))
 
 
 def _networks(session: Session, lab: bool) -> str:
@@ -130,6 +141,7 @@ def _go_through(play: P, steps: tuple[Callable[[P], str], ...]) -> int:
 
 def _verified(shown: Screen, step: Callable[[P], str], play: P) -> bool:
     title = (step.__doc__ or "").strip()
+    shown.begins(title)
     try:
         shown.done(title, step(play))
     except Unseen as why:

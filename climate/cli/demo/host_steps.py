@@ -12,7 +12,7 @@ HOST = "gpu-1"
 REQUIREMENTS = '["==", "$gpu_count", "1"]'
 POWER = {"driver": "memory", "settings": {"boot_seconds": 2, "shutdown_seconds": 1}, "watts": 400}
 """Power driver without a real machine."""
-AHEAD, LENGTH = timedelta(seconds=50), timedelta(seconds=120)
+AHEAD, LENGTH = timedelta(seconds=24), timedelta(seconds=120)
 """Time ahead of the lease, so that the cloud notices the power off before the power on."""
 
 
@@ -27,7 +27,7 @@ def idle_host_goes_off(play: Play) -> str:
 
 
 def sleeping_host_is_promised(play: Play) -> str:
-    """It is promised all the same, to a lease that starts in 50 s"""
+    """It is promised all the same, to a lease that starts in 24 s"""
     start = play.member.now().replace(microsecond=0) + AHEAD
     reservation = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": ""}
     body = {

@@ -9,6 +9,17 @@ from rich.status import Status
 from rich.text import Text
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that takes time; each rendering has the seconds until then."""
+
+    line: str
+    began: float
+
+    def __rich__(self) -> Text:
+        return Text(f"{self.line} ({time.monotonic() - self.began:.0f} s)")
+
+
 @dataclass
 class Screen:
     """Live display on a terminal, plain lines elsewhere."""
@@ -18,11 +29,17 @@ class Screen:
     _status: Status | None = None
     _last: str = ""
 
+    def begins(self, title: str) -> None:
+        """Show a step while it is verified, on a terminal."""
+        if self.console.is_terminal:
+            self._live(Wait(title, time.monotonic()))
+
     def waiting(self, what: str, state: str = "", spent: float = 0.0) -> None:
         """Show the expected state, the present state, and on a terminal the seconds."""
         line = f"waiting for {what}" + (f": {state}" if state else "")
         if self.console.is_terminal:
-            self._live(f"{line} ({spent:.0f} s)")
+            if line != self._last:
+                self._live(Wait(line, time.monotonic() - spent))
         elif line != self._last:
             self._print(Text(f"  {self._mark('…', '...')} {line}"))
         self._last = line
@@ -58,11 +75,11 @@ class Screen:
     def _mark(self, wanted: str, plain: str) -> str:
         return wanted if (self.console.encoding or "").lower().startswith("utf") else plain
 
-    def _live(self, line: str) -> None:
+    def _live(self, wait: Wait) -> None:
         if self._status is None:
-            self._status = self.console.status(Text(line))
+            self._status = self.console.status(wait)
             self._status.start()
-        self._status.update(Text(line))
+        self._status.update(wait)
 
     def _still(self) -> None:
         self._last = ""

@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,12 +29,12 @@ RUNS = "climate runs "
 SETTINGS = {
     "CLIMATE_POOLS_SECONDS": "1",
     "CLIMATE_IDLE_OFF_AFTER": "1",
-    "CLIMATE_POWER_ON_LEAD": "15",
-    "CLIMATE_POWER_TIMEOUT": "15",
+    "CLIMATE_POWER_ON_LEAD": "10",
+    "CLIMATE_POWER_TIMEOUT": "10",
     "CLIMATE_WARM_HOSTS": "0",
     "CLIMATE_LEAST_ON": "0",
     "CLIMATE_LEAST_OFF": "10",
-    "CLIMATE_SERVICE_DOWN_SECONDS": "30",
+    "CLIMATE_SERVICE_DOWN_SECONDS": "12",
     "CLIMATE_HOST_ON_END": "terminate",
     "CLIMATE_HOST_ON_END_CHOICES": "terminate, recycle, release",
     "CLIMATE_GRACE_PERIOD": "0",
@@ -125,15 +126,14 @@ Look = Callable[[], Mapping[str, Any] | None]
 def _ready(
     child: subprocess.Popen[bytes], look: Look, log: Path, waiting: Callable[[float], None]
 ) -> Mapping[str, Any]:
-    spent, pause = 0.0, 0.25
-    while spent < START_SECONDS:
+    began, pause = time.monotonic(), 0.25
+    while (spent := time.monotonic() - began) < START_SECONDS:
         try:
             child.wait(pause)
         except subprocess.TimeoutExpired:
-            spent += pause
+            waiting(spent)
         else:
             raise Failure(f"the stack ended during its start: {_tail(log)}", ERROR, f"see {log}")
-        waiting(spent)
         answer = look()
         if answer is not None:
             return answer

@@ -102,7 +102,8 @@ def allocations(host: str | None, lease: str | None, reservation: str | None) ->
     session = current()
     client = session.client
     lease_id = lookup.lease_id(client, lease) if lease else None
-    query = {key: value for key, value in (("lease_id", lease_id), ("reservation_id", reservation)) if value}
+    held = lookup.reservation_id(client, reservation) if reservation else None
+    query = {key: value for key, value in (("lease_id", lease_id), ("reservation_id", held)) if value}
     if host:
         path = f"/os-hosts/{lookup.host_id(client, host)}/allocation"
         rows = [client.json("reservation", "GET", path, params=query)["allocation"]]

@@ -1,5 +1,6 @@
 """climate maintenance, climate host maintenance, heal, fail and health: maintenance and failures of hosts."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -42,7 +43,7 @@ def list_(host: str | None, state: str | None) -> None:
 def show(maintenance: str, at: Moment | None) -> None:
     """Show a maintenance window."""
     session = current()
-    path = f"/maintenances/{lookup.part(maintenance)}"
+    path = f"/maintenances/{_id(session, maintenance)}"
     query = {"at": wire(at.when(session.client.now()))} if at else {}
     session.show(session.client.json("reservation", "GET", path, params=query)["maintenance"])
 
@@ -53,7 +54,7 @@ def show(maintenance: str, at: Moment | None) -> None:
 def history(maintenance: str) -> None:
     """List the changes of a maintenance window with their authors."""
     session = current()
-    path = f"/maintenances/{lookup.part(maintenance)}/history"
+    path = f"/maintenances/{_id(session, maintenance)}/history"
     lines = session.client.json("reservation", "GET", path)["history"]
     session.show_all([{**line, "author": line["actor"].get("user_id")} for line in lines], HISTORY)
 
@@ -81,7 +82,7 @@ def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
         **({"move_servers": given["move_servers"]} if given["move_servers"] is not None else {}),
         "force": given["force"],
     }
-    path = f"/maintenances/{lookup.part(maintenance)}"
+    path = f"/maintenances/{_id(session, maintenance)}"
     _show(session, session.client.json("reservation", "PUT", path, json=body, params=dry(dry_run)))
 
 
@@ -91,8 +92,14 @@ def set_(maintenance: str, open_end: bool, dry_run: bool, **given: Any) -> None:
 def end(maintenances: tuple[str, ...], dry_run: bool) -> None:
     """End maintenance windows, or cancel those that have not started; the hosts are free again."""
     session = current()
-    for one in maintenances:
-        session.client.json("reservation", "DELETE", f"/maintenances/{lookup.part(one)}", params=dry(dry_run))
+    for window in [_id(session, maintenance) for maintenance in maintenances]:
+        session.client.json("reservation", "DELETE", f"/maintenances/{window}", params=dry(dry_run))
+
+
+def _id(session: Session, wanted: str) -> str:
+    """Return the id of a window, in any state, as a part of a path."""
+    every = partial(session.client.pages, "reservation", "/maintenances", "maintenances", {"state": "all"})
+    return lookup.part(lookup.whole_id("maintenance", wanted, every))
 
 
 @click.command("maintenance")

@@ -247,7 +247,7 @@ def set_(lease: str, **given: Any) -> None:
 def _reservation_id(session: Session, lease: str, chosen: str | None) -> str:
     reservations = lookup.lease(session.client, lease)["reservations"]
     if chosen:
-        return chosen
+        return lookup.whole_id("lease", chosen, lambda: reservations, "reservation")
     if len(reservations) == 1:
         return str(reservations[0]["id"])
     ids = ", ".join(str(reservation["id"]) for reservation in reservations)

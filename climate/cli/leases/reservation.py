@@ -31,7 +31,7 @@ def reallocate(host: str, force: bool, dry_run: bool, **given: Any) -> None:
     whose = (
         {"lease_id": lookup.lease_id(client, given["lease"])}
         if given["lease"]
-        else {"reservation_id": given["reservation"]}
+        else {"reservation_id": lookup.reservation_id(client, given["reservation"])}
     )
     to = lookup.host_id(client, given["to"]) if given["to"] else None
     body = {**whose, "to": to, "force": force}

@@ -1,5 +1,6 @@
 """climate floating reservable: floating IPs that can be reserved."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -26,7 +27,9 @@ def group() -> None:
 def create(network: str, address: str, dry_run: bool) -> None:
     """Register ADDRESS of the external NETWORK (id or name); the cloud must not allocate the address itself."""
     session = current()
-    body = {"floating_network_id": network, "floating_ip_address": address}
+    outside = partial(session.client.pages, "network", "/v2.0/networks", "networks", {"router:external": "True"})
+    network_id = lookup.whole_id("floating pool", network, outside)
+    body = {"floating_network_id": network_id, "floating_ip_address": address}
     answer = session.client.json("reservation", "POST", PATH, json=body, params=dry(dry_run))
     session.show(answer.get("floatingip", answer))
 

@@ -1,6 +1,7 @@
 """climate event, token, api, completion: commands for operators and scripts."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from climate.cli.dates import wire
 from climate.cli.errors import ERROR, USAGE, Failure
 from climate.cli.operations.journal import engine_room
 from climate.cli.options import JsonType, listed, shown
-from climate.cli.session import current
+from climate.cli.session import Session, current
 
 EVENT_COLUMNS = ("id", "lease_id", "event_type", "status", "due_at", "run_at", "attempts", "reason")
 
@@ -28,7 +29,11 @@ def event_group() -> None:
 def event_list(status: str) -> None:
     """List events, by default those that failed (administrator)."""
     session = current()
-    session.show_all(session.client.pages("reservation", "/events", "events", {"status": status}), EVENT_COLUMNS)
+    session.show_all(_events(session, status), EVENT_COLUMNS)
+
+
+def _events(session: Session, status: str) -> Iterator[dict[str, Any]]:
+    return session.client.pages("reservation", "/events", "events", {"status": status})
 
 
 @event_group.command("requeue")
@@ -37,7 +42,8 @@ def event_list(status: str) -> None:
 def event_requeue(event_id: str) -> None:
     """Retry failed events (administrator)."""
     session = current()
-    answer = session.client.json("reservation", "POST", f"/events/{lookup.part(event_id)}/requeue")
+    failed = lookup.whole_id("event", event_id, lambda: _events(session, "ERROR"))
+    answer = session.client.json("reservation", "POST", f"/events/{lookup.part(failed)}/requeue")
     if answer:
         session.show(answer.get("event", answer))
 

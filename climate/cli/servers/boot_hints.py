@@ -49,8 +49,10 @@ def hints(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
             wanted[key] = value
     if given["reservation"] and given["lease"]:
         raise click.UsageError("give --reservation or --lease")
-    if given["reservation"] or given["lease"]:
-        wanted["reservation"] = given["reservation"] or _reservation_of(session, given["lease"])
+    if given["reservation"]:
+        wanted["reservation"] = lookup.reservation_id(session.client, given["reservation"])
+    elif given["lease"]:
+        wanted["reservation"] = _reservation_of(session, given["lease"])
     if given["reserved"]:
         wanted |= {"reserved": "True", "lease_params": json.dumps(_lease_params(session, name, given))}
     elif any(given[option] is not None for option in ("lease_params", "start", "end", "length")):

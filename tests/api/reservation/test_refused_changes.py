@@ -31,8 +31,9 @@ CHANGES: dict[str, tuple[dict[str, Any], int, str]] = {
     "too long": ({"end_date": "2040-03-02 13:00"}, 400, "730 days"),
     "null for a date": ({"end_date": None}, 400, f"null {DATES}"),
     "null for a name": ({"name": None}, 400, "name"),
-    "an unknown key": ({"project_id": "other"}, 400, "project_id: Unknown parameter"),
-    "events": ({"events": []}, 400, "events: Unknown parameter"),
+    "an unknown key": ({"projects": "other"}, 400, "projects: Unknown parameter"),
+    "a project": ({"project_id": "other"}, 400, 'project_id cannot be set to "other": it is "project"'),
+    "events": ({"events": []}, 400, "events cannot be set to []"),
     "reservations without id": ({"reservations": [{"min": 1}]}, 400, "Missing parameter reservation ID"),
     "a number for an id": ({"reservations": [{"id": 5}]}, 400, "Missing parameter reservation ID"),
     "unknown reservation": (
@@ -58,8 +59,9 @@ SPECS: dict[str, tuple[dict[str, Any], int, str]] = {
     "another type": ({"resource_type": "virtual:instance"}, 409, "resource_type cannot be updated"),
     "min above max": ({"min": 2}, 400, "Max must be equal to or larger than min."),
     "min 0": ({"min": 0}, 400, "Malformed parameter min"),
-    "status": ({"status": "active"}, 400, "Unknown parameter status in a reservation"),
-    "lease_id": ({"lease_id": NOBODYS}, 400, "Unknown parameter lease_id in a reservation"),
+    "status": ({"status": "active"}, 400, 'cannot be set to "active": it is "pending"'),
+    "lease_id": ({"lease_id": NOBODYS}, 400, f'cannot be set to "{NOBODYS}": it is '),
+    "an unknown key": ({"hosts": 3}, 400, "Unknown parameter hosts in a reservation"),
     "too many hosts": ({"min": 9, "max": 9}, 409, "Not enough hosts available: 9 wanted, 4 match, 4 of them free"),
 }
 

@@ -19,7 +19,7 @@ from climate.cli.client import Client
 from climate.cli.clouds import entry, find
 from climate.cli.demo import host_steps, storage_steps
 from climate.cli.demo.actors import Play, Unseen, require
-from climate.cli.demo.demo import STEPS, perform
+from climate.cli.demo.demo import ENDING, STEPS, perform
 from climate.cli.demo.screen import Screen
 from climate.cli.demo.stack import Stack, running, surroundings
 from climate.cli.errors import Failure
@@ -308,3 +308,9 @@ def test_storage_that_is_not_gone_with_its_lease_is_seen(
     ]
     with pytest.raises(Unseen, match=why):
         storage_steps.storage_goes(play)
+
+
+def test_the_ending_names_the_logs_and_the_data() -> None:
+    told = "\n".join(ENDING).format(home="/a/home")
+    assert "/a/home/logs" in told
+    assert "CLIMATE_HOME=/a/home climate up" in told

@@ -1,0 +1,30 @@
+"""Interfaces of a connection and of its answers, which are named as in httpx."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Answer(Protocol):
+    """Answer of a server."""
+
+    @property
+    def url(self) -> object: ...
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def reason_phrase(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def text(self) -> str: ...
+    def json(self) -> Any: ...
+
+
+class Connection(Protocol):
+    """Way to send requests."""
+
+    def request(self, method: str, url: str, **sent: Any) -> Answer:
+        """Send a request with `params`, `json` and `headers`; raise TimeoutError or ConnectionError without answer."""
+
+    def close(self) -> None:
+        """Close the connections."""
