@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
+from climate.compute.models.hostnames import hostname
 from climate.compute.models.server import Server
 from climate.compute.network import network_data
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.service.hostnames import hostname
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.projects import keypairs
 from climate.compute.store.servers import servers
