@@ -104,7 +104,8 @@ def metadata() -> None:
     try:
         listener = _other("api.metadata.listener").opened(where, settings.network_netns or None)
     except OSError as error:
-        reason = f"CLIMATE_METADATA_ADDRESS={where[0]}:{where[1]} cannot be used ({error.strerror})"
+        trouble = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        reason = f"CLIMATE_METADATA_ADDRESS={where[0]}:{where[1]} cannot be used ({trouble})"
         raise Failure(reason, ERROR, "run one metadata service on each network host, as root") from None
     settings = replace(settings, web_processes=1)
     command = web_command(settings, "api.metadata.wsgi:application()", f"fd://{listener.detach()}")
