@@ -13,6 +13,8 @@ class SettingError(Exception):
 
 
 FLAG = ("true", "false")
+METADATA_HERE = "169.254.169.254:80"
+"""Value of CLIMATE_METADATA_ADDRESS if `climate metadata` runs on each network host."""
 
 
 def _setting(default: Any, says: str, least: float = 0, most: float = 10**9, words: tuple[str, ...] = ()) -> Any:
@@ -343,7 +345,10 @@ class Settings:
     routing_source_ip: str = _setting(
         "", "Source address of servers outside; when empty, that of CLIMATE_PUBLIC_INTERFACE."
     )
-    metadata_address: str = _setting("", "ADDRESS:PORT to which 169.254.169.254:80 is redirected; when empty, nowhere.")
+    metadata_address: str = _setting(
+        "",
+        "ADDRESS:PORT to which 169.254.169.254:80 is redirected; itself: to `climate metadata`; when empty, nowhere.",
+    )
     dhcp_domain: str = _setting("novalocal", "DNS domain of servers.")
     dhcp_lease_time: int = _setting(120, "Lifetime of a DHCP lease, in seconds.", 120)
     dns_server: str = _setting("", "Upstream name servers, by commas; when empty, none.")

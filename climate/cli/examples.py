@@ -209,6 +209,8 @@ climate maintenance set 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55 --to "2030-01-31 18
 climate maintenance set 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55 --open-end --reason "parts are missing"
 climate maintenance show 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55
 climate maintenance show 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55 --at -1d
+climate metadata
+CLIMATE_METADATA_ADDRESS=169.254.169.254:80 climate metadata
 climate migrate
 climate migrate --wait 10m
 climate network associate 546f375fc9354437b5aeeaf5f4d18c16

@@ -83,6 +83,7 @@ SECTIONS: Sections = {
         "poller": ("operations.processes:poller",),
         "worker": ("operations.processes:worker",),
         "cells": ("operations.processes:cells",),
+        "metadata": ("operations.processes:metadata",),
     },
     HIDDEN: {
         "floatingip": ("networks.floatingip:alias",),

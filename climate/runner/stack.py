@@ -24,12 +24,12 @@ from climate.runner.next_steps import next_steps
 from climate.runner.procfile import RELEASE, ProcfileError, parse
 from climate.runner.reaper_pipe import Lifeline
 from climate.runner.supervise import GaveUp, Stopped, Supervisor
-from climate.settings import Settings
+from climate.settings import METADATA_HERE, Settings
 
 PR_SET_CHILD_SUBREAPER = 36
 WEB = "web"
-CELLS = "cells"
-"""Process that runs only if cells are enabled."""
+CELLS, METADATA = "cells", "metadata"
+"""Processes that run only if settings require them."""
 STOP_SECONDS: Mapping[str, float] = {"worker": 15.0}
 """Stop timeouts other than ten seconds."""
 RELEASE_SECONDS = 600.0
@@ -47,15 +47,13 @@ class Order:
     formation: Mapping[str, int] = field(default_factory=dict)
     first: tuple[str, ...] = ()
 
-    def commands(self, environ: Mapping[str, str], *, cells: bool = True) -> dict[str, tuple[str, ...]]:
+    def commands(self, environ: Mapping[str, str], unused: frozenset[str] = frozenset()) -> dict[str, tuple[str, ...]]:
         """Return the words of each process, without `release`; several of one kind are named `worker.1` and so on.
 
-        The process `cells` is left out unless cells are enabled or it is named.
+        The processes in `unused` are left out unless they are named.
         """
-        known = parse(self.procfile, environ)
-        if not cells and CELLS not in {*self.only, *self.formation}:
-            known.pop(CELLS, None)
         wanted = {*self.only, *self.formation}
+        known = {name: words for name, words in parse(self.procfile, environ).items() if name not in unused - wanted}
         unknown = wanted - known.keys() | wanted & {RELEASE}
         if unknown:
             raise ProcfileError(f"the Procfile has no process named {', '.join(sorted(unknown))}")
@@ -83,7 +81,7 @@ def up(settings: Settings, environ: Mapping[str, str], order: Order, out: TextIO
     console = Console(out, colours=out.isatty() and not environ.get("NO_COLOR"))
     settings = replace(settings, home=settings.home.resolve())
     try:
-        commands = order.commands(environ, cells=settings.cells_enable)
+        commands = order.commands(environ, _unused(settings))
         with locked(settings.home) as lock:
             if _has_web(commands):
                 _check_port(settings)
@@ -172,6 +170,12 @@ def child_environ(settings: Settings, environ: Mapping[str, str], stores: Stores
         "CLIMATE_DATABASE_URL": stores.database_url,
         "CLIMATE_REDIS_URL": stores.redis_url,
     }
+
+
+def _unused(settings: Settings) -> frozenset[str]:
+    """Return the processes that have no work with these settings."""
+    serves_metadata = settings.network_driver == "linux" and settings.metadata_address == METADATA_HERE
+    return frozenset({*(() if settings.cells_enable else (CELLS,)), *(() if serves_metadata else (METADATA,))})
 
 
 def _program(name: str, words: tuple[str, ...], environ: Mapping[str, str]) -> Program:

@@ -34,6 +34,7 @@ PROGRAMS: Mapping[str, str] = {
     "udhcpc": "udhcpc",
     "ping": "iputils-ping",
     "openvpn": "openvpn",
+    "ssh": "openssh-client",
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-img": "qemu-utils",
 }

@@ -39,11 +39,12 @@ def test_a_member_sees_the_values_of_public_properties(cli: Cli, wire: Wire) -> 
 
 
 def test_boot_finds_things_by_name_and_waits(cli: Cli, wire: Wire) -> None:
-    ran = cli(*BOOT, "--network", "net", "--wait", "-f", "json")
+    ran = cli(*BOOT, "--network", "net", "--key-name", "laptop", "--wait", "-f", "json")
     assert ran.data["status"] == "ACTIVE"
     assert ran.data["addresses"] == "net=10.0.0.5"
     sent = wire.sent("POST", SERVERS)
     assert sent.body["server"]["flavorRef"] == "1"
+    assert sent.body["server"]["key_name"] == "laptop"
     assert sent.body["server"]["imageRef"] == "i1"
     assert sent.body["server"]["networks"] == [{"uuid": "n1"}]
     assert sent.headers["Openstack-Api-Version"] == "compute 2.79"

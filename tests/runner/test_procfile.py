@@ -34,12 +34,12 @@ def test_ours_is_a_standard_one() -> None:
 
     commands = parse(text, {})
 
-    assert list(commands) == ["release", "web", "poller", "worker", "cells"]
+    assert list(commands) == ["release", "web", "poller", "worker", "cells", "metadata"]
     assert {words[0] for words in commands.values()} == {"climate"}
 
 
 def test_cells_process_runs_only_where_cells_are_enabled() -> None:
-    procfile = "web: serve\ncells: talk\n"
-    assert list(Order(procfile).commands({}, cells=False)) == ["web"]
-    assert list(Order(procfile).commands({}, cells=True)) == ["web", "cells"]
-    assert list(Order(procfile, ("cells",)).commands({}, cells=False)) == ["cells"]
+    procfile, unused = "web: serve\ncells: talk\n", frozenset({"cells"})
+    assert list(Order(procfile).commands({}, unused)) == ["web"]
+    assert list(Order(procfile).commands({})) == ["web", "cells"]
+    assert list(Order(procfile, ("cells",)).commands({}, unused)) == ["cells"]

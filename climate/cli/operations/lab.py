@@ -17,7 +17,7 @@ from climate.sandbox import exec as launch
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
 from climate.sandbox.features import Found
-from climate.settings import Settings
+from climate.settings import METADATA_HERE, Settings
 
 HOME = "var/lab"
 HOSTS = topology.described().hosts
@@ -97,6 +97,7 @@ def surroundings(settings: Settings, manager: str) -> dict[str, str]:
         "CLIMATE_VLAN_INTERFACE": topology.INNER,
         "CLIMATE_PUBLIC_INTERFACE": topology.OUTER,
         "CLIMATE_ROUTING_SOURCE_IP": str(lab.public.ip),
+        "CLIMATE_METADATA_ADDRESS": METADATA_HERE,
         "CLIMATE_FLOATING_RANGE": str(lab.floating),
         "CLIMATE_FLOATING_CIDR": str(lab.public.network),
     }

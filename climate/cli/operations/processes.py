@@ -1,4 +1,4 @@
-"""climate up, web, poller, worker, migrate: all processes, or a single one."""
+"""climate up, web, poller, worker, metadata, migrate: all processes, or a single one."""
 
 import os
 import sys
@@ -11,9 +11,12 @@ from typing import Any
 import click
 
 from climate.cli.dates import SpanType
+from climate.cli.errors import ERROR, Failure
 from climate.cli.options import PairType
 from climate.cli.session import current
-from climate.settings import Settings
+from climate.settings import METADATA_HERE, Settings
+
+WORKER_CLASS = "climate.web.worker.BufferingWorker"
 
 DEMO_NETWORKS = {
     "CLIMATE_NETWORK_MANAGER": "flat_dhcp",
@@ -102,10 +105,34 @@ def web() -> None:
     os.execv(command[0], command)  # noqa: S606
 
 
-def web_command(settings: Settings, application: str) -> list[str]:
-    """Return the command that serves a WSGI application with these settings; its name is gunicorn's."""
+@click.command("metadata")
+def metadata() -> None:
+    """Run the metadata service of a network host: servers fetch their public keys and user data from it."""
+    from climate.configuration import networks
+
+    settings = _settings()
+    where = networks.options(settings).metadata
+    if where is None:
+        fix = f"set CLIMATE_METADATA_ADDRESS={METADATA_HERE} for the network services and this process"
+        raise Failure("the metadata service has no address: CLIMATE_METADATA_ADDRESS is not set", ERROR, fix)
+    try:
+        listener = _other("api.metadata.listener").opened(where, settings.network_netns or None)
+    except OSError as error:
+        trouble = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        reason = f"CLIMATE_METADATA_ADDRESS={where[0]}:{where[1]} cannot be used ({trouble})"
+        raise Failure(reason, ERROR, "run one metadata service on each network host, as root") from None
+    settings = replace(settings, web_processes=1)
+    command = web_command(settings, "api.metadata.wsgi:application()", f"fd://{listener.detach()}")
+    os.execv(command[0], command)  # noqa: S606
+
+
+def web_command(settings: Settings, application: str, bind: str | None = None) -> list[str]:
+    """Return the command that serves a WSGI application with these settings; its name is gunicorn's.
+
+    `bind`: gunicorn's name of the socket; None: that of the APIs.
+    """
     address = f"[{settings.host}]" if ":" in settings.host else settings.host
-    arguments = ["--bind", f"{address}:{settings.port}", "--worker-class", "climate.web.worker.BufferingWorker"]
+    arguments = ["--bind", bind or f"{address}:{settings.port}", "--worker-class", WORKER_CLASS]
     arguments += ["--workers", str(settings.web_processes), "--threads", str(settings.web_threads)]
     # Longer than clients and proxies keep an idle connection, so that none sends on a closing one.
     arguments += ["--keep-alive", "75"]

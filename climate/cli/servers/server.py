@@ -32,6 +32,7 @@ FLAVOR_COLUMNS = ("id", "name", "vcpus", "ram", "disk", "os-flavor-access:is_pub
     help="Zone of the servers; administrators may name a service host and a node in it, too.",
 )
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Number of servers.")
+@click.option("--key-name", metavar="NAME", help="Key pair whose public key the server gets; for logins by SSH.")
 @click.option("--metadata", type=PairType(), multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @click.option("--user-data", type=click.File("rb"), metavar="FILE", help="File with the user data of the server.")
 @click.option("--config-drive", is_flag=True, help="Attach a config drive with the metadata, also without user data.")
@@ -74,8 +75,9 @@ def _body(session: Session, name: str, given: Mapping[str, Any]) -> dict[str, An
         "min_count": given["count"],
         "max_count": given["count"],
     }
-    if given["availability_zone"] is not None:
-        server["availability_zone"] = given["availability_zone"]
+    for key in ("availability_zone", "key_name"):
+        if given[key] is not None:
+            server[key] = given[key]
     if given["count"] > 1:
         server["return_reservation_id"] = True
     if given["metadata"]:

@@ -8,6 +8,7 @@ import pytest
 from climate import bootstrap
 from climate.settings import SettingError, Settings
 from tests.cli import forked_command
+from tests.cli.conftest import Cli
 
 PROCESSES = ("up", "web", "poller", "worker")
 
@@ -82,3 +83,19 @@ def test_a_database_that_does_not_run_is_named_in_a_sentence(tmp_path: Path) -> 
     assert ended.stderr.startswith("error: the database does not serve: ")
     assert "sqlalche.me" not in ended.stderr
     assert "secret" not in ended.stderr
+
+
+def test_a_metadata_service_without_an_address_is_refused(cli: Cli) -> None:
+    ran = cli("metadata")
+    assert ran.code == 1
+    assert "CLIMATE_METADATA_ADDRESS is not set" in ran.err
+    assert "set CLIMATE_METADATA_ADDRESS=169.254.169.254:80" in ran.err
+
+
+def test_a_metadata_service_needs_an_address_of_its_host(cli: Cli, environ: dict[str, str]) -> None:
+    environ["CLIMATE_METADATA_ADDRESS"] = "192.0.2.77:8775"
+    ran = cli("metadata")
+    assert ran.code == 1
+    assert "CLIMATE_METADATA_ADDRESS=192.0.2.77:8775 cannot be used (Cannot assign requested address)" in ran.err
+    environ["CLIMATE_NETWORK_NETNS"] = "no-such-host"
+    assert "(No such file or directory: /run/netns/no-such-host)" in cli("metadata").err

@@ -13,7 +13,7 @@ from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
 from climate.compute.models.server import ACTIVE, REBOOT_HARD
 from climate.compute.network import networks
 from climate.compute.nodes import services
-from climate.compute.servers import config_drives, create
+from climate.compute.servers import config_drives, create, metadata_service
 from climate.compute.servers.actions import get
 from climate.compute.store.projects import flavors
 from climate.compute.vpn import cloudpipes
@@ -82,6 +82,13 @@ def test_its_script_has_what_its_vpn_needs_and_the_database_has_no_key(there: Bo
         for table in ("compute_vpn_authorities", "compute_vpn_certificates", "compute_servers"):
             rows = conn.execute(text(f"SELECT row_to_json(t)::text FROM {table} t")).scalars().all()
             assert not [row for row in rows if "PRIVATE" in row]
+
+
+def test_the_metadata_service_does_not_serve_its_keys(there: Books) -> None:
+    address = there.fixed(created(there))[0]
+    for path in ("/openstack/latest/user_data", "/latest/user-data"):
+        with pytest.raises(NotFound, match="There is no metadata at"):
+            metadata_service.document(there.compute, address, path)
 
 
 def test_only_a_cloudpipe_may_speak_for_the_clients(there: Books) -> None:
@@ -229,7 +236,10 @@ def test_a_server_is_given_its_user_data_and_its_keys(there: Books) -> None:
     assert files[config_drives.USER_DATA] == b"#!/bin/sh"
     for words in (b'"public_keys": {"mine": "ssh-ed25519 AAAA"}', b'"meta": {"a": "b"}', told.id.encode()):
         assert words in files[config_drives.META_DATA]
-    assert set(config_drives.of_server(there.compute, get(there.compute, asked.id))) == {config_drives.META_DATA}
+    assert set(config_drives.of_server(there.compute, get(there.compute, asked.id))) == {
+        config_drives.META_DATA,
+        config_drives.NETWORK_DATA,
+    }
     assert config_drives.of_server(there.compute, get(there.compute, plain.id)) == {}
 
 

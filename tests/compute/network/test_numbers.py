@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from climate.compute.errors import BadRequest, ComputeError, Conflict
+from climate.compute.models.hostnames import hostname
 from climate.compute.network import ipv6, mac_addresses, subnets
 from climate.compute.network.networks import _free as first_free
-from climate.compute.network.service.hostnames import hostname
 
 BLOCK = IPv4Network("10.9.0.0/22")
 """Small enough for all of it to be counted through."""

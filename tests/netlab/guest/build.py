@@ -2,13 +2,13 @@
 
     python -m tests.netlab.guest.build [FILE]
 
-It takes half a minute, most of it for the download.  Needs apt-get and dpkg of Debian 12.  Where OpenVPN is installed
-there is a second disk beside the first, of a machine that has that too: the image of cloudpipes.
+It takes half a minute, most of it for the download.  Needs apt-get and dpkg of Debian 12.  Beside the first disk are
+that of a machine that serves SSH, and the image of such a container.  Where OpenVPN is installed there is also the disk
+of a machine that has it: the image of cloudpipes.
 """
 
 import gzip
 import io
-import os
 import re
 import subprocess
 import sys
@@ -17,9 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from climate.sandbox import guest_image
+
 HERE = Path(__file__).parent
 TARGET = HERE.parents[2] / "var" / "test-machine.img"
 CLOUDPIPE = TARGET.with_name("test-cloudpipe.img")
+SSH_MACHINE = TARGET.with_name("test-ssh-machine.img")
+SSH_CONTAINER = TARGET.with_name("test-ssh-container.tar.gz")
 OPENVPN = Path("/usr/sbin/openvpn")
 
 KERNEL = "linux-image-cloud-amd64"
@@ -48,15 +52,18 @@ _FOLDER, _PROGRAM, _DEVICE, _FILE = 0o040755, 0o100755, 0o020600, 0o100644
 
 
 def build(target: Path) -> None:
-    """Make the disk, in one step; that of cloudpipes first."""
+    """Make the disk, in one step; all others first."""
     with tempfile.TemporaryDirectory(prefix="climate-machine-") as scratch:
-        root = Path(scratch, "root")
-        _unpack(Path(scratch), root)
+        packages = dict.fromkeys((_kernel_package(), *PROGRAMS, *guest_image.PACKAGES))
+        root = guest_image.unpacked(Path(scratch), tuple(packages))
         kernel = next((root / "boot").glob("vmlinuz-*")).read_bytes()
+        machines = {SSH_MACHINE.name: guest_image.ssh_files(root)}
         if OPENVPN.exists():
-            files = gzip.compress(_initramfs(root, _with_libraries(OPENVPN)), 6)
-            _write(target.with_name(CLOUDPIPE.name), _disk(Path(scratch), root, kernel, files))
-        _write(target, _disk(Path(scratch), root, kernel, gzip.compress(_initramfs(root), 6)))
+            machines[CLOUDPIPE.name] = _with_libraries(OPENVPN)
+        _write(target.with_name(SSH_CONTAINER.name), guest_image.container_image(root))
+        for name, more in {**machines, target.name: {}}.items():
+            files = gzip.compress(_initramfs(root, more), 6)
+            _write(target.with_name(name), _disk(Path(scratch), root, kernel, files))
 
 
 def _write(target: Path, disk: bytes) -> None:
@@ -66,14 +73,11 @@ def _write(target: Path, disk: bytes) -> None:
     draft.replace(target)
 
 
-def _unpack(scratch: Path, root: Path) -> None:
-    depends = _said("apt-cache", "depends", KERNEL)
+def _kernel_package() -> str:
+    depends = guest_image.output("apt-cache", "depends", KERNEL)
     kernel = re.search(r"Depends: (linux-image-\S+)", depends)
     assert kernel is not None, depends
-    os.chmod(scratch, 0o777)
-    subprocess.run(["apt-get", "download", "-qq", kernel[1], *PROGRAMS], cwd=scratch, check=True)
-    for package in scratch.glob("*.deb"):
-        subprocess.run(["dpkg", "-x", package, root], check=True)
+    return kernel[1]
 
 
 def _disk(scratch: Path, root: Path, kernel: bytes, initrd: bytes) -> bytes:
@@ -92,7 +96,7 @@ def _disk(scratch: Path, root: Path, kernel: bytes, initrd: bytes) -> bytes:
 
 def _with_libraries(program: Path) -> dict[str, bytes]:
     """A program of this system and the libraries that it is linked with, by their paths."""
-    linked = re.findall(r"(/\S+) \(0x", _said("ldd", str(program)))
+    linked = re.findall(r"(/\S+) \(0x", guest_image.output("ldd", str(program)))
     return {str(path).removeprefix("/"): path.read_bytes() for path in (program, *map(Path, linked))}
 
 
@@ -140,10 +144,6 @@ def _place(first: int, content: bytes) -> str:
 
 def _whole(content: bytes) -> bytes:
     return content.ljust(_sectors(content) * SECTOR, b"\0")
-
-
-def _said(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

@@ -98,7 +98,9 @@ def _mark(wanted: Plug) -> Mark:
 
 
 def _set_up(ip: Any, wanted: Plug, mtu: int) -> None:
-    """Configure the guest's end if there is no DHCP server."""
+    """Set the guest's end up, and configure it if there is no DHCP server."""
+    # A guest has no capabilities in its namespace, and listens on ports such as 22 all the same.
+    netlink.sysctl("ipv4/ip_unprivileged_port_start", 0)
     result = netlink.device(ip, wanted.device)
     netlink.shape(ip, result, up=True, mtu=mtu)
     if not wanted.static:

@@ -16,13 +16,13 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import NetworkError
+from climate.compute.models.hostnames import hostname
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import managers
 from climate.compute.network.allocation.allocator import GRANT_SECONDS
 from climate.compute.network.driver import Entry, Forward, Nat, NetworkDriver, Served
 from climate.compute.network.models import Network
 from climate.compute.network.service import claiming
-from climate.compute.network.service.hostnames import hostname
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts

@@ -143,6 +143,16 @@ _PORTS = text("""
 """)
 
 
+# Networks do not overlap, and the index of their ranges finds the one that has the address.
+_SERVER_AT = text("""
+    SELECT v.server_id::text
+    FROM compute_networks n
+    JOIN compute_addresses a ON a.network_id = n.id AND a.address = CAST(:address AS inet)
+    JOIN compute_vifs v ON v.id = a.vif_id
+    WHERE n.cidr >>= CAST(:address AS inet)
+""")
+
+
 class NewVif(NamedTuple):
     id: str
     mac: str
@@ -325,6 +335,11 @@ def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[Port]:
     """Return interfaces of servers, by `port_id`, `server_id` and `project_id` if these are given."""
     given = {key: wanted.get(key) for key in ("port_id", "server_id", "project_id")}
     return [Port(**row) for row in conn.execute(_PORTS, given).mappings()]
+
+
+def server_at(conn: Connection, address: str) -> str | None:
+    """Return the id of the server whose interface has this address; None if no interface has it."""
+    return conn.execute(_SERVER_AT, {"address": address}).scalar_one_or_none()
 
 
 def used(conn: Connection, project_id: str) -> int:

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from climate.compute.errors import VirtError
 from climate.compute.linux import netns, processes
+from climate.compute.models.hostnames import hostname
 from climate.compute.virt import Guest, archive, config_drive, dhcp_client
-from climate.compute.virt.containers import bind_mounts
+from climate.compute.virt.containers import bind_mounts, group_filter
 from climate.compute.virt.guest_folders import Homes, image_of, marks
 from climate.compute.virt.guest_kinds import Kind, of_programs
 from climate.compute.virt.guest_volumes import FOLDER
@@ -91,13 +92,13 @@ class Bubble:
         kind = "own" if _has_programs(home / DISK) else "borrowed"
         walls = _walls(guest, home)
         reader, writer = (FileIO(number, mode) for number, mode in zip(os.pipe(), "rw", strict=True))
-        with reader, writer, homes.open_log(guest.id) as log:
-            argv = [_program(), *walls, "--info-fd", str(writer.fileno()), "--as-pid-1", "--"]
+        groups = FileIO(group_filter.opened(), "r")
+        with reader, writer, groups, homes.open_log(guest.id) as log:
+            passed = [writer.fileno(), groups.fileno()]
+            argv = [_program(), *walls, "--info-fd", str(passed[0]), "--seccomp", str(passed[1]), "--as-pid-1", "--"]
             argv += ["/bin/sh", "-c", _PAYLOAD, "climate-server", kind]
             environment = {"PATH": _PATH, **marks(home)}
-            netns.inside(
-                guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno(), [writer.fileno()])
-            )
+            netns.inside(guest.netns, lambda: processes.spawn(argv, environment, source, log.fileno(), passed))
             writer.close()
             try:
                 return homes.started(guest.id, _child(reader))
@@ -146,7 +147,7 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     """Return bubblewrap's options for a guest. Raise VirtError if links in its root lead outside."""
     disk = home / DISK
     options = [*_WALLS, *(_ALONE if guest.netns is None else ())]
-    options += ["--hostname", f"server-{guest.id[:8]}", "--bind", str(disk), "/"]
+    options += ["--hostname", hostname(guest.name, guest.id), "--bind", str(disk), "/"]
     if not _has_programs(disk):
         options += _borrowed(disk)
     _check_mounted(disk)

@@ -22,7 +22,7 @@ from climate.compute.virt.process import ProcessDriver
 from tests.compute.virt.driver_cases import Subject, cannot, until
 
 NOBODY, FORBIDDEN = 65534, 77
-PROGRAMS = ("sh", "setsid", "sleep", "true", "unshare", "touch")
+PROGRAMS = ("sh", "setpriv", "setsid", "sleep", "true", "unshare", "touch")
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ while read -r line; do echo "net $line"; done < /proc/net/dev
 read -r rule < /proc/sys/kernel/core_pattern
 echo "$rule" 2> /dev/null > /proc/sys/kernel/core_pattern && echo "rules the kernel"
 [ -w /proc/sysrq-trigger ] && echo "rules the machine"
+setpriv --clear-groups true && echo "has one group"
 unshare -Ur true 2> /dev/null && echo "makes namespaces"
 touch /mine && echo "keeps its own"
 echo "given: ${CLIMATE_HOME-nothing}"
@@ -86,7 +87,8 @@ def test_a_guest_is_alone_behind_its_walls(container: Subject, rooted: Callable[
     container.driver.run(guest)
     said = container.said(guest, "all seen")
     assert "I am 1, and there are /proc/1\n" in said
-    assert f"named server-{guest.id[:8]}" in said
+    assert f"named {guest.name}\n" in said
+    assert "has one group\n" in said
     interfaces = [line.split()[1] for line in said.splitlines() if line.startswith("net ") and ":" in line.split()[1]]
     assert interfaces == ["lo:"]
     assert "secret" not in said
