@@ -91,8 +91,9 @@ def _keystone(settings: Settings) -> "KeystoneIdentity | None":
 
 def quick(settings: Settings, cloud: Compute, pool_size: int) -> Compute:
     """Return the cloud over autocommit connections whose commits do not wait for the disk."""
-    engine = connect(_database(settings), pool_size=pool_size, application="climate-cells", options=UNSYNCED)
-    return replace(cloud, engine=engine.execution_options(isolation_level="AUTOCOMMIT"))
+    url = _database(settings)
+    engine = connect(url, pool_size=pool_size, application="climate-cells", options=UNSYNCED, autocommit=True)
+    return replace(cloud, engine=engine)
 
 
 def check(settings: Settings) -> None:

@@ -37,10 +37,13 @@ def parse(data: bytes | str, deepest: int = DEEPEST) -> Any:
 def _may_be_refused(data: bytes | str, deepest: int) -> bool:
     """Return whether JSON may contain a bad text or too many levels; False for most, without a check of each value.
 
-    Bytes are valid UTF-8 here, and control characters are not JSON, so a bad character can only be an escape.
+    Bytes are valid UTF-8 here, and control characters are not JSON, so a bad character can only be an escape. A text
+    that is not ASCII may also contain half a surrogate pair as it is.
     """
     if isinstance(data, str):
-        return True
+        if not data.isascii():
+            return True
+        data = data.encode("ascii")
     return b"\\u" in data or data.count(b"{") + data.count(b"[") > deepest
 
 

@@ -1,4 +1,4 @@
-"""The strict reader of JSON: bytes, which are looked at as a whole first, against texts, of which each value is."""
+"""The strict reader of JSON, which looks at the values only where the whole may have a bad one."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from climate.strict_json import BadJson, parse
+from climate.strict_json import DIGITS, BadJson, parse
 
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("\0\\u{[\ud800\udfff"), max_size=8)
 VALUES = st.recursive(
@@ -37,6 +37,38 @@ def test_bytes_are_read_as_texts_are(value: Any, is_ascii: bool, deepest: int) -
     except UnicodeEncodeError:
         return
     assert outcome(data, deepest) == outcome(text, deepest)
+
+
+def depth(value: Any) -> int:
+    """Levels below a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max((1 + depth(one) for one in inner), default=0)
+
+
+def is_usable(value: Any) -> bool:
+    """Whether each text, key and number in a value can be stored."""
+    if isinstance(value, dict):
+        return all(map(is_usable, (*value, *value.values())))
+    if isinstance(value, list):
+        return all(map(is_usable, value))
+    if isinstance(value, str):
+        return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
+    return not isinstance(value, int) or len(str(abs(value))) <= DIGITS
+
+
+@given(VALUES, st.booleans(), st.integers(0, 6))
+@example(["\0"], True, 6)
+@example({"\ud800": 1}, False, 6)
+@example([[[1]]], True, 2)
+@example([[[]]], True, 2)
+def test_texts_are_read_if_all_in_them_is_usable(value: Any, is_ascii: bool, deepest: int) -> None:
+    text = json.dumps(value, ensure_ascii=is_ascii)
+    meant = json.loads(text)
+    is_fine = is_usable(meant) and depth(meant) <= deepest
+    try:
+        assert (parse(text, deepest), is_fine) == (meant, True)
+    except BadJson:
+        assert not is_fine
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,16 @@ UNSYNCED = "-c synchronous_commit=off"
 """Option of connections whose commits do not wait for the disk."""
 
 
-def connect(url: str, *, pool_size: int = 10, application: str = "climate", options: str = "") -> Engine:
-    """Return an engine for `url`: UTC, statement time-outs, and plans that do not depend on the window."""
+def connect(
+    url: str, *, pool_size: int = 10, application: str = "climate", options: str = "", autocommit: bool = False
+) -> Engine:
+    """Return an engine for `url`: UTC, statement time-outs, and plans that do not depend on the window.
+
+    `autocommit`: connections commit each statement. As an execution option, that costs more than a short statement.
+    """
     engine = create_engine(
         url.replace("postgres://", "postgresql://", 1),
+        **({"isolation_level": "AUTOCOMMIT"} if autocommit else {}),
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_timeout=10,

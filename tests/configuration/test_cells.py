@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from climate.compute.cells.messaging.broker import BrokerTransport
 from climate.compute.cells.options import read_capabilities
 from climate.configuration import cells
 from climate.settings import SettingError, Settings
@@ -15,6 +16,15 @@ def test_cells_are_off_by_default() -> None:
     options = cells.options(Settings())
     assert (options.enabled, options.is_api, options.name) == (False, False, "nova")
     assert options.capabilities == {"hypervisor": ("xenserver", "kvm"), "os": ("linux", "windows")}
+
+
+def test_c9_a_build_is_tried_ten_times_more_by_default() -> None:
+    options = cells.options(Settings())
+    assert (options.scheduler_retries, options.scheduler_retry_delay) == (10, 2.0)
+
+
+def test_c5_the_transport_is_a_choice_and_messages_by_brokers_the_usual_one() -> None:
+    assert cells.transport(Settings()) is BrokerTransport
 
 
 def test_c13_configuration_of_an_api_cell() -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 
-START_SECONDS = 240.0
+START_SECONDS = 600.0
 STOP_SECONDS = 90.0
 LONGEST_PAUSE = 0.4
 """Seconds between two looks at what is waited for."""

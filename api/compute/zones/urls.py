@@ -16,15 +16,12 @@ def own(body: Any) -> Any:
     """Return a child's answer with the public URL of this zone in its links; links without equivalent are left out."""
     if isinstance(body, list):
         return [own(entry) for entry in body]
-    if isinstance(body, dict):
-        return {key: _led(key, value) for key, value in body.items()}
-    return body
-
-
-def _led(key: str, value: Any) -> Any:
-    if key == "links":
-        return _links(value)
-    return own(value) if isinstance(value, (dict, list)) else value
+    if not isinstance(body, dict):
+        return body
+    return {
+        key: _links(value) if key == "links" else own(value) if isinstance(value, (dict, list)) else value
+        for key, value in body.items()
+    }
 
 
 def listed(server: Body) -> Body:

@@ -4,7 +4,6 @@ The signature covers sender, receiver, time, delivery id and body. A message old
 knows the delivery ids of the last KEPT seconds, so that a replayed message is not processed again.
 """
 
-import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,7 +78,7 @@ def opened(secret: str | None, me: str, envelope: Mapping[str, Any], now: dateti
 def _signature(secret: str, fields: Mapping[str, str]) -> str:
     """Return the signature; lengths precede values, so that different fields never give the same text."""
     text = "".join(f"{len(value)}:{value}," for value in fields.values())
-    return hmac.new(secret.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+    return hmac.digest(secret.encode(), text.encode("utf-8", "surrogatepass"), "sha256").hex()
 
 
 def _time(text: str) -> datetime:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, or_, select, text
+from sqlalchemy import Connection, bindparam, or_, select, text
 from sqlalchemy import delete as delete_from
 from sqlalchemy import update as update_rows
 from sqlalchemy.dialects.postgresql import insert as insert_into
 
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.store.cells.messages import NEIGHBOURS, notify
-from climate.compute.store.columns import in_array
+from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.cells import cells
 
 _ROWS = select(
@@ -56,6 +56,17 @@ _UPDATE = text("""
         reported_at = CASE WHEN is_parent = :is_parent THEN reported_at END
     WHERE name = :name
 """)
+
+# Most messages arrive within a second of the one before, and need not write the row again.
+_SEEN = (
+    update_rows(cells)
+    .where(
+        in_parameter(cells.c.name, "names"),
+        cells.c.is_parent,
+        or_(cells.c.last_seen.is_(None), cells.c.last_seen < bindparam("before")),
+    )
+    .values(last_seen=bindparam("now"))
+)
 
 _FAILED = text("""
     UPDATE compute_cells
@@ -134,10 +145,7 @@ def store_report(conn: Connection, name: str, state: Mapping[str, Any], reported
 
 def seen(conn: Connection, names: Sequence[str], now: datetime) -> None:
     """Record a message from these parents; a child proves that it is alive by its reports."""
-    # Most messages arrive within a second of the one before, and need not write the row again.
-    is_old = or_(cells.c.last_seen.is_(None), cells.c.last_seen < now - timedelta(seconds=1))
-    parents = update_rows(cells).where(in_array(cells.c.name, names), cells.c.is_parent, is_old)
-    conn.execute(parents.values(last_seen=now))
+    conn.execute(_SEEN, {"names": list(names), "now": now, "before": now - timedelta(seconds=1)})
 
 
 def reached(conn: Connection, name: str) -> None:

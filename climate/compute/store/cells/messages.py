@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, select, text, update
+from sqlalchemy import Connection, Engine, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from climate.compute.store.columns import in_array
+from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.cells import builds, inbox, outbox, responses
 from climate.connections import reading
 
@@ -88,10 +88,21 @@ _NEXT = text(f"""
 
 # By the path of the responding cell: a broadcast has several responses. The first of a cell counts.
 _ANSWER = text("""
-    UPDATE compute_cell_responses
-    SET body = jsonb_build_object(CAST(:cell AS text), CAST(:body AS jsonb)) || coalesce(body, '{}'::jsonb)
-    WHERE uuid = CAST(:uuid AS uuid) AND expires_at > :now
+    WITH answered AS (
+        UPDATE compute_cell_responses
+        SET body = jsonb_build_object(CAST(:cell AS text), CAST(:body AS jsonb)) || coalesce(body, '{}'::jsonb)
+        WHERE uuid = CAST(:uuid AS uuid) AND expires_at > :now
+        RETURNING uuid)
+    SELECT pg_notify(:channel, CAST(uuid AS text)) FROM answered
 """)
+
+_CONFIRM = delete(outbox).where(outbox.c.cell == bindparam("of_cell"), in_parameter(outbox.c.delivery, "deliveries"))
+
+_EXPECT = insert(responses)
+
+_FETCH = select(responses.c.body).where(responses.c.uuid == bindparam("uuid"))
+
+_FORGET = delete(responses).where(responses.c.uuid == bindparam("of_uuid"))
 
 Responses = Mapping[str, Mapping[str, Any]]
 """Path of a cell -> its response as JSON."""
@@ -122,9 +133,9 @@ class Arrived:
     """Seconds from its arrival until it is processed; None: never."""
 
 
-def notify(conn: Connection, payload: str, channel: str = CHANNEL) -> None:
-    """Notify the listeners of a channel after the commit."""
-    conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
+def notify(conn: Connection, payload: str) -> None:
+    """Notify the listeners of CHANNEL after the commit."""
+    conn.execute(_NOTIFY, {"channel": CHANNEL, "payload": payload})
 
 
 def put(
@@ -162,7 +173,7 @@ def put_back(conn: Connection, ids: Sequence[int], now: datetime) -> None:
 
 def confirm(conn: Connection, cell: str, deliveries: Sequence[str]) -> None:
     """Delete messages that a neighbour has confirmed."""
-    conn.execute(delete(outbox).where(outbox.c.cell == cell, in_array(outbox.c.delivery, deliveries)))
+    conn.execute(_CONFIRM, {"of_cell": cell, "deliveries": list(deliveries)})
 
 
 def take_arrived(conn: Connection, kind: str, now: datetime, lease: float, limit: int) -> list[Arrived]:
@@ -179,21 +190,18 @@ def postpone(conn: Connection, message: Arrived, seconds: float, now: datetime) 
 
 def expect(conn: Connection, uuid: str, expires_at: datetime) -> None:
     """Record that a response to a message is awaited."""
-    conn.execute(insert(responses).values(uuid=uuid, expires_at=expires_at))
+    conn.execute(_EXPECT, {"uuid": uuid, "expires_at": expires_at})
 
 
 def answer(conn: Connection, uuid: str, cell: str, body: Mapping[str, Any], now: datetime) -> bool:
     """Store the response of a cell; False if it is no longer awaited."""
-    values = {"uuid": uuid, "cell": cell, "body": json.dumps(body), "now": now}
-    if conn.execute(_ANSWER, values).rowcount == 0:
-        return False
-    notify(conn, uuid, ANSWERS)
-    return True
+    values = {"uuid": uuid, "cell": cell, "body": json.dumps(body), "now": now, "channel": ANSWERS}
+    return conn.execute(_ANSWER, values).first() is not None
 
 
 def fetch(conn: Connection, uuid: str) -> Responses:
     """Return the responses to a message that have arrived."""
-    value: Responses | None = conn.scalar(select(responses.c.body).where(responses.c.uuid == uuid))
+    value: Responses | None = conn.scalar(_FETCH, {"uuid": uuid})
     return value or {}
 
 
@@ -223,7 +231,7 @@ def _heard(conn: Connection, uuid: str, seconds: float) -> None:
 
 def forget(conn: Connection, uuid: str) -> None:
     """Stop waiting for a response."""
-    conn.execute(delete(responses).where(responses.c.uuid == uuid))
+    conn.execute(_FORGET, {"of_uuid": uuid})
 
 
 def sweep(conn: Connection, now: datetime, kept: float) -> None:

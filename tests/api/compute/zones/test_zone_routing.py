@@ -24,6 +24,17 @@ def act(zone: Zone, server_id: str, action: str, user: str = "admin", details: A
     return zone.ask("POST", f"/servers/{server_id}/action", {action: details}, user).status_code
 
 
+OPERATIONS = (
+    ("os-stop", "SHUTOFF"),
+    ("os-start", "ACTIVE"),
+    ("pause", "PAUSED"),
+    ("unpause", "ACTIVE"),
+    ("suspend", "SUSPENDED"),
+    ("resume", "ACTIVE"),
+)
+"""Operations on a server, and its status after each."""
+
+
 def test_administrator_reaches_a_server_two_zones_below(family: Tree) -> None:
     parent, grandchild = family["parent"], family["grandchild"]
     server_id = grandchild.boot()
@@ -31,7 +42,7 @@ def test_administrator_reaches_a_server_two_zones_below(family: Tree) -> None:
     assert answer.status_code == 200
     server = answer.get_json()["server"]
     assert (server["id"], server["status"]) == (server_id, "ACTIVE")
-    for action, status in (("os-stop", "SHUTOFF"), ("os-start", "ACTIVE"), ("pause", "PAUSED"), ("unpause", "ACTIVE")):
+    for action, status in OPERATIONS:
         assert act(parent, server_id, action) == 202
         grandchild.settle()
         assert shown(parent, server_id).get_json()["server"]["status"] == status

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from climate.compute.cells import neighbours
 from climate.compute.cells.builds import scheduler
 from climate.compute.cells.builds import start as build_start
+from climate.compute.cells.builds.candidates import Candidate
 from climate.compute.cells.builds.request import Build
 from climate.compute.cells.builds.scheduler import CellScheduler
 from climate.compute.cells.messaging import send
@@ -100,6 +101,17 @@ def test_ce_16_cell_without_children_boots_itself(cells: Tree) -> None:
     context = CellContext(cells["left"], "left", Handlers(), around.parents, around.children)
     CellScheduler(run).schedule_run_instance(context, None, build.to_kwargs())  # type: ignore[arg-type]
     assert seen == [build]
+
+
+@pytest.mark.parametrize(("last_first", "chosen"), [(False, "left"), (True, "right")])
+def test_c9_equal_cells_take_turns_by_chance(cells: Tree, last_first: bool, chosen: str) -> None:
+    children = [Candidate("left"), Candidate("right")]
+
+    def shuffle(found: list[Candidate]) -> None:
+        found.sort(key=lambda one: one.name, reverse=last_first)
+
+    build = Build("r-1", ("id",), 1, "demo", "dora", "s", "tiny", 512)
+    assert CellScheduler(shuffle=shuffle)._chosen(cells["top"], build, children) == chosen
 
 
 def test_message_that_comes_twice_makes_one_server(cells: Tree) -> None:

@@ -1,6 +1,7 @@
 """Messages that the process which stores them hands on itself: nothing is lost or doubled when it dies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -217,21 +218,42 @@ def test_broadcast_for_the_top_is_only_sent_on(cells: Tree, seen: Seen, hands: H
     assert seen.calls == [("leaf!right!top", 7)]
 
 
-def test_message_that_is_sent_on_costs_one_statement(cells: Tree, hands: Hands) -> None:
-    envelopes = arrive(cells, LEAF)
-    statements: list[str] = []
+@contextmanager
+def statements_of(hands: Hands) -> Iterator[list[str]]:
+    """The statements of the block, without those that read the neighbours and the clock once in five seconds."""
+    found: list[str] = []
 
     def note(conn: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if "compute_cells" not in statement and "clock_timestamp" not in statement:  # read once in five seconds
-            statements.append(statement)
+        if "compute_cells" not in statement and "clock_timestamp" not in statement:
+            found.append(statement)
 
     event.listen(hands.quick.engine, "before_cursor_execute", note)
     try:
-        assert receive(cells, hands, envelopes) == 1
+        yield found
     finally:
         event.remove(hands.quick.engine, "before_cursor_execute", note)
+
+
+def test_message_that_is_sent_on_costs_one_statement(cells: Tree, hands: Hands) -> None:
+    envelopes = arrive(cells, LEAF)
+    with statements_of(hands) as statements:
+        assert receive(cells, hands, envelopes) == 1
     assert len(statements) == 1, "\n".join(statements)
     assert [cell.name for cell, _, _ in hands.sent] == ["leaf"]
+
+
+def test_response_costs_a_statement_for_the_caller_and_one_for_the_message(cells: Tree, hands: Hands) -> None:
+    asked = messaging.ask(cells["right"], "right!leaf", "note", {"number": 1}, 60)
+    outbox.send(cells["right"], cells.transport, "leaf")
+    inbox.receive(cells["leaf"], cells.transport, cells.transport.receive("leaf"))
+    inbox.work(cells["leaf"], cells.handlers, TARGETED)
+    outbox.send(cells["leaf"], cells.transport, "right")
+    confirmation, response = cells.transport.receive("right")
+    receive(cells, hands, [confirmation])
+    with statements_of(hands) as statements:
+        assert receive(cells, hands, [response]) == 1
+    assert len(statements) == 2, "\n".join(statements)
+    assert messaging.wait(cells["right"], asked, 60) is None
 
 
 @pytest.mark.parametrize("body", ['"', "\\", '{"a": "b\\"c", "d": [1, null]}', "a,b}{", "NULL", "", " ü\n\t'x'"])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from climate.compute.cells.errors import (
     BadMessage,
@@ -167,6 +167,16 @@ def test_call_without_cells_is_refused(cells: Tree, seen: Seen) -> None:
         send.cast(off, conn, LEAF, "note", {})
         send.broadcast(off, conn, DOWN, "note", {})
     assert not any(left_over(cells))
+
+
+def test_c1_messages_cost_no_statement_without_cells(cells: Tree, seen: Seen) -> None:
+    off = replace(cells["top"], cells=replace(cells["top"].cells, enabled=False))
+    statements: list[str] = []
+    with off.engine.begin() as conn:
+        event.listen(conn, "before_cursor_execute", lambda *call: statements.append(call[2]))
+        send.cast(off, conn, LEAF, "note", {})
+        send.broadcast(off, conn, UP, "note", {}, run_locally=True)
+    assert (statements, seen.calls) == ([], [])
 
 
 def test_postponed_message_is_handed_over_again(cells: Tree, seen: Seen) -> None:
