@@ -15,6 +15,7 @@ GROUP, RULE = f"{N}/security-groups/<group_id>", f"{N}/security-group-rules/<rul
 FIGURES, AGENTS = f"{N}/network-ip-availabilities", f"{N}/agents"
 IMAGE = f"{IMAGES}/<image_id>"
 USAGE = "/image/v2/info/usage"
+MEMBERS = f"{IMAGE}/members"
 TAG, FILE = f"{IMAGE}/tags/<tag>", f"{IMAGE}/file"
 
 FOR_ALL = (401, 200, 403, 200)
@@ -78,6 +79,18 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", FILE): (401, 404, 403, 204),
     ("PUT", TAG): CHANGED,
     ("DELETE", TAG): CHANGED,
+    ("GET", "/image/v2/info/import"): FOR_ALL,
+    ("GET", "/image/v2/schemas/<name>"): FOR_ALL,
+    ("PUT", f"{IMAGE}/stage"): CHANGED,
+    ("POST", f"{IMAGE}/import"): CHANGED,
+    ("GET", f"{IMAGE}/tasks"): FOR_THE_PROJECT,
+    ("POST", f"{IMAGE}/actions/deactivate"): CHANGED,
+    ("POST", f"{IMAGE}/actions/reactivate"): CHANGED,
+    ("GET", MEMBERS): FOR_THE_PROJECT,
+    ("POST", MEMBERS): CHANGED,
+    ("GET", f"{MEMBERS}/<member_id>"): FOR_THE_PROJECT,
+    ("PUT", f"{MEMBERS}/<member_id>"): CHANGED,
+    ("DELETE", f"{MEMBERS}/<member_id>"): CHANGED,
 }
 """Route -> the answer to each of ASKERS, about things of the project of `reader` and `member`."""
 
@@ -91,7 +104,7 @@ def test_nobody_sees_or_touches_what_is_another_projects(
     assert set(MATRIX) == _routes(there)
     names = _furnish(there, member, admin, pool, served)
     before = _seen(member, names)
-    hidden = {text for text in names.values() if text not in ("project", "quotas", "hidden-tag")} - {pool}
+    hidden = {text for text in names.values() if text not in ("project", "quotas", "hidden-tag", "image")} - {pool}
     for place, name in enumerate(ASKERS):
         found = {}
         for route in MATRIX:
@@ -127,6 +140,8 @@ def _furnish(there: World, member: Person, admin: Person, pool: str, served: str
     image = {"name": "hidden-image", "disk_format": "raw", "container_format": "bare", "tags": ["hidden-tag"]}
     wanted = {"name": "hidden-group"}
     group = done(member("POST", f"{N}/security-groups", {"security_group": wanted}), 201)["security_group"]
+    image_id = done(member("POST", IMAGES, image), 201)["id"]
+    done(member("POST", f"{IMAGES}/{image_id}/members", {"member": "hidden-project"}))
     return {
         "<network_id>": network,
         "<subnet_id>": subnet_id,
@@ -137,8 +152,10 @@ def _furnish(there: World, member: Person, admin: Person, pool: str, served: str
         "<rule_id>": group["security_group_rules"][0]["id"],
         "<agent_id>": network,
         "<alias>": "quotas",
-        "<image_id>": done(member("POST", IMAGES, image), 201)["id"],
+        "<image_id>": image_id,
         "<tag>": "hidden-tag",
+        "<name>": "image",
+        "<member_id>": "hidden-project",
     }
 
 
@@ -164,10 +181,14 @@ def _ask(asker: Person, route: tuple[str, str], names: Mapping[str, str], pool: 
         ("PUT", f"{FLOATING}/tags"): {"tags": []},
         ("PUT", QUOTA): {"quota": {"floatingip": 9}},
         ("POST", IMAGES): {"name": "own"},
+        ("POST", MEMBERS): {"member": "third"},
+        ("PUT", f"{MEMBERS}/<member_id>"): {"status": "accepted"},
+        ("POST", f"{IMAGE}/import"): {"method": {"name": "glance-direct"}},
     }
     sent: dict[tuple[str, str], dict[str, Any]] = {
         ("PATCH", IMAGE): {"data": '[{"op": "replace", "path": "/name", "value": "x"}]', "headers": PATCH},
         ("PUT", FILE): {"data": b"x", "headers": FILLING},
+        ("PUT", f"{IMAGE}/stage"): {"data": b"x", "headers": FILLING},
     }
     return asker(route[0], _path(route[1], names), bodies.get(route), **sent.get(route, {}))
 

@@ -58,8 +58,19 @@ images = Table(
     uuid("server_id"),
     time("created_at"),
     time("updated_at"),
-    CheckConstraint("status IN ('queued', 'saving', 'active', 'killed')", name="status"),
+    CheckConstraint("status IN ('queued', 'saving', 'uploading', 'active', 'deactivated', 'killed')", name="status"),
     CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
+)
+
+image_members = Table(
+    "compute_image_members",
+    metadata,
+    Column("image_id", UUID(as_uuid=False), ForeignKey("compute_images.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", Text, primary_key=True, index=True),
+    Column("status", Text, nullable=False),
+    time("created_at"),
+    time("updated_at"),
+    CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
 )
 
 image_ids = Table("compute_image_ids", metadata, uuid("id", key=True))
