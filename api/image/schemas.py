@@ -6,9 +6,11 @@ from typing import Any
 from flask import Blueprint
 
 from api.compute import validation
+from api.image import metadef_bodies as bodies
 from api.image.image_body import ATTRIBUTES, CHOSEN, NEW, READ_ONLY
 from api.schema import shapes
 from climate.compute.models.image_member import MEMBER_STATUSES
+from climate.compute.models.metadef import OBJECTS, PROPERTIES, RESOURCE_TYPES, TAGS
 from climate.domain.errors import NotFound
 
 Schema = dict[str, Any]
@@ -51,15 +53,34 @@ def collection(one: Schema, name: str) -> Schema:
     return {"name": name, "properties": {name: shapes.listing(one), **pages}, "links": links}
 
 
+def _definitions() -> dict[str, Schema]:
+    """Return the schemas of metadata definitions."""
+    singles = {
+        "namespace": ("namespace", "namespaces", bodies.NEW),
+        "resource_type": ("resource_type_association", "resource_type_associations", bodies.PARTS[RESOURCE_TYPES]),
+        "property": ("property", "properties", bodies.PARTS[PROPERTIES]),
+        "object": ("object", "objects", bodies.PARTS[OBJECTS]),
+        "tag": ("tag", "tags", bodies.PARTS[TAGS]),
+    }
+    found: dict[str, Schema] = {}
+    for path, (name, plural, body) in singles.items():
+        shape = body.shape()
+        one = {"name": name, "properties": shape["properties"], "required": shape["required"]}
+        several = "properties" if path == "property" else f"{path}s"
+        found |= {f"metadefs/{path}": one, f"metadefs/{several}": collection(one, plural)}
+    return found
+
+
 SCHEMAS: Mapping[str, Schema] = {
     "image": IMAGE,
     "images": collection(IMAGE, "images"),
     "member": MEMBER,
     "members": collection(MEMBER, "members"),
+    **_definitions(),
 }
 
 
-@blueprint.get("/<name>")
+@blueprint.get("/<path:name>")
 def show(name: str) -> Schema:
     """Show the schema of a thing or of a list of things."""
     validation.may_read()

@@ -90,12 +90,3 @@ def test_an_image_that_becomes_private_is_its_owners(member: Person, stranger: P
     patch(member, {"id": shared}, ("replace", "/visibility", "shared"))
     assert "lent" in names(stranger)
     assert member("DELETE", f"{IMAGES}/{shared}").status_code == 204
-
-
-def test_clients_read_the_schemas(member: Person) -> None:
-    for name in ("image", "images", "member", "members"):
-        told = member.get(f"/image/v2/schemas/{name}")
-        assert (told["name"], "properties" in told) == (name, True)
-    shown = member.get("/image/v2/schemas/image")["properties"]
-    assert make(member).keys() - shown.keys() == set()
-    assert member("GET", "/image/v2/schemas/picture").status_code == 404

@@ -73,6 +73,22 @@ image_members = Table(
     CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
 )
 
+metadefs = Table(
+    "compute_metadefs",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("visibility", Text, nullable=False),
+    Column("protected", Boolean, nullable=False, server_default=text("false")),
+    Column("display_name", Text),
+    Column("description", Text),
+    json("parts"),
+    time("created_at"),
+    time("updated_at"),
+    CheckConstraint("visibility IN ('public', 'private')", name="visibility"),
+)
+"""Namespaces of metadata definitions; `parts` has their objects, properties, tags and resource types by name."""
+
 image_ids = Table("compute_image_ids", metadata, uuid("id", key=True))
 """The ids of all images that ever existed: an id is never used again."""
 
