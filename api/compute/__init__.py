@@ -16,6 +16,7 @@ from api.compute.servers import (
     metadata,
     migrations,
     scheduler_decisions,
+    server_password,
     tags,
     volume_attachments,
 )
@@ -33,6 +34,7 @@ NOUNS = (
     tags,
     instance_actions,
     scheduler_decisions,
+    server_password,
     flavors,
     quotas,
     keypairs,

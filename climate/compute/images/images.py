@@ -24,8 +24,8 @@ from climate.connections import reading
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
 
-_OWN = frozenset({"occasion"})
-"""Properties that identify one snapshot, and are not passed on to snapshots of its servers."""
+_OWN = frozenset({"occasion", "backup_type", "backup_rotation"})
+"""Properties of one snapshot alone, which are not passed on to snapshots of its servers."""
 
 
 def check_words(conn: Connection, image: Image) -> None:

@@ -68,7 +68,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", RULE): CHANGED,
     ("GET", FIGURES): FOR_ADMINS,
     ("GET", f"{FIGURES}/<network_id>"): FOR_ADMINS,
-    ("GET", AGENTS): FOR_ADMINS,
+    ("GET", AGENTS): FOR_ALL,
     ("GET", f"{AGENTS}/<agent_id>"): FOR_ADMINS,
     ("GET", f"{N}/extensions"): OPEN,
     ("GET", f"{N}/extensions/<alias>"): OPEN,
