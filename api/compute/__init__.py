@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from api.compute import image_proxy, versions
+from api.compute import extensions, image_proxy, versions
 from api.compute.cells import cells as cell_routes
 from api.compute.networks import floating_ips, floating_ips_bulk, security_groups
 from api.compute.networks import networks as network_routes
@@ -28,6 +28,7 @@ from climate.compute import errors
 from climate.compute.cells.errors import CellError, CellTimeout, InstanceUnknownCell
 
 NOUNS = (
+    extensions,
     server_routes,
     actions,
     metadata,
