@@ -101,3 +101,12 @@ def test_types_of_resources_are_those_of_this_cloud_and_those_named(admin: Perso
     done(admin("POST", f"{N}/OS::Paint/resource_types", {"name": "OS::Own::Thing"}), 201)
     listed = {one["name"] for one in member.get(f"{M}/resource_types")["resource_types"]}
     assert listed >= {"OS::Glance::Image", "OS::Nova::Server", "OS::Own::Thing"}
+
+
+@pytest.mark.parametrize("value", ["1e999", "NaN", r'"\u0000"', r'"\ud800"', "[" * 200 + "]" * 200, "1" * 5000])
+def test_values_that_no_row_can_hold_are_refused(admin: Person, value: str) -> None:
+    done(admin("POST", N, {"namespace": "n"}), 201)
+    body = '{"name": "p", "title": "t", "type": "string", "default": ' + value + "}"
+    headers = {"Content-Type": "application/json"}
+    assert admin("POST", f"{N}/n/properties", data=body, headers=headers).status_code == 400
+    assert admin.get(f"{N}/n/properties")["properties"] == {}
