@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from api.compute import image_proxy, versions
+from api.compute import extensions, image_proxy, versions
 from api.compute.cells import cells as cell_routes
 from api.compute.networks import floating_ips, floating_ips_bulk, security_groups
 from api.compute.networks import networks as network_routes
@@ -16,6 +16,7 @@ from api.compute.servers import (
     metadata,
     migrations,
     scheduler_decisions,
+    server_password,
     tags,
     volume_attachments,
 )
@@ -27,12 +28,14 @@ from climate.compute import errors
 from climate.compute.cells.errors import CellError, CellTimeout, InstanceUnknownCell
 
 NOUNS = (
+    extensions,
     server_routes,
     actions,
     metadata,
     tags,
     instance_actions,
     scheduler_decisions,
+    server_password,
     flavors,
     quotas,
     keypairs,

@@ -19,7 +19,7 @@ from api.paging import next_links, page, unknown_marker
 from api.request_context import compute, deployment, here
 from climate.compute.errors import NotFound
 from climate.compute.images import registry
-from climate.compute.models.image import ACTIVE, KILLED, QUEUED, SAVING, Image
+from climate.compute.models.image import ACTIVE, DEACTIVATED, KILLED, QUEUED, SAVING, STAGED, Image
 from climate.compute.store.projects.images import ImageQuery
 from climate.domain.errors import NotFound as NoSuch
 
@@ -27,8 +27,15 @@ Body = dict[str, Any]
 
 blueprint = compute_blueprint("images")
 
-STATUS = {QUEUED: "SAVING", SAVING: "SAVING", ACTIVE: "ACTIVE", KILLED: "ERROR"}
-PROGRESS = {QUEUED: 25, SAVING: 50, ACTIVE: 100, KILLED: 0}
+STATUS = {
+    QUEUED: "SAVING",
+    SAVING: "SAVING",
+    STAGED: "SAVING",
+    ACTIVE: "ACTIVE",
+    DEACTIVATED: "UNKNOWN",
+    KILLED: "ERROR",
+}
+PROGRESS = {QUEUED: 25, SAVING: 50, STAGED: 50, ACTIVE: 100, DEACTIVATED: 100, KILLED: 0}
 SERVER = "instance_uuid"
 """Property that names the server of a snapshot."""
 
@@ -43,7 +50,7 @@ def _is_there() -> None:
     proxied()
 
 
-@blueprint.get("/images")
+@blueprint.get("/images", strict_slashes=True)
 def listing() -> Body:
     """List images by name and id only."""
     return _listed(lambda image: {"id": image.id, "name": image.name, "links": _links(image)})
@@ -114,7 +121,7 @@ def _changed(image_id: str, change: Callable[[Mapping[str, Any]], dict[str, Any]
 
     def changed(image: Image) -> Image:
         properties = validation.metadata(change(image.properties))
-        image_body.check_names(properties.keys() - image.properties.keys())
+        image_body.check_properties(properties.keys() - image.properties.keys())
         return replace(image, properties=properties)
 
     registry.change(compute(), own(image_id).id, changed)

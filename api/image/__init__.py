@@ -2,9 +2,9 @@
 
 from flask import Flask
 
-from api.image import images, versions
+from api.image import images, imports, members, metadefs, schemas, versions
 
-NOUNS = (versions, images)
+NOUNS = (versions, images, imports, members, metadefs, schemas)
 
 
 def register(app: Flask) -> None:

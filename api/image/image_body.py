@@ -21,7 +21,7 @@ CONTAINERS = ("bare", "ovf", "ova", "aki", "ari", "ami", "docker", "compressed")
 VISIBILITIES = (PUBLIC, PRIVATE, SHARED, COMMUNITY)
 
 READ_ONLY = frozenset(
-    {"id", "owner", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at"}
+    {"id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at"}
 ) | {"updated_at", "self", "file", "schema", "locations", "direct_url", "stores"}
 """Read-only keys of an image."""
 
@@ -50,6 +50,13 @@ def _visibility(value: Any, field: str) -> str:
     if value == PUBLIC and not caller().is_admin:
         raise Forbidden("Only administrators make images public.")
     return str(value)
+
+
+def _owner(value: Any, field: str) -> str:
+    owner = validation.name(value, field)
+    if not caller().is_admin:
+        raise Forbidden("Only administrators change the owner of an image.")
+    return owner
 
 
 def _format_key(*words: str) -> Key:
@@ -89,6 +96,7 @@ class Attributes(Body):
     protected = Key(_flag, shapes.flag(), default=ABSENT)
     hidden = Key(_flag, shapes.flag(), key="os_hidden", default=ABSENT)
     tags = Key(_tags, shapes.listing(shapes.name(), MOST_TAGS), default=ABSENT)
+    project_id = Key(_owner, shapes.name(), key="owner", default=ABSENT)
 
 
 class NewImage(Body):
@@ -179,6 +187,14 @@ def check_names(names: Iterable[str]) -> None:
             raise Forbidden(f"Attribute '{name}' is read-only.")
         if name.startswith(RESERVED):
             raise Forbidden(f"Attribute '{name[:80]}' is reserved.")
+
+
+def check_properties(names: Iterable[str]) -> None:
+    """Raise Forbidden for the name of a property that is the name of an attribute."""
+    for name in names:
+        if name in KNOWN:
+            raise Forbidden(f"Attribute '{name}' is no property; set it by the Image API.")
+    check_names(names)
 
 
 def tag(text: Any) -> str:

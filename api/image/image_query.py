@@ -10,6 +10,7 @@ from api.image.image_body import VISIBILITIES
 from api.paging import page
 from api.request_context import caller
 from climate.compute.models.image import COMMUNITY, PUBLIC
+from climate.compute.models.image_member import ACCEPTED, MEMBER_STATUSES
 from climate.compute.store.projects.images import SORTS, ImageQuery
 from climate.domain.errors import InvalidInput
 
@@ -47,9 +48,16 @@ def wanted() -> ImageQuery:
         sort=sort,
         direction=direction,
         limit=page().limit + 1,
+        member_status=_member_status(given.get("member_status", ACCEPTED)),
         **own,
         **_visibility(given.get("visibility")),
     )
+
+
+def _member_status(word: str) -> str | None:
+    if word not in ("all", *MEMBER_STATUSES):
+        raise InvalidInput(f"member_status must be one of all, {', '.join(MEMBER_STATUSES)}")
+    return None if word == "all" else word
 
 
 def _visibility(word: str | None) -> Mapping[str, Any]:

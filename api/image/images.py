@@ -12,12 +12,14 @@ from api.compute import validation
 from api.image import image_body, image_query
 from api.image.access import find, own
 from api.image.image_view import view
+from api.image.imports import METHOD
 from api.negotiation import answers
 from api.paging import next_links, page, unknown_marker
 from api.request_context import caller, compute, deployment, here
 from climate.compute.errors import NotFound
 from climate.compute.images import images, registry
-from climate.compute.models.image import ACTIVE
+from climate.compute.models.image import ACTIVE, DEACTIVATED
+from climate.domain.errors import Forbidden
 
 Body = dict[str, object]
 
@@ -30,7 +32,7 @@ OLD_PATCH = "application/openstack-images-v2.0-json-patch"
 _BLOCK, _MB = 1 << 16, 1 << 20
 
 
-@blueprint.get("/images")
+@blueprint.get("/images", strict_slashes=True)
 def listing() -> Body:
     """List the images that the caller may see and that match the query; the default order is newest first."""
     validation.may_read()
@@ -44,11 +46,12 @@ def listing() -> Body:
     return body | ({"next": next_links(here(), result[-1].id, wanted)[0]["href"]} if more else {})
 
 
-@blueprint.post("/images")
-def create() -> tuple[Body, int]:
-    """Create an image without content; a later upload adds it."""
+@blueprint.post("/images", strict_slashes=True)
+def create() -> tuple[Body, int, dict[str, str]]:
+    """Create an image without content; a later upload or import adds it."""
     validation.may_write()
-    return view(registry.register(compute(), image_body.new(read_object()))), 201
+    made = registry.register(compute(), image_body.new(read_object()))
+    return view(made), 201, {"OpenStack-image-import-methods": METHOD}
 
 
 @blueprint.get("/info/usage")
@@ -110,10 +113,15 @@ def drop_tag(image_id: str, tag: str) -> tuple[str, int]:
 def upload(image_id: str) -> tuple[str, int]:
     """Upload the content of an image."""
     image = own(image_id)
-    if request.mimetype not in (OCTETS, ""):
-        raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
-    request.max_content_length = deployment().settings.max_image_mb * _MB
-    images.upload(compute(), image.id, _blocks(), request.content_length or 0)
+    images.upload(compute(), image.id, _content(), request.content_length or 0)
+    return "", 204
+
+
+@blueprint.put("/images/<image_id>/stage")
+def stage(image_id: str) -> tuple[str, int]:
+    """Upload the content of an image for a later import."""
+    image = own(image_id)
+    images.stage(compute(), image.id, _content(), request.content_length or 0)
     return "", 204
 
 
@@ -123,9 +131,19 @@ def download(image_id: str) -> Response:
     """Return the content of an active image."""
     image = find(image_id)
     path = images.place(compute(), image.id)
-    if image.status != ACTIVE or not path.exists():
+    if image.status == DEACTIVATED and not caller().is_admin:
+        raise Forbidden("The requested image has been deactivated. Image data download is forbidden.")
+    if image.status not in (ACTIVE, DEACTIVATED) or not path.exists():
         return Response(status=204)
     return send_file(path, mimetype=OCTETS)
+
+
+def _content() -> Iterator[bytes]:
+    """Return the blocks of the body; UnsupportedMediaType for another type than octets."""
+    if request.mimetype not in (OCTETS, ""):
+        raise UnsupportedMediaType(f"Content-Type must be {OCTETS}")
+    request.max_content_length = deployment().settings.max_image_mb * _MB
+    return _blocks()
 
 
 def _blocks() -> Iterator[bytes]:

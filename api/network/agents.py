@@ -8,7 +8,7 @@ from flask import Blueprint
 from api.compute import validation
 from api.network import views
 from api.network.filters import fitting, one
-from api.request_context import compute, deployment
+from api.request_context import caller, compute, deployment
 from climate.compute.network.operations import overview
 from climate.compute.store.networks.ip_counts import IpCount
 
@@ -33,7 +33,10 @@ def availability(network_id: str) -> Body:
 
 @blueprint.get("/agents")
 def agents() -> Body:
-    """List the network services with their state."""
+    """List the network services with their state; as in Neutron, others than administrators see none."""
+    validation.may_read()
+    if not caller().is_admin:
+        return {"agents": []}
     return {"agents": fitting(_agents())}
 
 

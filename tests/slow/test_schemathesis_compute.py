@@ -116,6 +116,8 @@ class Furnished:
             "os-zone-builds": ["r-nobodys"],
             "os-cloudpipe": ["project"],
             "certificates": ["1"],
+            "extensions": ["os-hosts"],
+            "os-tenant-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
             "os-networks": [self.admin.get(f"{C}/os-networks")["networks"][0]["id"]],
         }
         self.known |= self.networks.furnish(self.servers["ACTIVE"]) | {"os-volume_attachments": self._volumes()}

@@ -36,7 +36,7 @@ ABSENT = {
         "rescue": False,
         "attach_encrypted_volume": False,
     },
-    "image-feature-enabled": {"import_image": False, "image_format_enforcement": False},
+    "image-feature-enabled": {"image_format_enforcement": False},
 }
 """Features of OpenStack that climate does not have; Tempest skips their tests."""
 
@@ -65,6 +65,7 @@ def sections(cloud: Cloud, folder: Path) -> dict[str, dict[str, object]]:
             "min_compute_nodes": 1,
         },
         "compute-feature-enabled": {"resize": True},
+        "image-feature-enabled": {"import_image": True},
         "network": {"public_network_id": cloud.external_network_id, "shared_physical_network": True},
         "network-feature-enabled": {"api_extensions": ",".join(cloud.extensions)},
         "service_available": {"cinder": False, "swift": False, "horizon": False},

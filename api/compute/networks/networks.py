@@ -36,6 +36,21 @@ def show(network_id: str) -> Body:
     raise NotFound(f"Network {network_id[:80]} could not be found.")
 
 
+@blueprint.get("/os-tenant-networks")
+def of_project() -> Body:
+    """List the networks that the caller may use, by name and range only."""
+    return {"networks": [_short(row) for row in _rows()]}
+
+
+@blueprint.get("/os-tenant-networks/<network_id>")
+def one_of_project(network_id: str) -> Body:
+    """Show the name and the range of one network."""
+    for row in _rows():
+        if row.id == network_id:
+            return {"network": _short(row)}
+    raise NotFound(f"Network {network_id[:80]} could not be found.")
+
+
 @blueprint.post("/os-networks")
 def create() -> Body:
     """Create networks out of a range: `network` is the first of them, `networks` are all."""
@@ -124,3 +139,7 @@ def _admin_keys(row: Network) -> Body:
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
+
+
+def _short(row: Network) -> Body:
+    return {"id": row.id, "label": row.label, "cidr": str(row.cidr)}

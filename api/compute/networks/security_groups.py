@@ -23,7 +23,7 @@ blueprint = compute_blueprint("security-groups")
 PATH, RULES = "/os-security-groups", "/os-security-group-rules"
 
 
-@blueprint.get(PATH)
+@blueprint.get(PATH, strict_slashes=True)
 def listing() -> Body:
     """List the security groups of the project; administrators list those of all projects by `all_tenants`."""
     proxied()
@@ -41,7 +41,7 @@ def show(security_group: str) -> Body:
     return {"security_group": _one(security_group)}
 
 
-@blueprint.post(PATH)
+@blueprint.post(PATH, strict_slashes=True)
 def create() -> Body:
     """Create a security group."""
     proxied()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import request
+from werkzeug.exceptions import NotImplemented as NoSuchThing
 
 from api.audited import audited
 from api.body import read_object
@@ -35,7 +36,7 @@ def listing() -> Body:
     views = [
         {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.items
     ]
-    hosts = [host for host in views if zone in (None, host["zone"])]
+    hosts = [host for host in views if zone in (None, "", host["zone"])]
     return {"hosts": hosts} | lists.unreachable(known.missing)
 
 
@@ -43,9 +44,7 @@ def listing() -> Body:
 def show(name: str) -> Body:
     """Show the capacity and the usage of a service host or a node."""
     _may_administer()
-    nodes = [node for node in pools.nodes(compute()) if name in (node.name, node.service_host)]
-    if not nodes and not services.listed(compute(), name):
-        raise NotFound(f"Host {name[:80]} could not be found.")
+    nodes = _known_nodes(name)
     total = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "local_gb"}
     used = {"cpu": "used_vcpus", "memory_mb": "used_ram_mb", "disk_gb": "used_disk_mb"}
     taken = _sums(nodes, used)
@@ -77,6 +76,26 @@ def update(name: str) -> Body:
         maintenance.change(audited(), service, enabled=status)
         answer["status"] = "enabled" if status else "disabled"
     return answer
+
+
+@blueprint.get("/os-hosts/<name>/reboot")
+@blueprint.get("/os-hosts/<name>/shutdown")
+@blueprint.get("/os-hosts/<name>/startup")
+def switch(name: str) -> Body:
+    """Refuse to switch a host: its power belongs to the reservation API."""
+    _may_administer()
+    _known_nodes(name)
+    raise NoSuchThing(
+        "Compute does not switch hosts: use POST /v1/os-hosts/<id>/power/on or /off of the reservation API."
+    )
+
+
+def _known_nodes(name: str) -> list[Node]:
+    """Return the nodes of a service host, or the node of a name; NotFound if there is neither."""
+    nodes = [node for node in pools.nodes(compute()) if name in (node.name, node.service_host)]
+    if not nodes and not services.listed(compute(), name):
+        raise NotFound(f"Host {name[:80]} could not be found.")
+    return nodes
 
 
 def _may_administer() -> None:

@@ -26,6 +26,8 @@ OPERATIONS = {
     ("GET", "/servers/<server_id>/os-security-groups"): Operation({200: answer("security_groups", "array")}),
     ("GET", "/os-networks"): Operation({200: answer("networks", "array")}, refuses=(404,)),
     ("POST", "/os-networks"): Operation({200: answer("network")}, NETWORK.shape(), refuses=(404, 409)),
+    ("GET", "/os-tenant-networks"): Operation({200: answer("networks", "array")}, refuses=(404,)),
+    ("GET", "/os-tenant-networks/<network_id>"): Operation({200: answer("network")}),
     ("GET", "/os-networks/<network_id>"): Operation({200: answer("network")}),
     ("DELETE", "/os-networks/<network_id>"): Operation({202: None}, refuses=(409,)),
     ("POST", "/os-networks/<network_id>/action"): Operation({202: None}, ACTIONS.shape(), refuses=(409,)),

@@ -31,6 +31,7 @@ HYPERVISORS = {
 
 SERVICE = "/os-services/<service_id>"
 AUDITS = "/os-instance_usage_audit_log"
+SWITCHES = ("reboot", "shutdown", "startup")
 SERVICE_CHANGE = {"anyOf": [form.shape() for form in SERVICE_FORMS]}
 """By id since 2.53; before that by host and binary, with the action in the path."""
 
@@ -45,6 +46,7 @@ SERVICES = {
         {"anyOf": [form.shape() for form in HOST_FORMS]},
         refuses=(409,),
     ),
+    **{("GET", f"/os-hosts/<name>/{verb}"): Operation({}, refuses=(501,)) for verb in SWITCHES},
     ("GET", AUDITS): Operation({200: answer("instance_usage_audit_logs")}),
     ("GET", f"{AUDITS}/<before>"): Operation({200: answer("instance_usage_audit_log")}),
 }

@@ -8,6 +8,8 @@ QUOTA = "/os-quota-sets/<project_id>"
 GROUPS = {"anyOf": [form.shape() for form in (GROUP_TO_63, GROUP)]}
 
 OPERATIONS = {
+    ("GET", "/extensions"): Operation({200: answer("extensions", "array")}),
+    ("GET", "/extensions/<alias>"): Operation({200: answer("extension")}),
     ("GET", "/limits"): Operation({200: answer("limits")}, query={"tenant_id": text(), "reserved": flag()}),
     ("GET", QUOTA): Operation({200: answer("quota_set")}),
     ("GET", f"{QUOTA}/defaults"): Operation({200: answer("quota_set")}),

@@ -69,6 +69,8 @@ OPERATIONS = {
         {200: answer("instanceActions", "array")}, query={**PAGE, "changes-since": text(40), "changes-before": text(40)}
     ),
     ("GET", f"{ACTIONS}/<request_id>"): Operation({200: answer("instanceAction")}),
+    ("GET", f"{ONE}/os-server-password"): Operation({200: answer("password", "string")}),
+    ("DELETE", f"{ONE}/os-server-password"): Operation({204: None}),
     ("GET", f"{ONE}/scheduling"): Operation({200: answer("scheduling")}),
     ("GET", f"{ONE}/diagnostics"): Operation({200: {"type": "object", "required": ["state", "node", "member"]}}),
 }

@@ -19,7 +19,7 @@ NOTHING: shapes.Schema = {"type": ["null", "object"], "maxProperties": 0}
 
 WITHOUT_PARAMETERS = (
     *("os-start", "os-stop", "pause", "unpause", "suspend", "resume", "revertResize", "confirmResize", "shelve"),
-    *("shelveOffload", "unlock", "forceDelete"),
+    *("shelveOffload", "unlock", "forceDelete", "restore"),
 )
 CONSOLES = ("os-getVNCConsole", "os-getSPICEConsole", "os-getSerialConsole")
 """Interactive consoles, none of which is supported."""
@@ -66,6 +66,18 @@ class NewImage(Body):
     PREFIX = "createImage."
 
     name = keys.name(required=True)
+    metadata = keys.metadata_or_empty()
+
+
+class Backup(Body):
+    """Backup of a server, and how many of its type the server keeps."""
+
+    UNKNOWN = "createBackup: {first!r} cannot be set; known are {sorted}"
+    PREFIX = "createBackup."
+
+    name = keys.name(required=True)
+    backup_type = keys.name(required=True)
+    rotation = keys.count(required=True)
     metadata = keys.metadata_or_empty()
 
 
@@ -234,7 +246,7 @@ class GroupName(Body):
 
 
 FORCE_COMPLETE, GROUP_NAME = ForceComplete(), GroupName()
-REBOOT_BODY, CREATE_IMAGE, RESIZE, REBUILD = Reboot(), NewImage(), Resize(), Rebuild()
+REBOOT_BODY, CREATE_IMAGE, BACKUP, RESIZE, REBUILD = Reboot(), NewImage(), Backup(), Resize(), Rebuild()
 REBUILD_TO_53, REBUILD_54_TO_56 = Rebuild(exclude=("key_name", "user_data")), Rebuild(exclude=("user_data",))
 MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = Migrate(), Unshelve(), Lock(), State(), ConsoleOutput()
 ADD_FIXED, REMOVE_FIXED, ADD_FLOATING, REMOVE_FLOATING = AddFixed(), RemoveFixed(), AddFloating(), RemoveFloating()
@@ -247,6 +259,7 @@ EVACUATE, EVACUATE_29_TO_67 = Evacuate(exclude=("force", "on_shared_storage")), 
 FORMS: Mapping[str, Sequence[Body]] = {
     "reboot": (REBOOT_BODY,),
     "createImage": (CREATE_IMAGE,),
+    "createBackup": (BACKUP,),
     "resize": (RESIZE,),
     "rebuild": (REBUILD_TO_53, REBUILD),
     "migrate": (MIGRATE,),

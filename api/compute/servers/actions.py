@@ -92,6 +92,13 @@ def _reboot(server_id: str, details: Any) -> Response:
     return Response(status=202)
 
 
+def _restore(server_id: str, details: Any) -> Response:
+    """Refuse to restore a server: one that is deleted is gone at once."""
+    validation.may_write()
+    there = find(server_id)
+    raise Conflict(f"Cannot 'restore' instance {there.id} while it is {there.status}: it is not deleted.")
+
+
 def _console(server_id: str, details: Any) -> Response:
     validation.may_read()
     given = action_bodies.CONSOLE_OUTPUT.read_value(details, "os-getConsoleOutput")
@@ -112,6 +119,8 @@ ACTIONS: Mapping[str, Action] = (
     | {
         "reboot": _reboot,
         "createImage": resize_and_rebuild.create_image,
+        "createBackup": resize_and_rebuild.create_backup,
+        "restore": _restore,
         "resize": resize_and_rebuild.resize,
         "confirmResize": resize_and_rebuild.confirm,
         "migrate": migrate_actions.migrate,

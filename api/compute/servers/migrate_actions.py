@@ -8,7 +8,7 @@ from flask import Response, jsonify
 from api.compute import validation
 from api.compute.microversion import since
 from api.compute.servers import action_bodies
-from api.compute.servers.servers import who
+from api.compute.servers.servers import find, who
 from api.request_context import compute
 from api.schema.body import Body
 from climate.compute import operations
@@ -19,6 +19,7 @@ def migrate(server_id: str, details: Any) -> Response:
     """Migrate a server cold; the move must be confirmed.  Since 2.56 the request may name the host."""
     validation.may_administer()
     if details is not None and not since(56):
+        find(server_id)
         raise InvalidInput("migrate must be null; an object that names a host needs 2.56 or later")
     given = action_bodies.MIGRATE.read_value(details, "migrate")
     operations.migrate(compute(), who(server_id), given["host"])

@@ -13,6 +13,7 @@ from api.request_context import caller, compute, deployment
 from api.schema.body import Body
 from climate.compute import operations
 from climate.compute.errors import Conflict
+from climate.compute.images import backups
 from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 from climate.compute.servers import details as server_details
 from climate.compute.servers.rebuild import Rebuilt
@@ -23,7 +24,18 @@ def create_image(server_id: str, details: Any) -> Response:
     """Create an image of the server."""
     validation.may_write()
     given = action_bodies.CREATE_IMAGE.read_value(details, "createImage")
-    made = operations.create_image(compute(), who(server_id), given["name"], given["metadata"])
+    return _image_begun(operations.create_image(compute(), who(server_id), given["name"], given["metadata"]))
+
+
+def create_backup(server_id: str, details: Any) -> Response:
+    """Create a backup of the server: an image; then the oldest backups of its type are deleted."""
+    validation.may_write()
+    given = action_bodies.BACKUP.read_value(details, "createBackup")
+    properties = backups.properties(given["metadata"], given["backup_type"], given["rotation"])
+    return _image_begun(operations.create_image(compute(), who(server_id), given["name"], properties))
+
+
+def _image_begun(made: str) -> Response:
     answer = jsonify({"image_id": made}) if since(45) else Response()
     answer.status_code = 202
     answer.headers["Location"] = f"{deployment().settings.base_url}/image/v2/images/{made}"

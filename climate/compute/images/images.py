@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NoImageRoom, VirtError
 from climate.compute.images import quota
-from climate.compute.models.image import ACTIVE, KILLED, QUEUED, SAVING, Content, Image
+from climate.compute.models.image import ACTIVE, DEACTIVATED, KILLED, QUEUED, SAVING, STAGED, Content, Image
 from climate.compute.models.server import Server
 from climate.compute.scheduler.filters.images import KINDS, canonical
 from climate.compute.servers.task_heartbeat import Check
@@ -24,8 +24,8 @@ from climate.connections import reading
 _BLOCK = 1 << 20
 _QCOW2 = b"QFI\xfb"
 
-_OWN = frozenset({"occasion"})
-"""Properties that identify one snapshot, and are not passed on to snapshots of its servers."""
+_OWN = frozenset({"occasion", "backup_type", "backup_rotation"})
+"""Properties of one snapshot alone, which are not passed on to snapshots of its servers."""
 
 
 def check_words(conn: Connection, image: Image) -> None:
@@ -159,7 +159,7 @@ def _check_disk(compute: Compute, folder: Path) -> None:
 
 def is_made(compute: Compute, image_id: str) -> bool:
     """Return whether the content of an image exists."""
-    return _status(compute, image_id) == ACTIVE
+    return _status(compute, image_id) in (ACTIVE, DEACTIVATED)
 
 
 def drop(conn: Connection, image_id: str) -> None:
@@ -174,6 +174,7 @@ def forget(compute: Compute, image_id: str) -> None:
     """
     with reading(compute.engine) as conn:
         needed = images.needed(conn, [image_id])
+    _stage(compute, image_id).unlink(missing_ok=True)
     if not needed:
         place(compute, image_id).unlink(missing_ok=True)
 
@@ -191,6 +192,43 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
     upload breaks off. Raises Conflict for an image that is not queued, or was deleted meanwhile, NoImageRoom if it is
     too large for the project or the disk, BadRequest if bytes are missing.
     """
+    _receive(compute, image_id, blocks, size, _publish)
+
+
+def stage(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
+    """Keep the content of a queued image until it is imported, for a day; raises what `upload` raises."""
+    _receive(compute, image_id, blocks, size, _keep)
+
+
+def import_staged(compute: Compute, image_id: str) -> None:
+    """Make the staged content of an image its content.
+
+    Raises Conflict for an image without staged content, NoImageRoom if it is too large for the project.
+    """
+    with reading(compute.engine) as conn:
+        image = images.get(conn, image_id)
+    draft = _stage(compute, image_id)
+    if image is None or image.status != STAGED or not draft.exists():
+        status = image.status if image else "deleted"
+        raise Conflict(f"Image {image_id} is {status}: stage its content before the import.")
+    measured = measure(draft)
+    project_id = image.project_id
+
+    def fits(conn: Connection) -> None:
+        quota.check_size(conn, compute.image_limits, project_id, measured.size)
+
+    if not _publish(compute, image_id, draft, measured, fits):
+        raise Conflict(f"Image {image_id} was deleted or imported meanwhile.")
+
+
+def _receive(
+    compute: Compute,
+    image_id: str,
+    blocks: Iterable[bytes],
+    size: int,
+    store: Callable[[Compute, str, Path, Content, Callable[[Connection], None]], bool],
+) -> None:
+    """Write the content of a queued image to a draft, and pass it to `store`, which says whether it took it."""
     project_id = _take_up(compute, image_id, size)
     draft = _draft(place(compute, image_id))
     try:
@@ -206,7 +244,7 @@ def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int =
         def fits(conn: Connection) -> None:
             quota.check_size(conn, compute.image_limits, project_id, measured.size)
 
-        if not _publish(compute, image_id, draft, measured, fits):
+        if not store(compute, image_id, draft, measured, fits):
             raise Conflict(f"Image {image_id} was deleted while its content was uploaded.")
     except BaseException as error:
         with compute.engine.begin() as conn:
@@ -248,6 +286,22 @@ def _publish(
         if settled:
             draft.replace(place(compute, image_id))
     return settled
+
+
+def _keep(compute: Compute, image_id: str, draft: Path, content: Content, check: Callable[[Connection], None]) -> bool:
+    """Keep a draft for the import of its image; False if the image is deleted."""
+    with compute.engine.begin() as conn:
+        check(conn)
+        is_kept = images.move(conn, image_id, SAVING, STAGED, compute.now(conn))
+        if is_kept:
+            draft.replace(_stage(compute, image_id))
+    return is_kept
+
+
+def _stage(compute: Compute, image_id: str) -> Path:
+    """Return the file of a staged content."""
+    target = place(compute, image_id)
+    return target.with_name(f"{target.name}.staged")
 
 
 def _status(compute: Compute, image_id: str) -> str | None:

@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, Forbidden, NotFound
 from climate.compute.images import images, quota
-from climate.compute.models.image import ACTIVE, Image
+from climate.compute.models.image import ACTIVE, DEACTIVATED, Image
+from climate.compute.store.projects import image_members
 from climate.compute.store.projects import images as rows
 from climate.compute.store.projects.images import ImageQuery, Used
 from climate.compute.zones.builds import request_spec
@@ -21,7 +22,7 @@ def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[
     Raises NotFound if its marker is no image visible to the project. None: any project's.
     """
     with reading(compute.engine) as conn:
-        if query.marker is not None and not _is_seen(rows.get(conn, query.marker), project_id):
+        if query.marker is not None and not _is_seen(conn, rows.get(conn, query.marker), project_id):
             raise _none(query.marker)
         return rows.listed(conn, query)
 
@@ -30,7 +31,8 @@ def get(compute: Compute, image_id: str, project_id: str | None) -> Image:
     """Return an image by its id; NotFound, also if it is not visible to the project. None: any project's."""
     with reading(compute.engine) as conn:
         result = rows.get(conn, image_id)
-    if result is None or not _is_seen(result, project_id):
+        is_seen = _is_seen(conn, result, project_id)
+    if result is None or not is_seen:
         raise _none(image_id)
     return result
 
@@ -39,7 +41,8 @@ def check_bootable(compute: Compute, image_id: str, project_id: str | None) -> N
     """Check that an image is visible to a project and has its content; else BadRequest. None: any project's."""
     with reading(compute.engine) as conn:
         result = rows.get(conn, image_id)
-    if result is None or not _is_seen(result, project_id):
+        is_seen = _is_seen(conn, result, project_id)
+    if result is None or not is_seen:
         raise BadRequest(f"Image {image_id} could not be found.")
     if result.status != ACTIVE:
         raise BadRequest(f"Image {image_id} is not active.")
@@ -89,6 +92,24 @@ def change_tags(compute: Compute, image_id: str, changed: Callable[[Image], Imag
         rows.edit(conn, changed(_locked(conn, image_id)), compute.now(conn))
 
 
+def deactivate(compute: Compute, image_id: str) -> None:
+    """Stop giving out the content of an image, and creating servers from it; Forbidden unless it is active."""
+    _switch(compute, image_id, ACTIVE, DEACTIVATED)
+
+
+def reactivate(compute: Compute, image_id: str) -> None:
+    """Give out the content of a deactivated image again; Forbidden for an image in another status."""
+    _switch(compute, image_id, DEACTIVATED, ACTIVE)
+
+
+def _switch(compute: Compute, image_id: str, before: str, after: str) -> None:
+    with compute.engine.begin() as conn:
+        status = _locked(conn, image_id).status
+        if status not in (before, after):
+            raise Forbidden(f"Image {image_id} is {status}; only an image that is {before} becomes {after}.")
+        rows.move(conn, image_id, before, after, compute.now(conn))
+
+
 def delete_tag(compute: Compute, image_id: str, tag: str) -> None:
     """Delete a tag of an image; NotFound when there is no such image or tag."""
     with compute.engine.begin() as conn:
@@ -112,8 +133,8 @@ def delete(compute: Compute, image_id: str) -> None:
     images.forget(compute, image_id)
 
 
-def _is_seen(image: Image | None, project_id: str | None) -> bool:
-    return image is not None and (project_id is None or image.seen_by(project_id))
+def _is_seen(conn: Connection, image: Image | None, project_id: str | None) -> bool:
+    return image is not None and (project_id is None or image_members.is_seen(conn, image, project_id))
 
 
 def _locked(conn: Connection, image_id: str) -> Image:

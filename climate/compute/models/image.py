@@ -9,6 +9,8 @@ from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 
 QUEUED, SAVING, ACTIVE, KILLED = "queued", "saving", "active", "killed"
+STAGED, DEACTIVATED = "uploading", "deactivated"
+"""The content waits for its import; the content is not given out. Glance calls the first one `uploading`."""
 PUBLIC, COMMUNITY, SHARED, PRIVATE = "public", "community", "shared", "private"
 
 _GB = 1 << 30
@@ -50,6 +52,7 @@ class Image:
     tags: tuple[str, ...] = ()
 
     def seen_by(self, project_id: str) -> bool:
+        """Return whether a project sees the image without being its member."""
         return self.visibility in (PUBLIC, COMMUNITY) or self.project_id == project_id
 
     def check_fits(self, flavor: Flavor) -> None:

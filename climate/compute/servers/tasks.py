@@ -7,7 +7,7 @@ again.
 from collections.abc import Callable, Mapping
 
 from climate.compute.errors import VirtError
-from climate.compute.images import images
+from climate.compute.images import backups, images
 from climate.compute.migrations import live_migration, transfer
 from climate.compute.models.server import (
     ACTIVE,
@@ -95,6 +95,7 @@ def _reboot(work: Work) -> None:
 
 def _snapshot(work: Work) -> None:
     images.save(work.compute, work.guest, work.server.task_image or "", work.check)
+    backups.rotate(work.compute, work.server.task_image or "")
 
 
 def _shelve(work: Work) -> None:

@@ -27,6 +27,8 @@ CHANGED = (401, 404, 403, 403, 200, 200)
 
 MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", NETWORKS): FOR_ALL,
+    ("GET", "/os-tenant-networks"): FOR_ALL,
+    ("GET", "/os-tenant-networks/<network_id>"): FOR_ALL,
     ("POST", NETWORKS): (*FOR_ADMINS, 200),
     ("POST", f"{NETWORKS}/add"): (*FOR_ADMINS, 409),
     ("GET", ONE_NETWORK): FOR_ALL,

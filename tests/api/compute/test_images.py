@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from werkzeug.test import TestResponse
+
 from climate.compute.images import images
 from climate.compute.images.quota import ImageLimits
 from climate.settings import Settings
@@ -31,6 +33,11 @@ def fill(who: Person, image: Any, content: bytes = b"x") -> None:
 def patch(who: Person, image: Any, *changes: tuple[str, str, Any], status: int = 200) -> Any:
     body = [{"op": op, "path": path} | ({} if op == "remove" else {"value": value}) for op, path, value in changes]
     return done(who("PATCH", f"{IMAGES}/{image['id']}", data=json.dumps(body), headers=PATCH), status)
+
+
+def refusal(answer: TestResponse, status: int) -> str:
+    """The message of a refusal of Image."""
+    return str(done(answer, status)["error"]["message"])
 
 
 def names(who: Person, query: str = "") -> list[str]:

@@ -182,7 +182,6 @@ def test_only_administrators_make_and_drop_networks(admin: Person, member: Perso
         ("PUT", f"subnets/{subnet}", {"subnet": {}}),
         ("DELETE", f"subnets/{subnet}", None),
         ("GET", "network-ip-availabilities", None),
-        ("GET", "agents", None),
         ("PUT", "quotas/project", {"quota": {"floatingip": 1}}),
         ("DELETE", "quotas/project", None),
     ):
@@ -210,6 +209,9 @@ def test_network_services_are_agents(there: World, admin: Person) -> None:
     assert (agent["binary"], agent["alive"], agent["configurations"]) == ("nova-network", True, {"networks": 0})
     assert admin.get(f"{N}/agents/{agent['id']}")["agent"] == agent
     assert admin.get(f"{N}/agents?host=nobody") == {"agents": []}
+    member = Person(there.app, "member")
+    assert member.get(f"{N}/agents") == {"agents": []}
+    refused(member, "GET", f"agents/{agent['id']}", None, 403)
 
 
 def test_extensions_are_no_more_than_there_is(member: Person) -> None:

@@ -15,6 +15,10 @@ GROUP, RULE = f"{N}/security-groups/<group_id>", f"{N}/security-group-rules/<rul
 FIGURES, AGENTS = f"{N}/network-ip-availabilities", f"{N}/agents"
 IMAGE = f"{IMAGES}/<image_id>"
 USAGE = "/image/v2/info/usage"
+MEMBERS = f"{IMAGE}/members"
+METADEFS = "/image/v2/metadefs"
+NAMESPACE = f"{METADEFS}/namespaces/<namespace>"
+DEFINITIONS = f"{NAMESPACE}/<any(objects, properties, tags):kind>"
 TAG, FILE = f"{IMAGE}/tags/<tag>", f"{IMAGE}/file"
 
 FOR_ALL = (401, 200, 403, 200)
@@ -64,7 +68,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", RULE): CHANGED,
     ("GET", FIGURES): FOR_ADMINS,
     ("GET", f"{FIGURES}/<network_id>"): FOR_ADMINS,
-    ("GET", AGENTS): FOR_ADMINS,
+    ("GET", AGENTS): FOR_ALL,
     ("GET", f"{AGENTS}/<agent_id>"): FOR_ADMINS,
     ("GET", f"{N}/extensions"): OPEN,
     ("GET", f"{N}/extensions/<alias>"): OPEN,
@@ -78,6 +82,34 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", FILE): (401, 404, 403, 204),
     ("PUT", TAG): CHANGED,
     ("DELETE", TAG): CHANGED,
+    ("GET", "/image/v2/info/import"): FOR_ALL,
+    ("GET", "/image/v2/schemas/<path:name>"): FOR_ALL,
+    ("PUT", f"{IMAGE}/stage"): CHANGED,
+    ("POST", f"{IMAGE}/import"): CHANGED,
+    ("GET", f"{IMAGE}/tasks"): FOR_THE_PROJECT,
+    ("POST", f"{IMAGE}/actions/deactivate"): CHANGED,
+    ("POST", f"{IMAGE}/actions/reactivate"): CHANGED,
+    ("GET", MEMBERS): FOR_THE_PROJECT,
+    ("POST", MEMBERS): CHANGED,
+    ("GET", f"{MEMBERS}/<member_id>"): FOR_THE_PROJECT,
+    ("PUT", f"{MEMBERS}/<member_id>"): CHANGED,
+    ("DELETE", f"{MEMBERS}/<member_id>"): CHANGED,
+    ("GET", f"{METADEFS}/resource_types"): FOR_ALL,
+    ("GET", f"{METADEFS}/namespaces"): FOR_ALL,
+    ("POST", f"{METADEFS}/namespaces"): FOR_ADMINS,
+    ("GET", NAMESPACE): FOR_THE_PROJECT,
+    ("PUT", NAMESPACE): FOR_ADMINS,
+    ("DELETE", NAMESPACE): FOR_ADMINS,
+    ("GET", f"{NAMESPACE}/resource_types"): FOR_THE_PROJECT,
+    ("POST", f"{NAMESPACE}/resource_types"): FOR_ADMINS,
+    ("DELETE", f"{NAMESPACE}/resource_types/<name>"): FOR_ADMINS,
+    ("GET", DEFINITIONS): FOR_THE_PROJECT,
+    ("POST", DEFINITIONS): FOR_ADMINS,
+    ("DELETE", DEFINITIONS): FOR_ADMINS,
+    ("GET", f"{DEFINITIONS}/<name>"): FOR_THE_PROJECT,
+    ("PUT", f"{DEFINITIONS}/<name>"): FOR_ADMINS,
+    ("DELETE", f"{DEFINITIONS}/<name>"): FOR_ADMINS,
+    ("POST", f"{NAMESPACE}/tags/<name>"): FOR_ADMINS,
 }
 """Route -> the answer to each of ASKERS, about things of the project of `reader` and `member`."""
 
@@ -91,7 +123,9 @@ def test_nobody_sees_or_touches_what_is_another_projects(
     assert set(MATRIX) == _routes(there)
     names = _furnish(there, member, admin, pool, served)
     before = _seen(member, names)
-    hidden = {text for text in names.values() if text not in ("project", "quotas", "hidden-tag")} - {pool}
+    hidden = {text for text in names.values() if text not in ("project", "quotas", "hidden-tag", "image", "tags")} - {
+        pool
+    }
     for place, name in enumerate(ASKERS):
         found = {}
         for route in MATRIX:
@@ -127,6 +161,10 @@ def _furnish(there: World, member: Person, admin: Person, pool: str, served: str
     image = {"name": "hidden-image", "disk_format": "raw", "container_format": "bare", "tags": ["hidden-tag"]}
     wanted = {"name": "hidden-group"}
     group = done(member("POST", f"{N}/security-groups", {"security_group": wanted}), 201)["security_group"]
+    image_id = done(member("POST", IMAGES, image), 201)["id"]
+    done(member("POST", f"{IMAGES}/{image_id}/members", {"member": "hidden-project"}))
+    namespace = {"namespace": "hidden-namespace", "owner": "project", "tags": [{"name": "hidden-tag"}]}
+    done(admin("POST", f"{METADEFS}/namespaces", namespace), 201)
     return {
         "<network_id>": network,
         "<subnet_id>": subnet_id,
@@ -137,8 +175,13 @@ def _furnish(there: World, member: Person, admin: Person, pool: str, served: str
         "<rule_id>": group["security_group_rules"][0]["id"],
         "<agent_id>": network,
         "<alias>": "quotas",
-        "<image_id>": done(member("POST", IMAGES, image), 201)["id"],
+        "<image_id>": image_id,
         "<tag>": "hidden-tag",
+        "<path:name>": "image",
+        "<namespace>": "hidden-namespace",
+        "<any(objects, properties, tags):kind>": "tags",
+        "<name>": "hidden-tag",
+        "<member_id>": "hidden-project",
     }
 
 
@@ -164,10 +207,15 @@ def _ask(asker: Person, route: tuple[str, str], names: Mapping[str, str], pool: 
         ("PUT", f"{FLOATING}/tags"): {"tags": []},
         ("PUT", QUOTA): {"quota": {"floatingip": 9}},
         ("POST", IMAGES): {"name": "own"},
+        ("POST", MEMBERS): {"member": "third"},
+        ("POST", f"{METADEFS}/namespaces"): {"namespace": "own"},
+        ("PUT", f"{MEMBERS}/<member_id>"): {"status": "accepted"},
+        ("POST", f"{IMAGE}/import"): {"method": {"name": "glance-direct"}},
     }
     sent: dict[tuple[str, str], dict[str, Any]] = {
         ("PATCH", IMAGE): {"data": '[{"op": "replace", "path": "/name", "value": "x"}]', "headers": PATCH},
         ("PUT", FILE): {"data": b"x", "headers": FILLING},
+        ("PUT", f"{IMAGE}/stage"): {"data": b"x", "headers": FILLING},
     }
     return asker(route[0], _path(route[1], names), bodies.get(route), **sent.get(route, {}))
 

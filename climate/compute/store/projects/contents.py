@@ -27,6 +27,10 @@ _LEAVE_FLAVORS = text("""
 
 _DELETE_AUTHORITY = text("DELETE FROM compute_vpn_authorities WHERE project_id = :project")
 
+_DELETE_METADEFS = text("DELETE FROM compute_metadefs WHERE owner = :project")
+
+_LEAVE_IMAGES = text("DELETE FROM compute_image_members WHERE project_id = :project")
+
 
 def count(conn: Connection, project_id: str) -> Mapping[str, int]:
     """Return the number of a project's resources by kind."""
@@ -34,6 +38,6 @@ def count(conn: Connection, project_id: str) -> Mapping[str, int]:
 
 
 def delete_settings(conn: Connection, project_id: str) -> None:
-    """Delete the server groups of a project, its access to flavors, and its VPN authority with all certificates."""
-    for statement in (_DELETE_GROUPS, _LEAVE_FLAVORS, _DELETE_AUTHORITY):
+    """Delete the server groups of a project, its metadata definitions and VPN, its access to flavors and images."""
+    for statement in (_DELETE_GROUPS, _LEAVE_FLAVORS, _LEAVE_IMAGES, _DELETE_METADEFS, _DELETE_AUTHORITY):
         conn.execute(statement, {"project": project_id})

@@ -25,7 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import delete as delete_from
 
-from climate.compute.models.image import Content, Image
+from climate.compute.models.image import STAGED, Content, Image
+from climate.compute.models.image_member import ACCEPTED
 from climate.compute.store.columns import in_array
 from climate.compute.store.tables.servers import images, servers
 
@@ -85,7 +86,10 @@ def _one_of(column: str, key: str) -> str:
 
 
 _WANTED = f"""
-    (CAST(:project_id AS text) IS NULL OR project_id = :project_id OR visibility = ANY(CAST(:open AS text[])))
+    (CAST(:project_id AS text) IS NULL OR project_id = :project_id OR visibility = ANY(CAST(:open AS text[]))
+     OR visibility = 'shared' AND EXISTS (
+         SELECT FROM compute_image_members s WHERE s.image_id = i.id AND s.project_id = :project_id
+         AND (CAST(:member_status AS text) IS NULL OR s.status = :member_status)))
     AND hidden = :hidden
     AND {_one_of("id::text", "ids")} AND {_one_of("name", "names")} AND {_one_of("status", "statuses")}
     AND {_one_of("visibility", "visibilities")} AND {_one_of("disk_format", "disk_formats")}
@@ -130,6 +134,8 @@ class ImageQuery:
     None: all are visible.
     """
     open: Sequence[str] = ("public",)
+    member_status: str | None = ACCEPTED
+    """The status in which the project is a member of images that are shared with it."""
     hidden: bool = False
     ids: Sequence[str] | None = None
     names: Sequence[str] | None = None
@@ -160,13 +166,13 @@ class Used(NamedTuple):
     size: int
     """Bytes of those with content."""
     saving: int
-    """Number of uploads and snapshots in progress."""
+    """Number of uploads, imports and snapshots in progress."""
 
 
 def used(conn: Connection, project_id: str) -> Used:
     """Return the usage of images by a project, without failed ones."""
     own = images.c
-    saving = func.count().filter(own.status == "saving")
+    saving = func.count().filter(own.status.in_(("saving", STAGED)))
     query = select(func.count(), cast(func.coalesce(func.sum(own.size), 0), BigInteger), saving)
     return Used(*conn.execute(query.where(own.project_id == project_id, own.status != "killed")).one())
 
@@ -229,10 +235,10 @@ def move(conn: Connection, image_id: str, before: str, after: str, now: datetime
 
 
 def saving(conn: Connection, before: datetime) -> set[str]:
-    """Return the ids of images whose upload began before that moment, and has not ended."""
+    """Return the ids of images whose upload began before that moment, or whose staged content was not imported."""
     # A snapshot in progress is completed by the task of its server.
     has_task = exists().where(servers.c.task_image == images.c.id)
-    query = select(images.c.id).where(images.c.status == "saving", images.c.updated_at < before, ~has_task)
+    query = select(images.c.id).where(images.c.status.in_(("saving", STAGED)), images.c.updated_at < before, ~has_task)
     return set(conn.scalars(query))
 
 
@@ -248,7 +254,7 @@ def settle(conn: Connection, image_id: str, status: str, now: datetime, content:
         values = {
             name: value for name, value in content._asdict().items() if name != "disk_format" or value is not None
         }
-    this = (images.c.id == image_id, images.c.status.in_(("queued", "saving")))
+    this = (images.c.id == image_id, images.c.status.in_(("queued", "saving", STAGED)))
     statement = update(images).where(*this).values(**values, status=status, updated_at=now)
     return conn.execute(statement.returning(images.c.id)).first() is not None
 
@@ -257,7 +263,7 @@ def edit(conn: Connection, image: Image, now: datetime) -> None:
     """Update the mutable columns of an image."""
     names = (
         *("name", "visibility", "properties", "disk_format", "container_format", "min_disk_gb", "min_ram_mb"),
-        *("protected", "hidden", "tags"),
+        *("protected", "hidden", "tags", "project_id"),
     )
     values = {name: getattr(image, name) for name in names}
     values |= {"properties": dict(image.properties), "tags": list(image.tags), "updated_at": now}

@@ -58,9 +58,36 @@ images = Table(
     uuid("server_id"),
     time("created_at"),
     time("updated_at"),
-    CheckConstraint("status IN ('queued', 'saving', 'active', 'killed')", name="status"),
+    CheckConstraint("status IN ('queued', 'saving', 'uploading', 'active', 'deactivated', 'killed')", name="status"),
     CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
+
+image_members = Table(
+    "compute_image_members",
+    metadata,
+    Column("image_id", UUID(as_uuid=False), ForeignKey("compute_images.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", Text, primary_key=True, index=True),
+    Column("status", Text, nullable=False),
+    time("created_at"),
+    time("updated_at"),
+    CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
+)
+
+metadefs = Table(
+    "compute_metadefs",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("visibility", Text, nullable=False),
+    Column("protected", Boolean, nullable=False, server_default=text("false")),
+    Column("display_name", Text),
+    Column("description", Text),
+    json("parts"),
+    time("created_at"),
+    time("updated_at"),
+    CheckConstraint("visibility IN ('public', 'private')", name="visibility"),
+)
+"""Namespaces of metadata definitions; `parts` has their objects, properties, tags and resource types by name."""
 
 image_ids = Table("compute_image_ids", metadata, uuid("id", key=True))
 """The ids of all images that ever existed: an id is never used again."""

@@ -13,8 +13,9 @@ from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor, recorded
+from climate.compute.models.image_member import ACCEPTED
 from climate.compute.models.request import BootRequest, read_zone
-from climate.compute.store.projects import flavors, images
+from climate.compute.store.projects import flavors, image_members, images
 from climate.compute.zones.models import NO_PARTS, Parts
 
 RESERVATION = "reservation"
@@ -96,7 +97,9 @@ def flavor_named(conn: Connection, name: str, project_id: str, *, admin: bool) -
 
 def image_named(conn: Connection, name: str, project_id: str) -> str:
     """Return the id of the image of this zone with that name. Raise BadRequest unless the project sees exactly one."""
-    usable = [image for image in images.named(conn, name) if image.seen_by(project_id)]
+    usable = [
+        image for image in images.named(conn, name) if image_members.is_seen(conn, image, project_id, (ACCEPTED,))
+    ]
     if len(usable) != 1:
         said = f"Image {name[:80]} could not be found in this zone."
         raise BadRequest(said if not usable else f"This zone has {len(usable)} images called {name[:80]}.")

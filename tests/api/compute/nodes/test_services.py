@@ -133,6 +133,7 @@ def test_a_node_in_maintenance_takes_no_new_servers(there: World, admin: Person)
 def test_hosts_are_listed_and_shown_as_clients_before_2_43_know_them(there: World, admin: Person) -> None:
     assert admin.get(f"{C}/os-hosts") == {"hosts": [{"host_name": SERVICE, "service": "compute", "zone": "nova"}]}
     assert admin.get(f"{C}/os-hosts?zone=other") == {"hosts": []}
+    assert admin.get(f"{C}/os-hosts?zone=") == admin.get(f"{C}/os-hosts")
     admin.booted()
     there.settle()
     total, used = (part["resource"] for part in admin.get(f"{C}/os-hosts/{SERVICE}")["host"])
