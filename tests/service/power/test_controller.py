@@ -25,6 +25,7 @@ from climate.service.power.power import ByHand
 from climate.settings import SettingError, Settings
 from climate.store.hosts import power as supplies
 from climate.store.hosts.power import Counted
+from tests.campaign import length
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import cost
 from tests.service import lease_actions
@@ -255,7 +256,7 @@ def test_one_that_somebody_else_switched_on_is_up_when_the_cloud_says_so(room: M
 
 def test_hosts_never_flap(make_room: Callable[..., Machines], clock: Clock) -> None:
     room = make_room(warm_hosts=2)
-    for hour in range(12):
+    for hour in range(length(4, 12)):
         make(room.climate, clock, start=1.5, hours=0.5)
         room.pass_(3600, step=60)
         run_due(room.climate)
