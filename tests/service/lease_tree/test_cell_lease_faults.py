@@ -126,6 +126,7 @@ def ask(cells: CellFamily, name: str, action: Any, project_id: str = MEMBER.proj
     return outcome
 
 
+@pytest.mark.slow
 def test_a_hold_that_comes_late_keeps_nothing(cells: CellFamily) -> None:
     """The message waits in the cell until the top has given up."""
     kept: list[Callable[[], Any]] = []
@@ -142,6 +143,7 @@ def test_a_hold_that_comes_late_keeps_nothing(cells: CellFamily) -> None:
     assert not cells.all_or_nothing()
 
 
+@pytest.mark.slow
 def test_a_prolongation_that_comes_late_changes_nothing(cells: CellFamily) -> None:
     """It was given up at the top, and the events have told the cells the old end since."""
     kept: list[Callable[[], Any]] = []
@@ -159,6 +161,7 @@ def test_a_prolongation_that_comes_late_changes_nothing(cells: CellFamily) -> No
     assert cells.ends() == {lease.period.end}
 
 
+@pytest.mark.slow
 def test_a_confirmation_that_comes_late_revives_nothing(cells: CellFamily) -> None:
     held = replace(cells.order(hosts_wanted(1, cell="left")), hold=timedelta(seconds=60))
     (part,) = tree_leases.create(cells.parent, MEMBER, held).parts
