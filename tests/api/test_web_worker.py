@@ -54,7 +54,7 @@ def server(home: Path, worker: str, *more: str) -> Iterator[int]:
         yield port
     finally:
         child.terminate()
-        child.wait(30)
+        child.wait(120)
 
 
 def _listens(port: int) -> bool:
