@@ -162,7 +162,7 @@ def test_a_host_that_does_not_come_up_has_failed(room: Machines, clock: Clock, t
     number = min(held(lease))
     room.pass_(900)
     room.tell(number, trouble)
-    room.pass_(7200 - 900)
+    room.pass_(7200 - 900, step=60)
     failed = room.place(number)
     assert (failed.pool, failed.on) == (Pool.FAILED, False)
     assert "has not come up since" in failed.reason
