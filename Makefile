@@ -36,7 +36,8 @@ TWO := -n 2 $(BY_MODULE)
 THREE := -n 3 $(BY_MODULE)
 
 # Each worker collects all modules; those that only have slow tests import and generate the most.
-ORDINARY := -m 'not slow and not campaign' -p no:schemathesis --ignore-glob='tests/slow/test_schemathesis*'
+QUICK := -p no:schemathesis --ignore-glob='tests/slow/test_schemathesis*'
+ORDINARY := -m 'not slow and not campaign' $(QUICK)
 
 test: $(VENV)/installed-dev ## run the tests
 	$(BIN)/python -m pytest $(THREE) $(ORDINARY) $(ARGS)
@@ -47,10 +48,10 @@ BY_URL := tests/store tests/migrations tests/runner/test_by_url.py tests/service
 	event_order late_workers duplicate_delivery statement_counts capacity_races floating_ip_races storage_races)
 
 test-by-url: $(VENV)/installed-dev ## run the tests of the stores on CLIMATE_TEST_DATABASE_URL and CLIMATE_TEST_REDIS_URL
-	$(BIN)/python -m pytest $(TWO) $(ORDINARY) $(BY_URL) $(ARGS)
+	$(BIN)/python -m pytest $(TWO) -m '(not slow or by_url) and not campaign' $(QUICK) $(BY_URL) $(ARGS)
 
 test-slow: $(VENV)/installed-dev ## run the tests that take minutes, each for a short while
-	$(BIN)/python -m pytest $(TWO) -m 'slow and not campaign' $(ARGS)
+	$(BIN)/python -m pytest $(THREE) -m 'slow and not campaign and not by_url' $(ARGS)
 
 campaign: $(VENV)/installed-dev $(OPENSTACK)/installed ## run the long tests at full length, and write the results to docs/campaign.md
 	$(BIN)/python -m tests.campaign $(ARGS)

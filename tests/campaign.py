@@ -8,13 +8,15 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 from xml.etree import ElementTree
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 TWO = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -28,7 +30,7 @@ HEAD = """\
 # The test campaign
 
 `make campaign` runs the long tests at full length: process kills, request storms, stateful searches, mutants, generated
-requests and whole demos. `make test` and CI run a fixed small share of each.
+requests and whole demos. CI runs a fixed small share of each: `make test-slow`.
 `make campaign ARGS=tests/machine/test_engine.py` runs some of them.
 Each line is the last run of a module, on a machine with two cores.
 
@@ -49,6 +51,20 @@ Tests record what they did with `record_property`. Each line is the last run of 
 def length(share: T, full: T) -> T:
     """Return `share`, or `full` when the campaign runs."""
     return full if FULL else share
+
+
+def cases(values: Iterable[T], ordinary: Collection[T], share: Collection[T] | None = None) -> list[Any]:
+    """Return the parameters of a test: `make test` takes those in `ordinary`, `make test-slow` the others.
+
+    With a `share`, `make test-slow` takes only those in it, and the campaign takes the rest.
+    """
+
+    def marks(value: T) -> list[pytest.MarkDecorator]:
+        if value in ordinary:
+            return []
+        return [pytest.mark.slow] if share is None or value in share else [pytest.mark.campaign]
+
+    return [pytest.param(value, marks=marks(value)) for value in values]
 
 
 def number(variable: str, usual: int) -> int:

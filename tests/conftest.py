@@ -28,6 +28,7 @@ from climate.service.hosts import inventory
 from climate.settings import Settings
 from climate.store.engine import connect
 from climate.store.tables import metadata
+from tests.campaign import length
 from tests.databases import Databases, Restored, connected
 from tests.installed_plugins import installed_plugins
 
@@ -35,7 +36,13 @@ pytest_plugins = ("tests.netlab.netlab_option",)
 
 # The same examples in each run, however long they take: what a change has not broken does not fail on a busy machine.
 # `--hypothesis-profile=default` looks for others.
-settings.register_profile("climate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "climate",
+    max_examples=length(30, 100),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("climate")
 
 
@@ -52,6 +59,7 @@ def pytest_configure() -> None:
 
 LONGEST_FIRST = (
     "tests/slow",
+    "tests/cli/test_whole_demo",
     "tests/system",
     "tests/runner/test_by_url",
     "tests/machine",
@@ -70,16 +78,23 @@ LONGEST_FIRST = (
 """Beginnings of the paths of modules that take long; a worker that begins one last lets the other wait."""
 
 
-STACK = "the stack of tests/system"
-SHARES_STACK = ("tests/system/test_http_race", "tests/system/test_openstack_clients", "tests/system/test_two_services")
-"""Beginnings of the paths of modules that use one running stack, whose start takes longer than most modules."""
+SHARED = {
+    "tests/system/test_http_race": "the stack of tests/system",
+    "tests/system/test_openstack_clients": "the stack of tests/system",
+    "tests/system/test_two_services": "the stack of tests/system",
+    "tests/system/test_zone_builds": "the tree of tests/system",
+    "tests/system/test_zone_leases": "the tree of tests/system",
+    "tests/system/test_zones": "the tree of tests/system",
+}
+"""Modules -> the running deployments that they share, whose start takes longer than most modules."""
 
 
 class ByModule(LoadScopeScheduling):
-    """Give whole modules to the processes of a test run, and those that share a running stack to one of them."""
+    """Give whole modules to the processes of a test run, and those that share a deployment to one of them."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return STACK if nodeid.startswith(SHARES_STACK) else nodeid.partition("::")[0]
+        module = nodeid.partition("::")[0]
+        return SHARED.get(module.removesuffix(".py"), module)
 
 
 @pytest.hookimpl(optionalhook=True)

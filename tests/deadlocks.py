@@ -8,7 +8,10 @@ from threading import Event
 import psycopg
 import pytest
 
-SECONDS = (10, pytest.param(600, marks=(pytest.mark.campaign, pytest.mark.timeout(1500))))
+SECONDS = (
+    pytest.param(10, marks=pytest.mark.slow),
+    pytest.param(600, marks=(pytest.mark.campaign, pytest.mark.timeout(1500))),
+)
 """Lengths of the tests of the order of locks: a share for each change, and ten minutes in the campaign."""
 
 CLIENTS = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"

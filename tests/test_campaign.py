@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.campaign import COUNTS, PAGE, Run, Suite, page, suites
+from tests.campaign import COUNTS, PAGE, Run, Suite, cases, page, suites
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.system.test_chaos" name="test_a_gust" time="60.0"><properties>
@@ -49,3 +49,9 @@ def test_page_in_docs_has_results_and_no_failures() -> None:
     rows = [line.split("|") for line in results.splitlines() if line.startswith("| `tests/")]
     assert rows
     assert [cells[1] for cells in rows if cells[3].strip() != "0"] == []
+
+
+def test_cases_are_divided_among_the_runs() -> None:
+    given = cases("abc", {"a"}, {"b"})
+    assert [[mark.name for mark in one.marks] for one in given] == [[], ["slow"], ["campaign"]]
+    assert [[mark.name for mark in one.marks] for one in cases("ab", {"a"})] == [[], ["slow"]]

@@ -19,8 +19,10 @@ IDS = ["01a209fb-86b6-7881-8e18-1d459f33e582", "01a209fb-8b6f-7af4-abbf-e65e9503
 
 
 @pytest.fixture
-def recorded(wire: Wire) -> Wire:
+def recorded(wire: Wire, environ: dict[str, str]) -> Wire:
+    """A server with recorded answers, for a user without a home: to keep tokens takes longer than to ask for them."""
     wire.recorded = RECORDED["answers"]
+    del environ["HOME"]
     return wire
 
 

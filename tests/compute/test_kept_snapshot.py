@@ -16,6 +16,7 @@ from climate.compute.reservations import capacity, pools
 from climate.compute.reservations.capacity import Grant
 from climate.compute.servers import actions
 from climate.compute.virt.memory import MemoryDriver
+from tests.campaign import length
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 from tests.compute.scheduler.hosts.test_snapshot_cache import asked_anew, take, told
 
@@ -89,7 +90,7 @@ VERBS: dict[str, Verb] = {
 
 @given(steps=st.lists(st.tuples(st.sampled_from(sorted(VERBS)), st.sampled_from(NAMES)), min_size=10, max_size=25))
 @settings(
-    max_examples=20,
+    max_examples=length(6, 20),
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),

@@ -32,7 +32,7 @@ def end_all(driver: ProcessDriver) -> int:
     """As whoever has started everything does it, by what the driver has left on disk; how many processes that were."""
     numbers = reaper.end_servers(driver.folder.parent)
     for number in numbers:
-        psutil.Process(number).wait(10)
+        psutil.Process(number).wait(60)
     return len(numbers)
 
 

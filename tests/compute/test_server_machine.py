@@ -41,6 +41,7 @@ from climate.compute.servers import actions, metadata, rebuild, resize, sync_sta
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
+from tests.campaign import cases
 from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 
 OTHER = "compute-2"
@@ -257,7 +258,7 @@ def mortal(scratch: str, tmp_path: Path) -> Iterator[Mapping[str, Place]]:
         yield {SERVICE: found, OTHER: Place(second, found.rings, drivers[OTHER])}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", cases(range(8), range(2)))
 def test_servers_live_through_everything(mortal: Mapping[str, Place], seed: int) -> None:
     life = Life(mortal, Random(seed))
     for _ in range(40):

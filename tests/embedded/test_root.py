@@ -16,7 +16,7 @@ from climate.embedded.binaries import postgres_places
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
 from climate.settings import Settings
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has these ways")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root has these ways")]
 
 UNREACHABLE_USERS = """
 import ctypes, os, sys

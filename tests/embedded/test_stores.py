@@ -20,6 +20,8 @@ from climate.embedded.binaries import postgres_places, valkey_places
 from climate.embedded.folder import LONGEST_SOCKET, socket_folder
 from climate.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 HOLD = """
 import sys, time
 from pathlib import Path

@@ -323,6 +323,7 @@ def _look(machine: type[Machine], examples: int, steps: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_order_of_events_breaks_a_promise(machine: type[Machine]) -> None:
     _look(machine, examples=12, steps=40)
 

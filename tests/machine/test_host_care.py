@@ -255,6 +255,7 @@ def care(make_database: Callable[..., str], engine_template: str) -> Iterator[ty
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_no_order_of_events_breaks_a_promise(care: type[Care]) -> None:
     look(care, examples=5, steps=25)
 

@@ -112,6 +112,7 @@ def _look(machine: type[Machine], number: int, examples: int, steps: int) -> Non
     )
 
 
+@pytest.mark.slow
 def test_no_order_of_events_breaks_a_promise_about_hosts(machine: type[Machine]) -> None:
     _look(machine, 1, examples=6, steps=30)
 

@@ -379,6 +379,7 @@ def moves(make_database: Callable[..., str], engine_template: str) -> Iterator[t
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_no_order_of_events_breaks_a_promise_about_servers_that_move(moves: type[Moves]) -> None:
     look(moves, examples=6, steps=20)
 

@@ -189,6 +189,7 @@ def machine(make_database: Callable[..., str], engine_template: str) -> Iterator
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_no_order_of_events_breaks_a_promise_of_storage(machine: type[Storage]) -> None:
     _look(machine, examples=6, steps=40)
 

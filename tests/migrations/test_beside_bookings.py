@@ -39,16 +39,24 @@ READ = "LOCK TABLE hosts IN ACCESS SHARE MODE"
 INVALID = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
 
 
-@pytest.fixture
-def old(make_database: Callable[..., str]) -> Iterator[Engine]:
-    """A database of the release before, with a host."""
-    engine = connect(make_database(), pool_size=3)
+@pytest.fixture(scope="module")
+def release_before(make_database: Callable[..., str]) -> str:
+    """Name of a database of the release before, with a host."""
+    engine = connect(make_database(), pool_size=1)
     with engine.begin() as conn:
         config = Config()
         config.set_main_option("script_location", str(schema_upgrade.scripts()))
         config.attributes["connection"] = conn
         command.upgrade(config, BEFORE)
         conn.execute(text(HOST))
+    engine.dispose()
+    return str(engine.url.database)
+
+
+@pytest.fixture
+def old(make_database: Callable[..., str], release_before: str) -> Iterator[Engine]:
+    """A copy of it."""
+    engine = connect(make_database(release_before), pool_size=3)
     yield engine
     engine.dispose()
 

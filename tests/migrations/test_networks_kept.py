@@ -54,10 +54,10 @@ def to(engine: Engine, revision: str) -> None:
         conn.commit()
 
 
-@pytest.fixture
-def old(make_database: Callable[..., str]) -> Iterator[Engine]:
-    """A database of the release before, with two networks and some of their addresses in use."""
-    engine = connect(make_database(), pool_size=3)
+@pytest.fixture(scope="module")
+def migrated(make_database: Callable[..., str]) -> str:
+    """Name of a database that was migrated while two networks had some of their addresses in use."""
+    engine = connect(make_database(), pool_size=1)
     to(engine, "0005")
     with engine.begin() as conn:
         for server_id in SERVERS:
@@ -72,6 +72,15 @@ def old(make_database: Callable[..., str]) -> Iterator[Engine]:
                 server, port, mac = used.get(str(host), unused)
                 row = {"network": network, "address": str(host), "port": port, "mac": mac, "server": server}
                 conn.execute(text(POOL), row)
+    to(engine, "head")
+    engine.dispose()
+    return str(engine.url.database)
+
+
+@pytest.fixture
+def kept(make_database: Callable[..., str], migrated: str) -> Iterator[Engine]:
+    """A copy of it."""
+    engine = connect(make_database(migrated), pool_size=3)
     yield engine
     engine.dispose()
 
@@ -81,41 +90,38 @@ def rows(engine: Engine, query: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in conn.execute(text(query))]
 
 
-def test_addresses_interfaces_and_macs_survive(old: Engine) -> None:
-    to(old, "head")
+def test_addresses_interfaces_and_macs_survive(kept: Engine) -> None:
     found = rows(
-        old,
+        kept,
         """SELECT v.network_id::text, host(a.address), v.server_id::text, v.id::text, v.mac
            FROM compute_vifs v JOIN compute_addresses a ON a.vif_id = v.id ORDER BY v.id""",
     )
     assert found == IN_USE
-    assert rows(old, "SELECT count(*) FROM compute_addresses WHERE server_id IS NOT NULL") == [(3,)]
-    places = rows(old, f"SELECT place FROM compute_vifs WHERE server_id = '{SERVERS[0]}' ORDER BY network_id")
+    assert rows(kept, "SELECT count(*) FROM compute_addresses WHERE server_id IS NOT NULL") == [(3,)]
+    places = rows(kept, f"SELECT place FROM compute_vifs WHERE server_id = '{SERVERS[0]}' ORDER BY network_id")
     assert places == [(0,), (1,)]
-    assert {what: found for what, query in MUST_BE_EMPTY.items() if (found := rows(old, query))} == {}
+    assert {what: found for what, query in MUST_BE_EMPTY.items() if (found := rows(kept, query))} == {}
 
 
-def test_they_are_flat_networks_with_their_ends_reserved(old: Engine) -> None:
-    to(old, "head")
+def test_they_are_flat_networks_with_their_ends_reserved(kept: Engine) -> None:
     query = "SELECT label, manager, host(dhcp_start), project_id, vlan FROM compute_networks ORDER BY label"
-    assert rows(old, query) == [
+    assert rows(kept, query) == [
         ("private", "flat", "192.168.7.2", None, None),
         ("wide", "flat", "172.16.0.2", None, None),
     ]
     reserved = "SELECT host(address) FROM compute_addresses WHERE reserved ORDER BY address"
     ends = [f"172.16.{last}" for last in ("0.0", "0.1", "3.255")] + [f"192.168.7.{last}" for last in (0, 1, 15)]
-    assert rows(old, reserved) == [(end,) for end in ends]
+    assert rows(kept, reserved) == [(end,) for end in ends]
 
 
-def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(old: Engine, tmp_path: Path) -> None:
-    to(old, "head")
+def test_the_network_service_takes_them_over_and_a_server_goes_as_any_other(kept: Engine, tmp_path: Path) -> None:
     wire = RecordingNetwork()
-    made = build(old, home=tmp_path, service_host="service-1", cast=Rings(), driver=MemoryDriver())
+    made = build(kept, home=tmp_path, service_host="service-1", cast=Rings(), driver=MemoryDriver())
     compute = replace(made, wires=Wires(lambda _: wire))
     for _ in range(3):
         network_service.run_round(compute)
-    assert rows(old, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]
+    assert rows(kept, "SELECT DISTINCT host, injected FROM compute_networks") == [("service-1", True)]
     assert wire.serving == {}, "flat: somebody else does it"
     actions.ask(compute, SERVERS[0], DELETE)
-    assert rows(old, "SELECT server_id::text FROM compute_addresses WHERE server_id IS NOT NULL") == [(SERVERS[1],)]
-    assert rows(old, "SELECT server_id::text FROM compute_vifs") == [(SERVERS[1],)]
+    assert rows(kept, "SELECT server_id::text FROM compute_addresses WHERE server_id IS NOT NULL") == [(SERVERS[1],)]
+    assert rows(kept, "SELECT server_id::text FROM compute_vifs") == [(SERVERS[1],)]

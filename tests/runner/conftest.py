@@ -130,7 +130,7 @@ def begin(home: Path, port: int) -> Iterator[Begin]:
             runner.result()
 
 
-def nothing_left_of(processes: list[psutil.Process], seconds: float = 20) -> bool:
+def nothing_left_of(processes: list[psutil.Process], seconds: float = 60) -> bool:
     """Whether all of these processes end; a zombie has ended, and only waits for somebody else to notice."""
     _, alive = psutil.wait_procs(processes, timeout=seconds)
     return [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []

@@ -18,7 +18,7 @@ from climate import embedded
 from climate.settings import Settings
 from tests.runner.conftest import Begin, Runner
 
-pytestmark = pytest.mark.by_url
+pytestmark = [pytest.mark.slow, pytest.mark.by_url]
 ROOT = Path(__file__).parents[2]
 FIRST = ("python", "-m", "climate.runner.first_run", "--demo")
 

@@ -14,6 +14,8 @@ from climate.embedded.reaper import started_at
 from tests.runner.conftest import WEB, Begin, Runner, idle, nothing_left_of
 from tests.system.stack import await_so
 
+pytestmark = pytest.mark.slow
+
 OWN_STORES: dict[str, str] = {}
 
 

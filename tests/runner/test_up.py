@@ -12,6 +12,8 @@ from climate.embedded import serving
 from tests.runner.conftest import WEB, Begin, Runner, idle, nothing_left_of
 from tests.system.stack import await_so
 
+pytestmark = pytest.mark.slow
+
 RELEASE = "release: python -c \"print('migrated')\""
 FIRST = ("python", "-c", "print('prepared')")
 

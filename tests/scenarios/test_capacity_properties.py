@@ -22,6 +22,7 @@ from climate.service.journal import check
 from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
+from tests.campaign import length
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.capacity_factory import PARTS, all_leases, change, hours, overruns, servers, sizes
 from tests.service.lease_actions import hosts_wanted
@@ -137,7 +138,7 @@ def small(climate: Climate) -> Climate:
     return climate
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=length(15, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps)
 def test_nothing_beyond_and_nothing_refused_without_need(
     small: Climate, clock: Clock, found: list[tuple[Any, ...]]

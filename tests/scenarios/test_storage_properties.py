@@ -22,6 +22,7 @@ from climate.service import kept_volumes, storage_pools
 from climate.service.journal import check as replay
 from climate.service.leases import leases, update
 from climate.service.leases.update import Changes
+from tests.campaign import length
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.capacity_factory import all_leases, change
 from tests.service.lease_actions import make, run_due
@@ -159,7 +160,7 @@ def check(fits: bool, act: Callable[[], object]) -> None:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=length(8, 20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=steps)
 def test_against_a_calendar(climate: Climate, clock: Clock, cloud: FakeCloud, plan: list[tuple[str, Any, Any]]) -> None:
     tag = len(storage_pools.listed(climate, ADMIN))

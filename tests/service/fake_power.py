@@ -31,6 +31,10 @@ SAVING = {
 }
 
 
+LONG = 1800
+"""Seconds beyond which rounds are made every two minutes."""
+
+
 @dataclass
 class Machines:
     """Eight hosts of which each has a machine: booting takes 120 s, shutting down 60.
@@ -68,8 +72,9 @@ class Machines:
         target = Target(host, {"boot_seconds": 0}, token=self.driver.machine(host).token)
         self.driver.on(target) if state == ON else self.driver.off(target, hard=True)
 
-    def pass_(self, seconds: float = 0, step: float = 60) -> None:
-        """Let time pass, with a round and a look of the cloud at every step."""
+    def pass_(self, seconds: float = 0, step: float | None = None) -> None:
+        """Let time pass, with a round and a look of the cloud at every step of so many seconds."""
+        step = step or (60 if seconds <= LONG else 120)
         self.look()
         while seconds > 0:
             self.clock.forward(seconds=min(step, seconds))

@@ -18,7 +18,7 @@ from tests.slow.machines import MODES, statuses
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = length(8, 100)
+EXAMPLES = length(4, 100)
 """Requests per operation, person and mode."""
 
 NEVER_SERVED = {

@@ -17,7 +17,6 @@ from sqlalchemy import text
 
 from climate.embedded.folder import running
 from climate.store.engine import connect
-from tests.campaign import length
 from tests.system.api_client import Api
 from tests.system.stack import ROOT, await_so
 from tests.system.zone_tree import ZoneTree, demo_tree, free_ports
@@ -277,7 +276,8 @@ def _broker(cells: Cells, name: str) -> psutil.Process:
     return found
 
 
-@pytest.mark.parametrize("name", length(["child-cell2"], ["child-cell2", "grandchild-cell1"]))
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["child-cell2", "grandchild-cell1"])
 def test_the_broker_of_a_cell_is_away_for_half_a_minute_under_load(cells: Cells, name: str) -> None:
     with loaded(cells) as load:
         broker, before = _broker(cells, name), len(load.accepted)
@@ -315,6 +315,7 @@ def test_a_middle_cell_is_killed_under_load_and_begins_again(cells: Cells) -> No
     _clear(cells)
 
 
+@pytest.mark.campaign
 def test_the_top_is_killed_under_load_and_agrees_with_its_cells_again(cells: Cells) -> None:
     with loaded(cells, 503, 504) as load:
         environ = cells.tree.kill(TOP)

@@ -142,6 +142,7 @@ def _check(stack: Stack, admin: Api, fight: Fight, seed: int) -> None:
     assert fight.answers["create", 409] > 20, "there was no fight"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_clients_fighting_for_hosts(stack: Stack, admin: Api, member: Api, arena: None) -> None:
     _fight(stack, admin, member, FEW)
@@ -154,6 +155,7 @@ def test_thousands_of_requests(stack: Stack, admin: Api, member: Api, arena: Non
     assert stack.run("journal", "check").returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_as_many_win_as_there_are_hosts(stack: Stack, admin: Api, member: Api, arena: None) -> None:
     """All ask for one host and the same time at the same moment: none is refused while a host is free."""

@@ -18,7 +18,7 @@ from tests.system.api_client import Api, host_lease
 from tests.system.openstack_shells import Said, Shells
 from tests.system.stack import Stack, await_so
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore")]
 
 Command = Callable[..., Said]
 GPUS = 'resource_type=physical:host,min=1,max=1,hypervisor_properties=[">=", "$vcpus", "4"],resource_properties='

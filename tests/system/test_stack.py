@@ -18,7 +18,7 @@ from tests.system.api_client import Api, host_lease, moment
 from tests.system.packages import install
 from tests.system.stack import Stack, await_so
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PRIVATE = ("admin-password", "clouds.yaml", "demo-password", "keys", "stores.json", "valkey")
 OPEN = ("/healthz", "/readyz", "/openapi.json", "/identity", "/compute", "/reservation", "/image", "/network")

@@ -23,6 +23,7 @@ def beside(stack: Stack, admin: Api, tmp_path: Path) -> Iterator[Second]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_second_service_joins_works_dies_and_clears_up_after_itself(beside: Second, admin: Api) -> None:
     await_so(lambda: service(admin).get("state") == "up", 300, "the second service")

@@ -90,7 +90,7 @@ def test_each_worker_makes_and_tends_what_is_on_its_own_nodes(two: Two) -> None:
     for server in (east, west):
         victim = two.process(server)
         os.kill(victim.pid, signal.SIGKILL)
-        victim.wait(10)
+        victim.wait(60)
     two.desks["east"].tend()
     assert (two.look(east).status, two.look(west).status) == (SHUTOFF, ACTIVE)
     two.desks["west"].tend()

@@ -116,6 +116,7 @@ def test_a_server_is_another_projects_to_strangers(top: Top, member: Person) -> 
     assert member.status(server_id) == "ACTIVE"
 
 
+@pytest.mark.slow
 def test_actions_act_in_the_cell(top: Top, member: Person, admin: Person) -> None:
     server_id = top.booted(member)
     steps: list[tuple[str, Any, str]] = [
@@ -149,6 +150,7 @@ def test_actions_act_in_the_cell(top: Top, member: Person, admin: Person) -> Non
     message(member("GET", f"{SERVERS}/{server_id}"), 404, "itemNotFound")
 
 
+@pytest.mark.slow
 def test_words_metadata_and_interfaces(top: Top, member: Person) -> None:
     server_id = top.booted(member)
     path = f"{SERVERS}/{server_id}"
@@ -167,6 +169,7 @@ def test_words_metadata_and_interfaces(top: Top, member: Person) -> None:
         assert image.status_code == 202
 
 
+@pytest.mark.slow
 def test_a_cell_that_does_not_answer_is_a_gateway_timeout(top: Top, member: Person) -> None:
     server_id = top.booted(member)
     hurried = replace(top.cells.top, cells=replace(top.cells.top.cells, call_timeout=0.05))
@@ -177,6 +180,7 @@ def test_a_cell_that_does_not_answer_is_a_gateway_timeout(top: Top, member: Pers
     top.cells.settle()
 
 
+@pytest.mark.slow
 def test_a_build_that_no_cell_takes_is_an_error_with_a_fault(top: Top, member: Person) -> None:
     server_id = member.booted(flavorRef="5")
     top.cells.settle()
@@ -188,6 +192,7 @@ def test_a_build_that_no_cell_takes_is_an_error_with_a_fault(top: Top, member: P
     message(member("GET", f"{SERVERS}/{server_id}"), 404, "itemNotFound")
 
 
+@pytest.mark.slow
 def test_the_quota_of_the_top_counts(top: Top, member: Person, admin: Person) -> None:
     top.booted(member)
     assert member.get("/compute/v2.1/limits")["limits"]["absolute"]["totalInstancesUsed"] == 1
@@ -196,6 +201,7 @@ def test_the_quota_of_the_top_counts(top: Top, member: Person, admin: Person) ->
     assert top.cells.tree.places["top"].count("compute_cell_servers") == 1
 
 
+@pytest.mark.slow
 def test_pages_of_a_list(top: Top, member: Person) -> None:
     for name in ("a", "b", "c"):
         top.booted(member, name=name)
@@ -216,6 +222,7 @@ def test_nothing_of_the_cells_is_in_the_top_but_what_it_may_see(top: Top, member
     assert not [word for word in ("c2VjcmV0", "compute-1", "worker") if word in str(rows)]
 
 
+@pytest.mark.slow
 def test_figures_of_the_top_and_of_a_cell(top: Top, member: Person) -> None:
     server_id = top.booted(member)
     with top.cells.top.engine.connect() as conn:
@@ -243,6 +250,7 @@ def _figures(compute: Compute) -> dict[tuple[str, ...], float]:
 NEW = {"OpenStack-API-Version": "compute 2.79"}
 
 
+@pytest.mark.slow
 def test_services_and_nodes_of_all_cells_are_listed(top: Top, member: Person, admin: Person) -> None:
     server_id = top.booted(member)
     with top.cells.running():
@@ -267,6 +275,7 @@ def test_services_and_nodes_of_all_cells_are_listed(top: Top, member: Person, ad
         assert "unreachable_cells" not in answer
 
 
+@pytest.mark.slow
 def test_node_of_a_cell_is_shown_and_changed_nowhere_but_there(top: Top, admin: Person) -> None:
     with top.cells.running():
         listed = done(admin("GET", "/compute/v2.1/os-hypervisors/detail", headers=NEW))["hypervisors"]
@@ -283,6 +292,7 @@ def test_node_of_a_cell_is_shown_and_changed_nowhere_but_there(top: Top, admin: 
     message(admin("PUT", f"/compute/v2.1/os-hosts/{old['host']}", {"status": "disable"}), 400, "badRequest")
 
 
+@pytest.mark.slow
 def test_cells_that_do_not_answer_are_named_in_lists(top: Top, admin: Person) -> None:
     deaf = _app(top.cells, replace(top.cells.top, cells=replace(top.cells.top.cells, call_timeout=0.05)))
     stranger = Person(deaf, "admin")

@@ -16,11 +16,26 @@ from climate.compute.cells.messaging.messages import TYPES
 from climate.compute.cells.messaging.transport import MemoryTransport
 from climate.compute.cells.options import CellOptions
 from climate.compute.models.node import NodeSpec
+from climate.connections import reading
 from climate.sealed_secrets import Vault
 from tests.compute.cloud_factory import Place, place
 
 SMALL: Mapping[str, Sequence[str]] = {"top": ("left", "right"), "left": (), "right": ("leaf",), "leaf": ()}
 """Four cells: a top with two children, and one grandchild."""
+
+
+PAUSES = (0.005, 0.05)
+"""Shortest and longest pause of a thread that has nothing to do, in seconds."""
+
+WAITS = """
+    SELECT EXISTS (SELECT FROM compute_cell_outbox) OR EXISTS (SELECT FROM compute_cell_inbox WHERE due_at IS NOT NULL)
+"""
+"""Whether messages are to be sent or processed, now or later: most steps of most cells have none."""
+
+
+def _waits(compute: Compute) -> bool:
+    with reading(compute.engine) as conn:
+        return bool(conn.exec_driver_sql(WAITS).scalar_one())
 
 
 def secret_of(parent: str, child: str) -> str:
@@ -50,10 +65,14 @@ class Tree:
 
     def _of(self, name: str) -> int:
         compute, done = self[name], 0
-        for neighbour in outbox.due(compute):
+        waits = _waits(compute)
+        for neighbour in outbox.due(compute) if waits else ():
             done += outbox.send(compute, self.transport, neighbour)
-        done += inbox.receive(compute, self.transport, self.transport.receive(name))
-        done += sum(inbox.work(compute, self.handlers, kind) for kind in TYPES)
+        arrived = self.transport.receive(name)
+        if arrived:
+            done += inbox.receive(compute, self.transport, arrived)
+        if arrived or waits:
+            done += sum(inbox.work(compute, self.handlers, kind) for kind in TYPES)
         self.places[name].settle()
         return done
 
@@ -66,14 +85,18 @@ class Tree:
 
 @contextmanager
 def stepping(step: Callable[[], int]) -> Iterator[None]:
-    """Call `step` in a thread while the block lasts, with a pause when nothing was done."""
+    """Call `step` in a thread while the block lasts, with growing pauses while nothing was done."""
     stop, errors = threading.Event(), []
 
     def run() -> None:
+        pause = PAUSES[0]
         try:
             while not stop.is_set():
-                if not step():
-                    stop.wait(0.005)
+                if step():
+                    pause = PAUSES[0]
+                else:
+                    stop.wait(pause)
+                    pause = min(2 * pause, PAUSES[1])
         except BaseException as error:  # raised where the block ends
             errors.append(error)
 

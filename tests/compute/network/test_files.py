@@ -46,7 +46,7 @@ def test_one_works_on_a_folder_at_a_time(tmp_path: Path) -> None:
     thread = threading.Thread(target=other)
     with atomic_files.alone(tmp_path):
         thread.start()
-        assert waits.wait(10)
+        assert waits.wait(60)
         order.append("first")
     thread.join()
     assert order == ["first", "other"]

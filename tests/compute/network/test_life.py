@@ -251,6 +251,7 @@ def life(scratch: str, tmp_path: Path) -> type[Life]:
     return type("LifeHere", (Life,), {"cloud": staticmethod(begun)})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_no_order_of_events_gives_an_address_twice_or_loses_one(life: type[Life]) -> None:
     look(life, examples=8, steps=30)

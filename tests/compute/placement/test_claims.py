@@ -223,7 +223,7 @@ def test_who_is_caught_in_a_deadlock_chooses_again(here: Place) -> None:
                     conn.execute(text("SELECT FROM compute_quotas WHERE project_id = 'demo' FOR UPDATE"))
 
             pool.submit(rival)
-            assert locked.wait(timeout=30)
+            assert locked.wait(timeout=120)
 
         compute, schedule = disturbed(here, happens)
         server = create.boot(compute, request())[0]

@@ -17,6 +17,7 @@ from climate.compute.scheduler.filtering.scheduler import select
 from climate.compute.scheduler.filters import FILTERS
 from climate.compute.scheduler.hosts.table import Label
 from climate.compute.scheduler.scheduler_parts import Options, Rules
+from tests.campaign import length
 from tests.compute.node_tables import ROW, hosts
 from tests.compute.scheduler import reference
 
@@ -131,7 +132,7 @@ def answered(rows: list[dict[str, Any]], spec: Spec, count: int, rules: Rules) -
     return reference.Answer(picks, refused)
 
 
-@settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=length(150, 700), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     rows=st.integers(0, 9).flatmap(lambda size: st.lists(NODE, min_size=size, max_size=size)),
     spec=SPEC,

@@ -94,7 +94,7 @@ def process(here: Place, server_id: str) -> psutil.Process:
 def kill(here: Place, server_id: str) -> None:
     victim = process(here, server_id)
     os.kill(victim.pid, signal.SIGKILL)
-    victim.wait(10)
+    victim.wait(60)
 
 
 def ask(here: Place, server_id: str, task: str) -> None:

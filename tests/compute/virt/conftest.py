@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from climate.compute.errors import VirtError
+from tests.campaign import cases
 from tests.compute.virt.driver_cases import SUBJECTS, Subject, cannot
 
 
@@ -29,12 +30,17 @@ def make_subject(tmp_path: Path) -> Iterator[Callable[[str], Subject]]:
                 subject.driver.delete(server_id)
 
 
-@pytest.fixture(params=SUBJECTS)
+ORDINARY = {"memory", "process", "cluster_of_memory", "one_node_of_memory"}
+SHARE = {"qemu", "container", "one_node_of_processes"}
+"""A cluster passes the verbs on to the drivers that are tried alone: with each of them it is tried in the campaign."""
+
+
+@pytest.fixture(params=cases(SUBJECTS, ORDINARY, SHARE))
 def subject(request: pytest.FixtureRequest, make_subject: Callable[[str], Subject]) -> Subject:
     return make_subject(request.param)
 
 
-@pytest.fixture(params=[name for name in SUBJECTS if "memory" not in name])
+@pytest.fixture(params=cases([name for name in SUBJECTS if "memory" not in name], ORDINARY, SHARE))
 def real(request: pytest.FixtureRequest, make_subject: Callable[[str], Subject]) -> Subject:
     """A subject whose guests are something."""
     return make_subject(request.param)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting for what a guest does."""
 
-ENDING = 5.0
+ENDING = 60.0
 """Seconds in which what has been killed is gone."""
 
 HOSTILE = "web\n../../x; $(reboot) ,id=y,format=raw '\"\\ \u202e"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import archive
+from tests.campaign import length
 
 Entry = tuple[str, bytes | None, str, bytes]
 """Name, kind, target of a link, content."""
@@ -68,7 +69,7 @@ LINKS = st.tuples(NAMES, st.just(tarfile.SYMTYPE), TARGETS)
 OTHERS = st.tuples(NAMES, st.sampled_from([tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.LNKTYPE]), TARGETS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=length(100, 300), deadline=None)
 @given(st.lists(LINKS, max_size=3), st.lists(OTHERS, max_size=3))
 def test_whatever_an_image_holds_stays_in_its_folder(
     links: list[tuple[str, bytes, str]], others: list[tuple[str, bytes, str]]

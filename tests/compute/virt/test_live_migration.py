@@ -20,6 +20,8 @@ from climate.compute.virt.qemu.live_migration import INCOMING, WAITS_IN
 from tests.compute.virt.afar import afar
 from tests.compute.virt.driver_cases import PATIENCE, Subject, until
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(seconds=PATIENCE)
 SHARED, COPIED, APART = "one service", "two services", "two machines"
 

@@ -29,6 +29,8 @@ from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.cloud_factory import Place, node, place, request
 from tests.compute.virt.driver_cases import Subject
 
+pytestmark = pytest.mark.slow
+
 SMALL = Flavor("s", "small", 1, 16, 1)
 
 

@@ -26,6 +26,8 @@ from climate.settings import SettingError, Settings
 from tests.compute.virt.afar import LISTENING, afar
 from tests.compute.virt.driver_cases import PATIENCE, Subject
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(seconds=PATIENCE)
 
 

@@ -269,7 +269,7 @@ def meeting(engine: Engine) -> Iterator[None]:
     def wait(*executed: Any) -> None:
         if "FOR NO KEY UPDATE" in executed[2] and not getattr(met, "already", False):
             met.already = True
-            barrier.wait(30)
+            barrier.wait(120)
 
     event.listen(engine, "before_cursor_execute", wait)
     try:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from climate.service.lease_tree import leases
@@ -46,6 +47,7 @@ def test_a_server_is_booted_in_the_cell_of_the_part(cells: CellFamily) -> None:
     assert cells.site("right").count("compute_servers") == 0
 
 
+@pytest.mark.slow
 def test_servers_go_where_the_lease_has_room(cells: CellFamily) -> None:
     """Each of its two hosts of 8 GB promises half as much again: room for three servers of 4 GB."""
     cells.take("leaf", 3, start=None)
@@ -103,6 +105,7 @@ def there(cells: CellFamily) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_servers_of_one_request_are_divided_over_the_cells(cells: CellFamily) -> None:
     """Both parts are reached through one cell, which tells the two builds apart."""
     reservation = spread(cells, ("left", 2), ("leaf", 2))
@@ -117,6 +120,7 @@ def test_servers_of_one_request_are_divided_over_the_cells(cells: CellFamily) ->
     assert sorted(name for names in booted.values() for name in names) == [one["name"] for one in found]
 
 
+@pytest.mark.slow
 def test_more_servers_than_all_cells_have_room_for_are_refused_as_a_whole(cells: CellFamily) -> None:
     reservation = spread(cells, ("leaf", 3), ("left", 1))
     refused = boot_many(cells, reservation, 7, 9)
@@ -128,6 +132,7 @@ def test_more_servers_than_all_cells_have_room_for_are_refused_as_a_whole(cells:
     assert [one["status"] for one in listed(cells)] == 6 * ["ACTIVE"]
 
 
+@pytest.mark.slow
 def test_divided_servers_count_against_the_quota_of_the_top(cells: CellFamily) -> None:
     reservation = spread(cells, ("leaf", 3), ("left", 1))
     with cells.tree["top"].engine.begin() as conn:
@@ -147,6 +152,7 @@ def test_divided_servers_count_against_the_quota_of_the_top(cells: CellFamily) -
     assert sorted(len(names) for names in there(cells).values()) == [0, 1, 3]
 
 
+@pytest.mark.slow
 def test_a_lease_that_has_not_started_is_refused_at_the_top(cells: CellFamily) -> None:
     lease = cells.make(hosts_wanted(1), start=1)
     answer = cells.app().boot({"reservation": str(lease.reservations[0].id)})
@@ -154,6 +160,7 @@ def test_a_lease_that_has_not_started_is_refused_at_the_top(cells: CellFamily) -
     assert "starts at" in answer.get_data(as_text=True)
 
 
+@pytest.mark.slow
 def test_another_project_cannot_boot_on_the_part(cells: CellFamily) -> None:
     order = cells.order(hosts_wanted(1, cell="right"), start=None)
     (part,) = leases.create(cells.parent, replace(MEMBER, project_id="another"), order).parts
@@ -165,6 +172,7 @@ def test_another_project_cannot_boot_on_the_part(cells: CellFamily) -> None:
     assert cells.site("right").count("compute_servers") == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_sleeps_does_so_in_the_cell_that_was_chosen(cells: CellFamily) -> None:
     start, end = cells.now() + timedelta(hours=1), cells.now() + timedelta(hours=2)
     params = {"name": "nap", "start": f"{start:%Y-%m-%d %H:%M}", "end": f"{end:%Y-%m-%d %H:%M}"}

@@ -17,6 +17,7 @@ from climate.domain.status import LeaseStatus
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.lease_tree.leases import HOLD
 from climate.service.leases import leases
+from tests.campaign import cases
 from tests.conftest import ADMIN, MEMBER
 from tests.service.cell_tree import LEAF, LEFT, PATHS, CellFamily, Spoil, lost_after, lost_before, only, twice
 from tests.service.deployments import Died, hosts_wanted
@@ -24,13 +25,8 @@ from tests.service.deployments import Died, hosts_wanted
 LONG = HOLD.total_seconds() + 60
 
 
-def some(numbers: range, quick: int) -> list[Any]:
-    """All numbers, of which every run takes one."""
-    return [pytest.param(n, marks=[] if n == quick else [pytest.mark.slow]) for n in numbers]
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", some(range(1, 3), 1))
+@pytest.mark.parametrize("after", cases([False, True], {True}))
+@pytest.mark.parametrize("number", cases(range(1, 3), {1}))
 def test_a_parent_that_dies_while_it_prolongs_leaves_one_end(cells: CellFamily, number: int, after: bool) -> None:
     lease = cells.make(hosts_wanted(5, across=True))
     with cells.dying(number, after=after), suppress(Died):
@@ -48,8 +44,8 @@ def attempt(cells: CellFamily) -> Lease | None:
         return None
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", some(range(1, 5), 3))
+@pytest.mark.parametrize("after", cases([False, True], {True}))
+@pytest.mark.parametrize("number", cases(range(1, 5), {3}))
 def test_a_top_that_dies_leaves_all_or_nothing(cells: CellFamily, number: int, after: bool) -> None:
     """At each talk with the cells: the offers, the holds, the confirmations; and not at all."""
     with cells.dying(number, after=after):
@@ -59,7 +55,7 @@ def test_a_top_that_dies_leaves_all_or_nothing(cells: CellFamily, number: int, a
     assert (made is None) is (number < 4)
 
 
-@pytest.mark.parametrize("number", some(range(1, 8), 4))
+@pytest.mark.parametrize("number", cases(range(1, 8), {4}))
 def test_a_top_that_dies_as_it_records_leaves_all_or_nothing(cells: CellFamily, number: int) -> None:
     with cells.dying_at_record(number):
         made = attempt(cells)
@@ -67,9 +63,9 @@ def test_a_top_that_dies_as_it_records_leaves_all_or_nothing(cells: CellFamily, 
     assert cells.all_or_nothing() is (made is not None)
 
 
-@pytest.mark.parametrize("times", some(range(1, 3), 1))
-@pytest.mark.parametrize("how", [lost_before, lost_after])
-@pytest.mark.parametrize("action", ["Hold", "Confirm"])
+@pytest.mark.parametrize("times", cases(range(1, 3), {1}))
+@pytest.mark.parametrize("how", cases([lost_before, lost_after], {lost_after}))
+@pytest.mark.parametrize("action", cases(["Hold", "Confirm"], {"Hold"}))
 def test_a_message_that_is_lost_leaves_all_or_nothing(cells: CellFamily, action: str, how: Spoil, times: int) -> None:
     """Before the cell has done what it was asked for, or after; once, or until it is mended."""
     cells.spoils["leaf"] = only(action, how, times if times == 1 else 99)
@@ -130,6 +126,7 @@ def ask(cells: CellFamily, name: str, action: Any, project_id: str = MEMBER.proj
     return outcome
 
 
+@pytest.mark.slow
 def test_a_hold_that_comes_late_keeps_nothing(cells: CellFamily) -> None:
     """The message waits in the cell until the top has given up."""
     kept: list[Callable[[], Any]] = []
@@ -146,6 +143,7 @@ def test_a_hold_that_comes_late_keeps_nothing(cells: CellFamily) -> None:
     assert not cells.all_or_nothing()
 
 
+@pytest.mark.slow
 def test_a_prolongation_that_comes_late_changes_nothing(cells: CellFamily) -> None:
     """It was given up at the top, and the events have told the cells the old end since."""
     kept: list[Callable[[], Any]] = []
@@ -163,6 +161,7 @@ def test_a_prolongation_that_comes_late_changes_nothing(cells: CellFamily) -> No
     assert cells.ends() == {lease.period.end}
 
 
+@pytest.mark.slow
 def test_a_confirmation_that_comes_late_revives_nothing(cells: CellFamily) -> None:
     held = replace(cells.order(hosts_wanted(1, cell="left")), hold=timedelta(seconds=60))
     (part,) = tree_leases.create(cells.parent, MEMBER, held).parts

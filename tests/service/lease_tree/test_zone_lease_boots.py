@@ -15,6 +15,8 @@ from tests.compute.zones.build_plan_trees import carry_out, changed, done, make_
 from tests.compute.zones.tree import LATEST, Zone
 from tests.service.zone_tree import Family, family_of, hosts_wanted
 
+pytestmark = pytest.mark.slow
+
 WHOLE_HOST = "4"
 """A flavor of which one server fits on a host."""
 

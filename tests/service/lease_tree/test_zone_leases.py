@@ -29,17 +29,13 @@ from climate.service.lease_tree.leases import HOLD
 from climate.service.leases import leases
 from climate.service.leases.update import Changes
 from climate.store.idempotency import Key
+from tests.campaign import cases
 from tests.compute.zones.tree import LATEST
 from tests.conftest import ADMIN, MEMBER
 from tests.flask_apps import app_of
 from tests.service.zone_tree import Died, Family, family_of, hosts_wanted
 
 LONG = HOLD.total_seconds() + 60
-
-
-def some(numbers: range, quick: int) -> list[Any]:
-    """All numbers, of which every run takes one."""
-    return [pytest.param(n, marks=[] if n == quick else [pytest.mark.slow]) for n in numbers]
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +196,8 @@ def test_a_prolongation_that_one_child_refuses_leaves_all_as_they_were(family: F
     family.check()
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", some(range(1, 3), 2))
+@pytest.mark.parametrize("after", cases([False, True], {True}))
+@pytest.mark.parametrize("number", cases(range(1, 3), {2}))
 def test_a_parent_that_dies_while_it_prolongs_leaves_one_end(family: Family, number: int, after: bool) -> None:
     lease = family.make(hosts_wanted(5, across=True))
     with family.dying(number, after=after), suppress(Died):
@@ -243,8 +239,8 @@ def attempt(family: Family, key: Key | None = None) -> Lease | None:
         return None
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", some(range(1, 5), 3))
+@pytest.mark.parametrize("after", cases([False, True], {True}))
+@pytest.mark.parametrize("number", cases(range(1, 5), {3}))
 def test_a_parent_that_dies_leaves_all_or_nothing(family: Family, number: int, after: bool) -> None:
     """At each talk with the children: the offers, the holds, the confirmations; and not at all."""
     with family.dying(number, after=after):
@@ -254,7 +250,7 @@ def test_a_parent_that_dies_leaves_all_or_nothing(family: Family, number: int, a
     assert (made is None) is (number < 4)
 
 
-@pytest.mark.parametrize("number", some(range(1, 8), 4))
+@pytest.mark.parametrize("number", cases(range(1, 8), {4}))
 def test_a_parent_that_dies_as_it_records_leaves_all_or_nothing(family: Family, number: int) -> None:
     with family.dying_at_record(number):
         made = attempt(family)
@@ -262,7 +258,7 @@ def test_a_parent_that_dies_as_it_records_leaves_all_or_nothing(family: Family, 
     assert family.all_or_nothing() is (made is not None)
 
 
-@pytest.mark.parametrize("number", some(range(1, 7), 4))
+@pytest.mark.parametrize("number", cases(range(1, 7), {4}))
 def test_who_repeats_a_request_that_broke_off_gets_his_lease(family: Family, number: int) -> None:
     order, key = family.order(hosts_wanted(5, across=True)), Key(f"again-{number}", "f")
     with family.dying_at_record(number), suppress(Died):
@@ -286,9 +282,9 @@ def nothing_after(environ: dict[str, Any], pass_on: Callable[[], Any]) -> Any:
 WHAT = {"hold": ("/leases", "POST"), "confirm": ("/confirm", "POST"), "release": ("", "DELETE")}
 
 
-@pytest.mark.parametrize("times", some(range(1, 3), 1))
-@pytest.mark.parametrize("how", [nothing_before, nothing_after])
-@pytest.mark.parametrize("what", ["hold", "confirm"])
+@pytest.mark.parametrize("times", cases(range(1, 3), {1}))
+@pytest.mark.parametrize("how", cases([nothing_before, nothing_after], {nothing_after}))
+@pytest.mark.parametrize("what", cases(["hold", "confirm"], {"hold"}))
 def test_a_child_that_dies_leaves_all_or_nothing(family: Family, what: str, how: Any, times: int) -> None:
     """Before it has done what it was asked for, or after; once, or until it is mended."""
     ending, method = WHAT[what]

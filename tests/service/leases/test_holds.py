@@ -317,7 +317,7 @@ def held_up(engine: Engine, statement: str, entered: Signal, go: Signal) -> None
     def wait(conn: Any, cursor: Any, said: str, *rest: Any) -> None:
         if said.startswith(statement) and not entered.is_set():
             entered.set()
-            assert go.wait(30)
+            assert go.wait(120)
 
     event.listen(engine, "before_cursor_execute", wait)
 
@@ -331,7 +331,7 @@ def test_a_poller_passes_over_a_hold_that_is_being_confirmed(climate: Climate, c
     held_up(engine, "WITH leases_saved", entered, go)
 
     def poll() -> int:
-        assert entered.wait(30)
+        assert entered.wait(120)
         try:
             return event_dispatch.claim_due(climate, "poller")
         finally:
@@ -353,11 +353,11 @@ def test_a_confirmation_waits_for_a_claim_and_is_refused(climate: Climate, clock
     held_up(engine, "WITH leases_saved", entered, go)
 
     def confirm() -> Lease:
-        assert entered.wait(30)
+        assert entered.wait(120)
         return holds.confirm(early, MEMBER, lease.id)
 
     def look() -> None:
-        assert entered.wait(30)
+        assert entered.wait(120)
         await_blocked(engine, lambda: False)
         go.set()
 

@@ -25,6 +25,7 @@ from climate.service.power.power import ByHand
 from climate.settings import SettingError, Settings
 from climate.store.hosts import power as supplies
 from climate.store.hosts.power import Counted
+from tests.campaign import length
 from tests.conftest import ADMIN, Clock
 from tests.scenarios.test_statement_counts import cost
 from tests.service import lease_actions
@@ -161,7 +162,7 @@ def test_a_host_that_does_not_come_up_has_failed(room: Machines, clock: Clock, t
     number = min(held(lease))
     room.pass_(900)
     room.tell(number, trouble)
-    room.pass_(7200 - 900)
+    room.pass_(7200 - 900, step=60)
     failed = room.place(number)
     assert (failed.pool, failed.on) == (Pool.FAILED, False)
     assert "has not come up since" in failed.reason
@@ -255,7 +256,7 @@ def test_one_that_somebody_else_switched_on_is_up_when_the_cloud_says_so(room: M
 
 def test_hosts_never_flap(make_room: Callable[..., Machines], clock: Clock) -> None:
     room = make_room(warm_hosts=2)
-    for hour in range(12):
+    for hour in range(length(4, 12)):
         make(room.climate, clock, start=1.5, hours=0.5)
         room.pass_(3600, step=60)
         run_due(room.climate)

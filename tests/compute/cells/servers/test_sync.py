@@ -21,6 +21,7 @@ from climate.compute.servers import actions, create
 from climate.compute.servers import metadata as upkeep
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
+from tests.campaign import length
 from tests.compute.cloud_factory import HUGE, Place, node, place, request, unsafe
 
 CELL = "api!child-cell2!grandchild-cell1"
@@ -344,7 +345,7 @@ LIVES = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=length(10, 40))
 @given(lives=LIVES, data=st.data())
 def test_any_order_and_repetition_of_reports_leads_to_the_state_of_the_child(
     standing: Line, lives: list[tuple[int, str]], data: st.DataObject

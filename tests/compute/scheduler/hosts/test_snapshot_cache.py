@@ -20,6 +20,7 @@ from climate.compute.scheduler.hosts.snapshot_cache import Roster
 from climate.compute.scheduler.hosts.table import Hosts, Label
 from climate.compute.store.nodes.scheduler_snapshot import NODE, Reading
 from climate.store.engine import connect
+from tests.campaign import length
 from tests.compute.cloud_factory import empty
 from tests.compute.node_tables import table
 from tests.databases import connected
@@ -460,6 +461,9 @@ def test_whatever_happens_it_is_what_a_query_shows(impatient: Engine) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
-            max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=length(6, 25),
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -11,6 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from climate.compute.errors import VirtError
 from climate.compute.virt import Guest, State
+from tests.campaign import length
 from tests.compute.virt.hypervisor_cluster.live_machines import Dies, Host, Strikes
 from tests.compute.virt.hypervisor_cluster.machines import Lab
 
@@ -166,5 +167,5 @@ class ClusterMachine(RuleBasedStateMachine):
                 assert states.get(guest.id) in (State.RUNNING, State.PAUSED), "a server runs that is taken for dead"
 
 
-ClusterMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+ClusterMachine.TestCase.settings = settings(max_examples=length(5, 20), stateful_step_count=30, deadline=None)
 test_a_cluster = ClusterMachine.TestCase

@@ -19,6 +19,8 @@ from climate.compute.virt.qemu import command_line, disks, qmp
 from climate.compute.virt.qemu.driver import QemuDriver
 from tests.compute.virt.driver_cases import PATIENCE, Subject, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def qemu(make_subject: Callable[[str], Subject]) -> Subject:
