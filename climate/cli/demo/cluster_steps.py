@@ -138,9 +138,10 @@ def member_fails(play: ClusterPlay) -> str:
         return sorted(set(play.members().values()))
 
     play.until(f"the servers of {FAR} to be on {NEAR}", look, lambda now: now == [NEAR], PATIENCE)
-    started = {one: numbers for one, numbers in play.processes().items() if numbers != before[one]}
-    require(all(len(numbers) == 1 for numbers in play.processes().values()), f"their processes are {play.processes()}")
-    require(set(started) == gone, f"{len(started)} servers were started anew, and {len(gone)} were on {FAR}")
+    once = lambda now: all(len(numbers) == 1 for numbers in now.values())  # noqa: E731
+    after = play.until("each server to have one process", play.processes, once, PATIENCE)
+    started = {one for one, numbers in after.items() if numbers != before[one]}
+    require(started == gone, f"{len(started)} servers were started anew, and {len(gone)} were on {FAR}")
     _keep_their_disks(play)
     require(seen == {("ACTIVE", NODE)}, f"they were seen as {sorted(seen)}")
     return f"{len(gone)} servers were started on {NEAR}, once each; the scheduler still has all of them on {NODE}"
