@@ -66,6 +66,8 @@ def cells(stacks: dict[str, CellStack], seen: Seen) -> Iterator[dict[str, CellSt
     for one in stacks.values():
         with one.compute.engine.begin() as conn:
             conn.execute(text("DELETE FROM compute_cell_outbox"))
+        with redis.Redis.from_url(one.deployment.settings.redis_url) as client:
+            client.flushdb()
     for one in stacks.values():
         one.start(seen.handlers())
     yield stacks

@@ -140,6 +140,7 @@ def _furnish(office: Office) -> None:
         floating_ips.add(conn, pool, networks.IPv4Network("172.24.4.0/28")[3], networks.IPv4Network("172.24.4.0/28")[5])
 
 
+@pytest.mark.slow
 def test_the_manager_of_another_package_serves_from_another_process(office: Office) -> None:
     compute = office.deployment.compute
     with office.worker():
@@ -162,6 +163,7 @@ def test_the_manager_of_another_package_serves_from_another_process(office: Offi
         assert sorted(office.books()[office.network_id]) == ["10.0.0.5"]
 
 
+@pytest.mark.slow
 def test_a_host_that_dies_is_waited_for_no_longer_than_is_set_and_serves_again(office: Office) -> None:
     with office.worker() as child:
         office.until(lambda: office.count("compute_networks WHERE host = 'net-1'"), "the network is not claimed")

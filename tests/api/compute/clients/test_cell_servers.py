@@ -56,6 +56,7 @@ def beat(cells: ServerTree) -> None:
         state.report(cells.tree[name])
 
 
+@pytest.mark.slow
 def test_the_life_of_a_server(user: Person) -> None:
     name = f"s-{uuid4().hex[:8]}"
     made = user.read(f"server create --flavor m1.tiny --image demo --property a=b --wait {name}")

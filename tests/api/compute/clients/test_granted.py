@@ -21,6 +21,7 @@ def flavor(cloud: Served, boss: Person) -> str:
     return f"reservation:{POOL}"
 
 
+@pytest.mark.slow
 def test_they_boot_by_the_flavor_and_the_group_until_the_slots_are_used_up(
     cloud: Served, boss: Person, demo: Person, flavor: str
 ) -> None:
