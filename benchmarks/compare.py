@@ -9,7 +9,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Sequence
+from configparser import ConfigParser
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -43,9 +45,24 @@ def other_tree(ref: str) -> Iterator[Path]:
         tree = Path(folder) / "tree"
         _git("worktree", "add", "--detach", "--quiet", str(tree), ref)
         try:
+            describe(tree)
             yield tree
         finally:
             _git("worktree", "remove", "--force", str(tree))
+
+
+def describe(tree: Path) -> None:
+    """Write the entry points of a tree as those of the installed distribution, which PYTHONPATH puts first."""
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("entry-points", {})
+    folder = tree / f"{own['name'].replace('-', '_')}-0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {own['name']}\nVersion: 0\n", encoding="utf-8")
+    entries = ConfigParser(delimiters=("=",))
+    entries.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their capitals
+    entries.read_dict(groups)
+    with (folder / "entry_points.txt").open("w", encoding="utf-8") as file:
+        entries.write(file)
 
 
 def measure(tree: Path, names: Sequence[str]) -> dict[Key, Figure]:

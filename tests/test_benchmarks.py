@@ -3,6 +3,7 @@
 import json
 import subprocess
 from dataclasses import replace
+from importlib.metadata import distributions, entry_points
 from pathlib import Path
 
 import pytest
@@ -89,5 +90,8 @@ def test_other_commit_is_checked_out_beside_this_one() -> None:
         pytest.skip("not a checkout of git")
     with compare.other_tree("HEAD") as tree:
         assert (tree / "benchmarks" / "compare.py").exists()
+        (known,) = distributions(name="climate-reservation", path=[str(tree)])
+        costs = {each.name: each.value for each in known.entry_points.select(group="climate.scheduler_costs")}
+    assert costs == {each.name: each.value for each in entry_points(group="climate.scheduler_costs")}
     listed = subprocess.run(["git", "worktree", "list"], cwd=root, capture_output=True, text=True, check=True).stdout
     assert str(tree) not in listed
