@@ -26,7 +26,7 @@ run: $(VENV)/installed ## run climate with a small demo cloud: http://127.0.0.1:
 lab: $(VENV)/installed ## the same with real networks, among hosts that are namespaces; ordinary users may, on most systems
 	@exec $(BIN)/climate lab $(ARGS)
 
-demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; about a minute
+demo: $(VENV)/installed ## show leases from end to end, recycling and power saving, each step verified; less than a minute
 	@exec $(BIN)/climate demo $(ARGS)
 
 # Whole modules go to each of several processes, the longest first.
