@@ -138,8 +138,8 @@ def member_fails(play: ClusterPlay) -> str:
         return sorted(set(play.members().values()))
 
     play.until(f"the servers of {FAR} to be on {NEAR}", look, lambda now: now == [NEAR], PATIENCE)
-    once = lambda now: all(len(numbers) == 1 for numbers in now.values())  # noqa: E731
-    after = play.until("each server to have one process", play.processes, once, PATIENCE)
+    after = play.until("each server to have a process", play.processes, lambda now: all(now.values()), PATIENCE)
+    require(all(len(numbers) == 1 for numbers in after.values()), f"their processes are {after}")
     started = {one for one, numbers in after.items() if numbers != before[one]}
     require(started == gone, f"{len(started)} servers were started anew, and {len(gone)} were on {FAR}")
     _keep_their_disks(play)
