@@ -22,8 +22,8 @@ def listed(compute: Compute, query: ImageQuery, project_id: str | None) -> list[
     Raises NotFound if its marker is no image visible to the project. None: any project's.
     """
     with reading(compute.engine) as conn:
-        if query.marker is not None and not _is_seen(conn, rows.get(conn, query.marker), project_id):
-            raise _none(query.marker)
+        if query.marker is not None and not is_shown(conn, rows.get(conn, query.marker), project_id):
+            raise unknown(query.marker)
         return rows.listed(conn, query)
 
 
@@ -31,9 +31,9 @@ def get(compute: Compute, image_id: str, project_id: str | None) -> Image:
     """Return an image by its id; NotFound, also if it is not visible to the project. None: any project's."""
     with reading(compute.engine) as conn:
         result = rows.get(conn, image_id)
-        is_seen = _is_seen(conn, result, project_id)
+        is_seen = is_shown(conn, result, project_id)
     if result is None or not is_seen:
-        raise _none(image_id)
+        raise unknown(image_id)
     return result
 
 
@@ -41,7 +41,7 @@ def check_bootable(compute: Compute, image_id: str, project_id: str | None) -> N
     """Check that an image is visible to a project and has its content; else BadRequest. None: any project's."""
     with reading(compute.engine) as conn:
         result = rows.get(conn, image_id)
-        is_seen = _is_seen(conn, result, project_id)
+        is_seen = is_shown(conn, result, project_id)
     if result is None or not is_seen:
         raise BadRequest(f"Image {image_id} could not be found.")
     if result.status != ACTIVE:
@@ -133,16 +133,18 @@ def delete(compute: Compute, image_id: str) -> None:
     images.forget(compute, image_id)
 
 
-def _is_seen(conn: Connection, image: Image | None, project_id: str | None) -> bool:
+def is_shown(conn: Connection, image: Image | None, project_id: str | None) -> bool:
+    """Return whether a project, or None for all of them, sees an image that may be missing."""
     return image is not None and (project_id is None or image_members.is_seen(conn, image, project_id))
 
 
 def _locked(conn: Connection, image_id: str) -> Image:
     result = rows.get(conn, image_id, lock=True)
     if result is None:
-        raise _none(image_id)
+        raise unknown(image_id)
     return result
 
 
-def _none(image_id: str) -> NotFound:
+def unknown(image_id: str) -> NotFound:
+    """Return the refusal of an image that does not exist, or that a project does not see."""
     return NotFound(f"No image found with ID {image_id[:80]}")
