@@ -21,16 +21,6 @@ def both(tmp_path: Path) -> Iterator[tuple[Nova, Cloud]]:
         yield found
 
 
-@pytest.fixture
-def there(both: tuple[Nova, Cloud]) -> Nova:
-    return both[0]
-
-
-@pytest.fixture
-def cloud(both: tuple[Nova, Cloud]) -> Cloud:
-    return both[1]
-
-
 def passes(there: Nova, host: str, project_id: str, hint: str | None = None, *, preemptible: bool = False) -> bool:
     """Whether the filter lets a server of a project onto a host, with its own options but for preemptibles."""
     aggregates = [one for one in there.aggregates.values() if host in one["hosts"]]

@@ -143,11 +143,11 @@ def real() -> Iterator[Layout]:
 @pytest.fixture
 def with_blazar_filter(real: Layout) -> Iterator[None]:
     """Let Nova use blazar-nova's BlazarFilter in place of climate's, with preemptible servers."""
-    for own in (configuration.BLAZAR, configuration.BINDING):
-        configuration.write(real, own)
-        services.restart_scheduler(real)
-        if own == configuration.BLAZAR:
-            yield
+    configuration.write(real, configuration.BLAZAR)
+    services.restart_scheduler(real)
+    yield
+    configuration.write(real, configuration.BINDING)
+    services.restart_scheduler(real)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Password that a guest has posted to its metadata service: none, because servers have no metadata service."""
+"""Password that a guest has posted to its metadata service: none, because that service accepts no posts."""
 
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
