@@ -156,7 +156,7 @@ class Stranded:
     is_begun: bool
     """True if a worker began and then fell silent; otherwise none came before the lease was over."""
     holds: int
-    """Number of hosts of its lease, counted up to `MOST_HOLDS`."""
+    """Number of hosts of its lease, counted up to `due_events.MOST_HOLDS`."""
 
 
 def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID | None = None) -> list[Stranded]:
