@@ -1,4 +1,4 @@
-"""Interface to child zones: requests to the public API of the deployments below this one."""
+"""Interface of the engine to child zones: their leases and hosts, over their public API."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -24,8 +24,7 @@ def remove(compute: Compute, name: str, *, force: bool = False) -> None:
     """Delete a neighbour and the messages that wait for it.
 
     With `force`, unreported servers of builds go into ERROR, and reported ones stay listed with their last state;
-    deleting
-    them then needs no cell. Raise CellNotFound, and CellInUse without `force`.
+    deleting them then needs no cell. Raise CellNotFound, and CellInUse without `force`.
     """
     with compute.engine.begin() as conn:
         # The lock blocks builds that are being sent to the cell; they go to another one.

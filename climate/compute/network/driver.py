@@ -230,8 +230,7 @@ class NetworkDriver(Protocol):
 
     def unchanged(self, served: Sequence[Served]) -> frozenset[str]:
         """Return the ids of the networks that are already served like this, by one cheap check of the host. Only
-        `serve`
-        checks a network completely.
+        `serve` checks a network completely.
         """
 
     def unserve(self, network_id: str) -> None:

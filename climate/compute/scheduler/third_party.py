@@ -35,8 +35,7 @@ class Foreign:
         """Return its plan for `count` servers.
 
         It gets only the nodes that pass the mandatory filters. Raise NoValidHost if it finds too few nodes, fails, or
-        returns
-        nodes outside of them; BadRequest if the scheduler raises it.
+        returns nodes outside of them; BadRequest if the scheduler raises it.
         """
         record = decision_record.begun(hosts, spec, count, replace(rules, weighers=()))
         there = _open(hosts, spec, rules, record)

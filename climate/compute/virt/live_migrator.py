@@ -103,8 +103,8 @@ class LiveMigrator(Protocol):
         """Migrate the guest, and return the argument for `keep` once it has ended here.
 
         By then the guest runs at the destination, or waits there for `keep`. The next call takes over from a crashed
-        sender.
-        After VirtError the guest continues here, unless it ended by itself, and never starts at the destination.
+        sender. After VirtError the guest continues here, unless it ended by itself, and never starts at the
+        destination.
         """
 
     def keep(self, guest: Guest, sent: Mapping[str, object]) -> None:

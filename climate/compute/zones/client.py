@@ -1,4 +1,4 @@
-"""Interface to child zones: requests to their public API, one or many in parallel."""
+"""Interface of the bundled cloud to child zones: requests to their public API, one or many in parallel."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -39,8 +39,7 @@ def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Gat
     """Return the servers of child zones.
 
     For a project, only servers that this zone placed are listed, because a child knows only its parent's account. A
-    placed
-    server whose zone does not answer has the status UNKNOWN.
+    placed server whose zone does not answer has the status UNKNOWN.
     """
     if compute.zones.client is None or not compute.zones.routing:
         return Gathered()

@@ -35,8 +35,7 @@ def forward(compute: Compute, server_id: str, request: ChildRequest, project_id:
     """Forward a request about a server to its zone, and return the answer with the local owner.
 
     `project_id`: owner of the servers that may be reached; None: all. Raise NotFound, and ZoneUnavailable if the zone
-    of
-    the server does not answer.
+    of the server does not answer.
     """
     if compute.zones.client is None or not compute.zones.routing:
         raise _nobody(server_id)

@@ -59,8 +59,7 @@ def split(compute: Compute, request: BootRequest, shares: Sequence[Share]) -> St
     """Store the servers of a request at the top cell, and send each share to its cell as a separate build.
 
     The quota applies to the whole request; if it allows fewer servers, the last shares are reduced. Raise BadRequest
-    for
-    values that cannot be resolved at the API cell, and QuotaExceeded.
+    for values that cannot be resolved at the API cell, and QuotaExceeded.
     """
     build_id = create.new_build_id(compute)
     with compute.engine.begin() as conn:

@@ -124,8 +124,7 @@ def process(context: CellContext, message: Message) -> Outcome:
     """Return the outcome of a message for this cell.
 
     Errors are logged, and become a failed response if one is needed. Only `Postpone` and database errors are raised,
-    and
-    the message is retried.
+    and the message is retried.
     """
     if message.type == RESPONSE:
         return _response(context, message)

@@ -36,8 +36,7 @@ def send(compute: Compute, transport: CellTransport, name: str, here: Here | Non
     """Send due messages to a neighbour; return the number that its broker accepted.
 
     If the broker is unreachable, the messages wait, with growing pauses of up to 30 seconds. `here`: the surroundings,
-    if
-    the caller has them.
+    if the caller has them.
     """
     with compute.engine.begin() as conn:
         now = here.now if here is not None else compute.now(conn)

@@ -83,8 +83,7 @@ def call(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], 
     """Run a method in the cell at a path below this one; return its value.
 
     Raise the method's error if its class may be sent, CellRoutingInconsistency, and CellTimeout after `seconds` (None:
-    the
-    setting cells_call_timeout).
+    the setting cells_call_timeout).
     """
     limit = compute.cells.call_timeout if seconds is None else seconds
     return wait(compute, ask(compute, target, method, kwargs, limit), limit)

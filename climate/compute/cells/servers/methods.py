@@ -108,8 +108,7 @@ def run_compute_api_method(context: CellContext, message: Message, kwargs: Args)
     """Run a method of the Compute API on a server of this cell; return its value.
 
     Raise CellServiceAPIMethodNotFound for a method that is not allowed, NotFound for a server that is not here, which
-    is
-    reported to the top cell, and the method's own errors.
+    is reported to the top cell, and the method's own errors.
     """
     method, server_id = str(kwargs.get("method"))[:64], _server_id(kwargs)
     args, by, number = kwargs.get("args"), _by(kwargs), kwargs.get("command")
@@ -181,8 +180,7 @@ def report_changes(compute: Compute, pipeline: Pipeline | None = None) -> int:
     """Report servers with noted changes; return their number.
 
     With a pipeline this process sends the reports itself. A database crash that loses a report restores the notes, so
-    the
-    commit may be asynchronous.
+    the commit may be asynchronous.
     """
     if pipeline is None:
         return sync.report_changes(compute, teller(compute))

@@ -133,8 +133,7 @@ def store(conn: Connection, cell: str, reports: Sequence[Report], order: Order, 
     """Store valid reports of a cell; return the ids of changed servers.
 
     Reports of servers of another cell are logged and skipped. A cell that has a server which was deleted here before
-    its
-    first report is ordered to delete it.
+    its first report is ordered to delete it.
     """
     stored = servers.report(conn, cell, reports, now)
     _look_after(conn, cell, [one["id"] for one in reports if one["id"] not in stored], order)

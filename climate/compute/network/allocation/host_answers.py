@@ -54,8 +54,7 @@ def deliver(compute: Compute, allocator: NetworkAllocator) -> None:
     """Deliver the notifications of this host's networks to an allocator, in the order of the changes.
 
     The caller must ensure that only one process of a host does this at a time. A failed notification is delivered
-    again,
-    before later ones of the same network.
+    again, before later ones of the same network.
     """
     with reading(compute.engine) as conn:
         result = messages.of_host(conn, compute.network_host)

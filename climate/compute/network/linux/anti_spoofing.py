@@ -37,9 +37,8 @@ def text(
     """Return the nftables ruleset that replaces the table of one interface.
 
     A guest without an address may use DHCP with its own MAC, ARP probes and IPv6 duplicate address detection. Probes
-    for
-    another guest's address are dropped, because they would block that guest. Its link-local address is the EUI-64 one.
-    The guest may route the networks in `ranges`. A migrated guest announces itself by RARP with its own MAC.
+    for another guest's address are dropped, because they would block that guest. Its link-local address is the EUI-64
+    one. The guest may route the networks in `ranges`. A migrated guest announces itself by RARP with its own MAC.
     `rules`: what its security groups allow, None: all.
     """
     lines = _own_frames(mac, addresses, ranges, "accept" if rules is None else "goto outgoing")

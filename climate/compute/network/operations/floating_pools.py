@@ -33,8 +33,7 @@ def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields)
     """Add a range of addresses to the named pool, created if missing; return its interface.
 
     Raise InvalidInput for fields that differ from those of the pool, BadRequest for addresses outside its network or
-    too
-    many, Conflict if the pool has them all.
+    too many, Conflict if the pool has them all.
     """
     first, last = stretch
     with compute.engine.begin() as conn:

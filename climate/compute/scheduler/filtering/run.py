@@ -26,8 +26,7 @@ class Search:
     """Candidate nodes of a build, and their cached weights.
 
     Between two servers of a build only the chosen node and its server group change. Only filters that depend on them
-    run
-    again, most of them on that one node. Weights are cached and normalised again for each server.
+    run again, most of them on that one node. Weights are cached and normalised again for each server.
     """
 
     NO_HOSTS: ClassVar[str] = "hosts"

@@ -17,8 +17,7 @@ def select(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
 
     Results equal those of filtering and weighing all nodes again for every server; only changed parts are recomputed.
     Consumes `hosts`. Raise NoValidHost, with the trail but no node names in its text, if a server finds no node;
-    BadRequest
-    for hints and image properties that a filter cannot parse.
+    BadRequest for hints and image properties that a filter cannot parse.
     """
     rules = rules.applied(spec)
     for rule in rules.filters:

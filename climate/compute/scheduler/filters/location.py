@@ -1,4 +1,4 @@
-"""Filters by location and liveness of a node."""
+"""Filters by place and state of a node's service: zone, networks, liveness, earlier attempts."""
 
 import ipaddress
 

@@ -17,8 +17,7 @@ def in_reservation(hosts: Hosts, spec: Spec, options: Options) -> Mask:
 
     With the hint `reservation`: the nodes of the named pools, if they are lent to the project and not closed. With a
     reservation's flavor: nodes of the reservation pool with a free slot of it. Otherwise: nodes in neither the
-    reservation
-    pool nor a lent one.
+    reservation pool nor a lent one.
     """
     flavor = spec.flavor
     if flavor is not None and flavor.reservation is not None:

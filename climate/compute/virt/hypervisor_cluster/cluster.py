@@ -126,8 +126,7 @@ class Cluster:
         """Return the entry of a server before its preparation or start, on a member with room for it.
 
         It keeps its member if that works and has room; the caller holds its lock. Raise VirtError if no member has
-        room, or the
-        server may still run on a failed member.
+        room, or the server may still run on a failed member.
         """
         with self.ledger.locked():
             entries = self.ledger.entries()
@@ -140,8 +139,7 @@ class Cluster:
         """Return the entry of a server on another member with allocated capacity; None if none has room.
 
         The server is not ended on the old member: see `arrived`. `within`: only members of this machine. A server whose
-        disk is
-        shared moves only to members that can reach the disk.
+        disk is shared moves only to members that can reach the disk.
         """
         keepers = self.keepers(entry.place) if within is None else frozenset()
         reach = keepers if entry.state is not State.PREPARED else frozenset()

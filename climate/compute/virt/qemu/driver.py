@@ -76,8 +76,7 @@ class QemuDriver:
     """Driver of guests in folders under `folder`.
 
     Timeouts in seconds: `stop_seconds` for a shutdown, `start_seconds` for the start of QEMU, `work_seconds` for a copy
-    of
-    disk or memory.
+    of disk or memory.
     """
 
     folder: Path

@@ -1,8 +1,7 @@
 """Transfer of a machine's memory, and of its disk if that is not shared, from one QEMU to another.
 
 Each check opens the monitors anew, so that others can use them in between. All state is read from the two QEMUs and
-from
-the route's files, so another worker can continue the transfer at any point.
+from the route's files, so another worker can continue the transfer at any point.
 """
 
 import time

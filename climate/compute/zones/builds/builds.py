@@ -80,8 +80,7 @@ def create(
     `parts`: the parts of its reservations in child zones.
 
     `worker`: the caller runs the build itself, and places at least `least` or none. None: any worker runs it, and
-    places
-    fewer than `least` if there is no more room.
+    places fewer than `least` if there is no more room.
 
     Raise QuotaExceeded, BadRequest, and Conflict for a used reservation id.
     """

@@ -59,8 +59,7 @@ def place(compute: Compute, request: BootRequest, order: Order, way: Way, make: 
     """Return the id of the server of an order, created on the offered node or by the offering child.
 
     A repeated order returns its server. Raise InvalidBlob, NoValidHost if the offer is no longer valid, ZoneUnavailable
-    if
-    a child does not answer, and the errors of booting.
+    if a child does not answer, and the errors of booting.
     """
     with reading(compute.engine) as conn:
         now = compute.now(conn)

@@ -101,8 +101,7 @@ def select(compute: Compute, wanted: PlanRequest) -> Selection:
     """Return the plan for a request: nodes of this zone and offers of its children, best first.
 
     Each zone offers at most one place per server. A child that does not answer delays the plan until its deadline, but
-    does
-    not fail it.
+    does not fail it.
     """
     reason = request_spec.stays(wanted.request, wanted.parts)
     with _read_only(compute) as conn:

@@ -39,8 +39,7 @@ def boot(compute: Compute, request: BootRequest, chain: ZoneChain = FROM_USER, p
     and remote hosts.
 
     If fewer than `least` fit, they are stored here in ERROR with the reason as fault. Raise what `compute.boot.boot`
-    raises,
-    and ZoneUnavailable if a child does not answer.
+    raises, and ZoneUnavailable if a child does not answer.
     """
     if request_spec.stays(request, parts):
         return _first(compute_boot.boot(compute, request))

@@ -1,4 +1,4 @@
-"""One HTTP request and its answer with httpcore, and its errors."""
+"""The exchange of one HTTP request by httpcore, with its errors translated."""
 
 from typing import Any, NoReturn
 

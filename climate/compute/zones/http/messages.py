@@ -1,4 +1,4 @@
-"""One HTTP request to a child zone, its answer, and its errors."""
+"""Values of an HTTP request to a child zone: request, answer, errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
