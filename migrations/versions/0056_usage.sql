@@ -28,9 +28,19 @@ CREATE TABLE IF NOT EXISTS usage_progress (
     position BIGINT DEFAULT '0' NOT NULL,
     sampled_at TIMESTAMP WITH TIME ZONE,
     measured_since TIMESTAMP WITH TIME ZONE,
+    watched_since TIMESTAMP WITH TIME ZONE,
     next_at TIMESTAMP WITH TIME ZONE DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT pk_usage_progress PRIMARY KEY (only_row),
     CONSTRAINT ck_usage_progress_one_row CHECK (only_row)
 );
 
 INSERT INTO usage_progress DEFAULT VALUES ON CONFLICT DO NOTHING;
+
+ALTER TABLE pool_terms ADD COLUMN IF NOT EXISTS idle TEXT;
+
+CREATE TABLE IF NOT EXISTS idle_leases (
+    lease_id UUID NOT NULL,
+    notices SMALLINT NOT NULL,
+    at TIMESTAMP WITH TIME ZONE NOT NULL,
+    CONSTRAINT pk_idle_leases PRIMARY KEY (lease_id)
+);

@@ -13,6 +13,7 @@ from climate.context import Climate
 from climate.domain.lease import Lease, fold
 from climate.domain.usage import Stretch, stretches
 from climate.service.transaction import run
+from climate.service.usage import idle
 from climate.store.journal import journal
 from climate.store.journal.row_differences import UNREADABLE
 from climate.store.usage import host_hours
@@ -30,13 +31,17 @@ MOST_PORTIONS = 50
 
 
 def run_round(climate: Climate) -> int:
-    """Compute the host hours of the leases that changed, then take a sample; return the number of leases."""
+    """Compute the host hours of the leases that changed, take a sample, and look for idle leases.
+
+    Return the number of leases that changed.
+    """
     count, is_left = _compute(climate)
     with reading(climate.engine) as conn:
         now = climate.now(conn)
         names = host_hours.in_use(conn, now)
     busy = climate.cloud.busy_hosts(list(names)) if names else frozenset()
     run(climate, _finish, climate, [names[name] for name in busy if name in names], now if is_left else now + PAUSE)
+    idle.run_round(climate)
     return count
 
 
@@ -96,5 +101,5 @@ def _finish(conn: Connection, climate: Climate, busy: Sequence[int], next_at: da
     now = climate.now(conn)
     since = max(state.sampled_at, now - LONGEST_GAP) if state.sampled_at else now - PAUSE
     if since < now:
-        host_hours.sample(conn, busy, since, now)
+        host_hours.sample(conn, busy, since, now, missed=since != state.sampled_at)
     host_hours.put_off(conn, next_at)

@@ -1,6 +1,20 @@
 """Tables of usage: host hours of leases, and the times at which servers ran on leased hosts."""
 
-from sqlalchemy import DDL, BigInteger, Boolean, CheckConstraint, Column, Index, Integer, Table, Text, Uuid, event, text
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    event,
+    text,
+)
 from sqlalchemy.dialects.postgresql import TSTZRANGE
 
 from climate.store.schema import Time, metadata
@@ -38,10 +52,21 @@ usage_progress = Table(
     Column("position", BigInteger, nullable=False, server_default="0"),
     Column("sampled_at", Time),
     Column("measured_since", Time),
+    # Time since which no sample is missing.
+    Column("watched_since", Time),
     Column("next_at", Time, nullable=False, server_default=text("clock_timestamp()")),
     CheckConstraint("only_row", name="one_row"),
 )
 """Position of the journal up to which usage is computed, and the times of the samples."""
+
+idle_leases = Table(
+    "idle_leases",
+    metadata,
+    Column("lease_id", Uuid, primary_key=True),
+    Column("notices", SmallInteger, nullable=False),
+    Column("at", Time, nullable=False),
+)
+"""Number of notices that an idle lease got, and the time of the last one."""
 
 FIRST_ROW = "INSERT INTO usage_progress DEFAULT VALUES ON CONFLICT DO NOTHING"
 event.listen(usage_progress, "after_create", DDL(FIRST_ROW))  # type: ignore[no-untyped-call]

@@ -56,6 +56,8 @@ class Progress:
     """Time of the last sample of running servers."""
     measured_since: datetime | None
     """Time of the first sample."""
+    watched_since: datetime | None
+    """Time since which no sample is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,12 @@ class Portion:
     """True if more facts may follow."""
 
 
-_PROGRESS = select(usage_progress.c.position, usage_progress.c.sampled_at, usage_progress.c.measured_since)
+_PROGRESS = select(
+    usage_progress.c.position,
+    usage_progress.c.sampled_at,
+    usage_progress.c.measured_since,
+    usage_progress.c.watched_since,
+)
 
 
 def progress(conn: Connection) -> Progress:
@@ -136,11 +143,15 @@ def in_use(conn: Connection, now: datetime) -> dict[str, int]:
     return {row.hypervisor_hostname: row.id for row in conn.execute(query)}
 
 
-def sample(conn: Connection, busy: Collection[int], since: datetime, now: datetime) -> None:
-    """Record that servers ran on hosts from `since` to `now`; a sample that follows the former one extends its row."""
+def sample(conn: Connection, busy: Collection[int], since: datetime, now: datetime, *, missed: bool = False) -> None:
+    """Record that servers ran on hosts from `since` to `now`; a sample that follows the former one extends its row.
+
+    `missed`: the time before `since` was not sampled.
+    """
     conn.execute(_SAMPLE, {"hosts": sorted(busy), "since": since, "now": now})
     measured = func.coalesce(usage_progress.c.measured_since, literal(now, Time))
-    conn.execute(update(usage_progress).values(sampled_at=now, measured_since=measured))
+    watched = literal(now, Time) if missed else func.coalesce(usage_progress.c.watched_since, literal(now, Time))
+    conn.execute(update(usage_progress).values(sampled_at=now, measured_since=measured, watched_since=watched))
 
 
 _AFTER = text("""
