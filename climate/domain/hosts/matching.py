@@ -47,7 +47,7 @@ def match(demands: Sequence[Demand], rooms: Rooms = NO_ROOMS) -> Assignment | Un
 def holds(demands: Sequence[Demand], rooms: Rooms, chosen: Assignment) -> bool:
     """Return whether an assignment, as `match` returned it for an earlier state, is still possible."""
     for demand, had in zip(demands, chosen, strict=True):
-        if not had.keys() <= {*demand.candidates, *_stay(demand)}:
+        if not had.keys() <= {*demand.candidates, *_stay(demand)} or not _within(demand, had):
             return False
     pairs = list(zip(demands, chosen, strict=True))
     shared = {host for demand, had in pairs if isinstance(demand, Slots) for host in had}
@@ -55,6 +55,14 @@ def holds(demands: Sequence[Demand], rooms: Rooms, chosen: Assignment) -> bool:
     if len({*wholes, *shared}) < len(wholes) + len(shared):
         return False
     return all(_suffices(rooms.get(host, {}), host, pairs) for host in shared)
+
+
+def _within(demand: Demand, had: Mapping[int, int]) -> bool:
+    """Return whether a demand may have that: what must stay is there, and no host gives more than it may."""
+    if isinstance(demand, Whole):
+        return demand.must <= had.keys() and demand.least <= len(had) <= demand.most
+    kept = all(had.get(host, 0) >= count for host, count in demand.kept.items())
+    return kept and all(count <= demand.caps.get(host, count) for host, count in had.items())
 
 
 def _suffices(room: Mapping[str, int], host: int, pairs: Sequence[tuple[Demand, Mapping[int, int]]]) -> bool:

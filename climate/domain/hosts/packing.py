@@ -36,11 +36,13 @@ class Slots:
     """True: all on one host; False: each on another host."""
     kept: Mapping[int, int] = field(default_factory=dict)
     """Slots by host that are in use already and must stay there."""
+    caps: Mapping[int, int] = field(default_factory=dict)
+    """Maximum number of slots on a host, whatever its room; no maximum if it is not named."""
 
-    def fit(self, room: Mapping[str, int]) -> int:
-        """Return the number of slots that fit into a room, up to the amount."""
+    def fit(self, host: int, room: Mapping[str, int]) -> int:
+        """Return the number of slots that fit on a host with that room, up to the amount."""
         fits = [room.get(name, 0) // part for name, part in self.size.items() if part]
-        return max(0, min([self.amount, *fits]))
+        return max(0, min([self.amount, self.caps.get(host, self.amount), *fits]))
 
 
 @dataclass
@@ -101,7 +103,8 @@ def _beside_kept(demand: Slots) -> Slots:
     hosts = demand.candidates
     if kept and demand.affinity is not None:
         hosts = [host for host in hosts if (host in kept) is demand.affinity]
-    return Slots(hosts, max(0, rest), demand.size, demand.affinity)
+    caps = {host: most - kept.get(host, 0) for host, most in demand.caps.items()}
+    return Slots(hosts, max(0, rest), demand.size, demand.affinity, caps=caps)
 
 
 def _after_kept(slots: Sequence[Slots], rooms: Rooms) -> dict[int, dict[str, int]]:
@@ -129,7 +132,7 @@ def _hosts(slots: Sequence[Slots], wholes: Sequence[Whole], rooms: Rooms, names:
     order = dict.fromkeys(host for demand in slots for host in demand.candidates if host not in never)
     kinds: dict[object, list[_Host]] = {}
     for number in order:
-        fits = tuple(d.fit(rooms.get(number, {})) if number in able[i] else 0 for i, d in enumerate(slots))
+        fits = tuple(d.fit(number, rooms.get(number, {})) if number in able[i] else 0 for i, d in enumerate(slots))
         fits = tuple(0 if d.affinity and n < d.amount else n for d, n in zip(slots, fits, strict=True))
         fits = tuple(min(n, 1) if d.affinity is False else n for d, n in zip(slots, fits, strict=True))
         if any(fits):
