@@ -6,9 +6,9 @@ transaction and gets no connection. The cloud half may be repeated at any time a
 idempotent, and raises NotYet instead of waiting.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 from uuid import UUID
@@ -28,7 +28,7 @@ from climate.cloud import (
     TakesBackTogether,
     Trouble,
 )
-from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.errors import ClimateError, Conflict, InvalidInput
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Reservation
@@ -37,6 +37,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.entry_points import installed as entry_points_of
 from climate.settings import SettingError, Settings
+from climate.store.allocation.candidates import Candidates
 from climate.time_ordered_ids import time_ordered_id
 
 GROUP = "climate.resource_plugins"
@@ -86,6 +87,8 @@ class Ask:
     """Numbers of floating IPs that this request has just allocated to other reservations of the lease."""
     taken_amounts: tuple[AmountHold, ...] = ()
     """Countable resources that this request has just allocated to other reservations of the lease."""
+    together: frozenset[UUID] = frozenset()
+    """Reservations of the lease that are chosen together with this one: what they hold now counts as free."""
     avoided: frozenset[int] = frozenset()
     """Hosts among `taken` that are excluded even if other reservations of the lease share them."""
     new_id: UUID = field(default_factory=time_ordered_id)
@@ -101,6 +104,11 @@ class Ask:
     @property
     def reservation_id(self) -> UUID:
         return self.present.id if self.present else self.new_id
+
+    @property
+    def own(self) -> frozenset[UUID]:
+        """Return the reservations whose present resources count as free for this one."""
+        return self.together.union([self.present.id] if self.present else ())
 
     @property
     def grace(self) -> timedelta:
@@ -145,6 +153,30 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What a reservation could have, so that all reservations of a lease are chosen together.
+
+    The engine reads the candidates, chooses, locks the choice, and reads again until the choice is still possible.
+    """
+
+    kind: str
+    """What the numbers are of: HOSTS, ADDRESSES, INVENTORIES, or a name of the plugin's own."""
+    read: Callable[[Connection], Candidates]
+    """Returns what is free, without locks. It may raise what `reserve` would for this reservation alone."""
+    lock: Callable[[Connection, Collection[int]], None]
+    """Locks the rows of chosen numbers, ascending."""
+    allocation: Callable[[Mapping[int, int], Candidates], Allocation]
+    """Returns the allocation of chosen numbers: slots of shared ones, and 1 of whole ones."""
+    refusal: ClimateError
+    """Error if too little is free for this reservation alone."""
+    ends: Callable[[Connection], Collection[datetime]] = lambda conn: ()
+    """Returns times from which more may be free; they are tried to say when the lease would fit."""
+
+
+HOSTS, ADDRESSES, INVENTORIES = "hosts", "floating IPs", "storage pools"
+
+
+@dataclass(frozen=True, slots=True)
 class Lent:
     """A reservation as a worker sees it. `hosts` are names; `token` accompanies every change in the cloud."""
 
@@ -186,6 +218,13 @@ class ResourcePlugin(Protocol):
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         """Choose resources to hold, without writing. Raise NotEnoughHosts if that many are not free."""
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer | None:
+        """Return what the reservation could have, for a choice together with the others of its lease; optional hook.
+
+        Refuses what `reserve` refuses for other reasons than a shortage. A plugin without this hook, or with None,
+        chooses by `reserve`, before the others.
+        """
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         """Hand over the reserved resources."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from sqlalchemy import Connection
@@ -14,9 +15,10 @@ from climate.domain.hosts.capacity import Order, Size, Use, group_id
 from climate.domain.hosts.flavor_demand import Demand
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.lease import Reservation
-from climate.plugin import Allocation, Ask, Lent, with_grace
-from climate.store.allocation import capacity
-from climate.store.allocation.capacity import CapacityRequest
+from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
+from climate.store import locks
+from climate.store.allocation import candidates, capacity
+from climate.store.allocation.capacity import CapacityRequest, Cramped
 from climate.store.allocation.resource_classes import Taken
 from climate.store.hosts.hosts import FLAVOR_TYPE
 
@@ -40,6 +42,27 @@ def reserve(
 
     `classes` are amounts of resource classes per server.
     """
+    spec, wanted = _request(ask, requirement, classes)
+    return _allocation(ask, spec, capacity.pick(conn, wanted, patient=ask.patient))
+
+
+def offer(ask: Ask, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES) -> Offer:
+    """Return the hosts with room for slots, instead of a choice."""
+    spec, wanted = _request(ask, requirement, classes)
+    return Offer(
+        HOSTS,
+        partial(candidates.of_capacity, wanted=wanted),
+        locks.lock_hosts,
+        lambda chosen, _: _allocation(ask, spec, chosen),
+        Cramped(wanted),
+        partial(capacity.ends, wanted=wanted),
+    )
+
+
+def _request(
+    ask: Ask, requirement: Requirement, classes: Mapping[str, int]
+) -> tuple[Mapping[str, Any], CapacityRequest]:
+    """Return the spec to store, and the request for slots."""
     spec = {"on_end": TERMINATE, **with_grace(ask), **_client_fields(ask)}
     without = _excluded(ask)
     order = Order(size_of(spec), spec["amount"], spec["affinity"], _in_use(ask, without))
@@ -48,7 +71,7 @@ def reserve(
         requirement,
         ask.shared_window,
         order,
-        own=frozenset(one.id for one in (*ask.beside, *([ask.present] if ask.present else []))),
+        own=ask.together.union(one.id for one in (*ask.beside, *([ask.present] if ask.present else []))),
         beside=tuple(use for one in ask.beside for use in _uses(one)),
         keep=(*present, *ask.liked),
         without=without,
@@ -56,10 +79,14 @@ def reserve(
         soon=ask.soon,
         project_id=ask.owner,
         classes=classes,
+        together=ask.together,
         classes_beside=tuple(taken for one in ask.beside for taken in _classes_taken(one)) if classes else (),
     )
-    chosen = capacity.pick(conn, wanted, patient=ask.patient)
-    holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()))
+    return spec, wanted
+
+
+def _allocation(ask: Ask, spec: Mapping[str, Any], chosen: Mapping[int, int]) -> Allocation:
+    holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()) if count)
     return Allocation(spec=spec, holds=holds)
 
 

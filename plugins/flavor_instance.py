@@ -11,7 +11,8 @@ from climate import plugin_capacity
 from climate.cloud import CloudFlavor, HostPools, SharedCapacity
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.hosts.capacity import Size
-from climate.plugin import Allocation, Ask, Lent
+from climate.domain.hosts.flavor_demand import Demand
+from climate.plugin import Allocation, Ask, Lent, Offer
 from climate.plugin_capacity import MOST, TERMINATE, ServersAndCapacity
 from climate.plugin_fields import Affinity, Count, grace_period
 from climate.store.hosts import hosts
@@ -54,6 +55,13 @@ def _described(flavor: CloudFlavor) -> str:
     )
 
 
+def _demanded(ask: Ask) -> tuple[Ask, Demand]:
+    """Return the request with all its fields, and what one server needs. Raise Conflict for changes."""
+    plugin_capacity.refuse_changes(ask, frozenset({"grace_period"}))
+    demand = plugin_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
+    return replace(ask, spec={"affinity": None, **ask.spec}), demand
+
+
 class FlavorInstance:
     """Capacity for servers of a flavor, used through a copy of it."""
 
@@ -78,10 +86,12 @@ class FlavorInstance:
         }
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        plugin_capacity.refuse_changes(ask, frozenset({"grace_period"}))
-        demand = plugin_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
-        ask = replace(ask, spec={"affinity": None, **ask.spec})
+        ask, demand = _demanded(ask)
         return plugin_capacity.reserve(conn, ask, demand.requirement, demand.classes)
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer:
+        ask, demand = _demanded(ask)
+        return plugin_capacity.offer(ask, demand.requirement, demand.classes)
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])

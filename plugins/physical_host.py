@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from marshmallow import Schema, fields, validate, validates_schema
@@ -27,10 +28,11 @@ from climate.domain.hosts import requirements
 from climate.domain.hosts.pools import Deadline, OnEnd, Pool
 from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
-from climate.plugin import CLOUD_POOLS, TERMS, Allocation, Ask, Lent
+from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
 from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
+from climate.store import locks
+from climate.store.allocation import candidates, requirements_sql
 from climate.store.allocation import hosts as availability
-from climate.store.allocation import requirements_sql
 from climate.store.allocation.hosts import HostRequest, Short
 from climate.store.hosts import hosts
 
@@ -145,6 +147,18 @@ def _with_terms(ask: Ask) -> Ask:
     return replace(ask, spec={**ask.terms, **ask.spec})
 
 
+def _checked(ask: Ask) -> Ask:
+    """Return the request with all its terms. Raise InvalidInput for a maximum below the minimum."""
+    ask = _with_terms(ask)
+    if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
+        raise InvalidInput(MAX_BELOW_MIN)
+    return ask
+
+
+def _allocation(ask: Ask, numbers: Sequence[int]) -> Allocation:
+    return Allocation(spec=dict(ask.spec), holds=tuple(Hold(number, ask.window) for number in numbers))
+
+
 class PoolsWithServers(HostPools, Servers, Protocol):
     """A cloud whose pools are taken back together with the servers on their hosts."""
 
@@ -162,16 +176,26 @@ class PhysicalHost:
         return {name: str(spec.get(name) or "") for name in CHOOSING}
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        ask = _with_terms(ask)
-        if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
-            raise InvalidInput(MAX_BELOW_MIN)
+        ask = _checked(ask)
         if ask.present and (kept := _same_hosts(ask, ask.present)):
             return Allocation(spec=dict(ask.spec), holds=kept)
         wanted = self._wanted(conn, ask)
-        if ask.present and ask.active:
-            self._refuse_to_shrink(conn, ask, wanted)
-        numbers = availability.pick(conn, wanted, patient=ask.patient)
-        return Allocation(spec=dict(ask.spec), holds=tuple(Hold(number, wanted.window) for number in numbers))
+        return _allocation(ask, availability.pick(conn, wanted, patient=ask.patient))
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer | None:
+        """Return the hosts that match; None if those that it has stay the same in any case."""
+        ask = _checked(ask)
+        if ask.present and _same_hosts(ask, ask.present):
+            return None
+        wanted = self._wanted(conn, ask)
+        return Offer(
+            HOSTS,
+            partial(candidates.of_hosts, wanted=wanted),
+            locks.lock_hosts,
+            lambda chosen, _: _allocation(ask, sorted(chosen)),
+            Short(wanted),
+            partial(availability.ends, wanted=wanted),
+        )
 
     def on_start(self, cloud: HostPools, lent: Lent) -> None:
         cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token)
@@ -217,12 +241,12 @@ class PhysicalHost:
     def _wanted(self, conn: Connection, ask: Ask) -> HostRequest:
         requirement = self._requirement(conn, ask)
         present = ask.present.hosts if ask.present else ()
-        return HostRequest(
+        wanted = HostRequest(
             requirement=requirement,
             window=ask.window,
             least=max(ask.spec["min"], len(present) if ask.active else 0),
             most=max(ask.spec["max"], len(present) if ask.active else 0),
-            own=ask.present.id if ask.present else None,
+            own=ask.own,
             keep=(*present, *ask.liked),
             must=present if ask.active else (),
             without=ask.taken,
@@ -230,6 +254,9 @@ class PhysicalHost:
             project_id=ask.owner,
             at_random=ask.settings.randomize_host_selection,
         )
+        if ask.present and ask.active:
+            self._refuse_to_shrink(conn, ask, wanted)
+        return wanted
 
     def _requirement(self, conn: Connection, ask: Ask) -> Requirement:
         texts = _texts(ask.spec)

@@ -1,6 +1,7 @@
 """storage:pool: GB of a class of storage, as volumes that the project has for the time of the lease."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from marshmallow import Schema, fields, validate
@@ -10,9 +11,9 @@ from climate.cloud.volumes import VolumeOrder, Volumes
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
-from climate.plugin import Allocation, Ask, Lent, with_grace
+from climate.plugin import INVENTORIES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin_fields import Count, grace_period
-from climate.store.allocation import inventories
+from climate.store.allocation import candidates, inventories
 from climate.store.allocation.inventories import AmountRequest
 
 RESOURCE_TYPE = "storage:pool"
@@ -77,11 +78,25 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
+def _request(ask: Ask) -> tuple[Mapping[str, Any], AmountRequest]:
+    """Return the spec to store, and the request for volumes."""
+    spec = with_grace(ask)
+    if ask.present:
+        _refuse_changes(ask, ask.present.spec)
+    return spec, _wanted(ask, spec, _volume_gb(spec))
+
+
+def _allocation(spec: Mapping[str, Any], wanted: AmountRequest, chosen: Mapping[int, int]) -> Allocation:
+    pieces = sorted((number, count) for number, count in chosen.items() if count)
+    holds = tuple(AmountHold(number, count * wanted.piece, wanted.window) for number, count in pieces)
+    return Allocation(spec=spec, amounts=holds)
+
+
 def _wanted(ask: Ask, spec: Mapping[str, Any], piece: int) -> AmountRequest:
     window = ask.shared_window
     if spec["on_end"] == KEEP:
         window = Period(window.start, FOREVER)
-    own = tuple(one.id for one in (*([ask.present] if ask.present else ()), *ask.beside))
+    own = (*ask.own, *(one.id for one in ask.beside))
     present = {}
     if ask.present:
         before = _volume_gb(ask.present.spec)
@@ -110,14 +125,18 @@ class StoragePool:
         _volume_gb(ask.spec)
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        spec = with_grace(ask)
-        if ask.present:
-            _refuse_changes(ask, ask.present.spec)
-        piece = _volume_gb(spec)
-        wanted = _wanted(ask, spec, piece)
-        chosen = inventories.pick(conn, wanted, patient=ask.patient)
-        holds = tuple(AmountHold(number, count * piece, wanted.window) for number, count in chosen.items())
-        return Allocation(spec=spec, amounts=holds)
+        spec, wanted = _request(ask)
+        return _allocation(spec, wanted, inventories.pick(conn, wanted, patient=ask.patient))
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer:
+        spec, wanted = _request(ask)
+        return Offer(
+            INVENTORIES,
+            partial(candidates.of_amounts, wanted=wanted, until=ask.shared_window),
+            inventories.lock,
+            lambda chosen, _: _allocation(spec, wanted, chosen),
+            inventories.Short(wanted),
+        )
 
     def on_start(self, cloud: Volumes, lent: Lent) -> None:
         """Create the volumes, or extend them to their new size."""

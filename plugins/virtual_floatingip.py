@@ -1,6 +1,7 @@
 """virtual:floatingip: addresses of an external network, which belong to the project for the time of the lease."""
 
 from collections.abc import Mapping
+from functools import partial
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
 
@@ -10,9 +11,9 @@ from sqlalchemy import Connection
 from climate.cloud import FloatingIps
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
-from climate.plugin import Allocation, Ask, Lent, with_grace
+from climate.plugin import ADDRESSES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin_fields import Count, grace_period
-from climate.store.allocation import floating_ips
+from climate.store.allocation import candidates, floating_ips
 from climate.store.allocation.floating_ips import AddressRequest
 
 MOST = 10_000
@@ -78,6 +79,30 @@ def _refuse_changes(ask: Ask, before: Mapping[str, Any]) -> None:
         )
 
 
+def _request(ask: Ask) -> tuple[Mapping[str, Any], AddressRequest]:
+    """Return the spec to store, and the request for addresses."""
+    spec = with_grace(ask)
+    present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()
+    if ask.present:
+        _refuse_changes(ask, ask.present.spec)
+    _check_required(spec)
+    return spec, AddressRequest(
+        network_id=spec["network_id"],
+        amount=spec["amount"],
+        window=ask.shared_window,
+        own=ask.own,
+        keep=present,
+        must=present if ask.active else (),
+        required=tuple(spec["required_floatingips"]),
+        without=ask.taken_addresses,
+    )
+
+
+def _allocation(ask: Ask, spec: Mapping[str, Any], chosen: Mapping[int, str]) -> Allocation:
+    holds = tuple(AddressHold(number, address, ask.shared_window) for number, address in chosen.items())
+    return Allocation(spec=spec, addresses=holds)
+
+
 class FloatingIp:
     """Floating IPs of a network, by number."""
 
@@ -88,24 +113,19 @@ class FloatingIp:
         """Do nothing: the reservable addresses are in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
-        spec = with_grace(ask)
-        present = tuple(hold.number for hold in ask.present.addresses) if ask.present else ()
-        if ask.present:
-            _refuse_changes(ask, ask.present.spec)
-        _check_required(spec)
-        wanted = AddressRequest(
-            network_id=spec["network_id"],
-            amount=spec["amount"],
-            window=ask.shared_window,
-            own=ask.present.id if ask.present else None,
-            keep=present,
-            must=present if ask.active else (),
-            required=tuple(spec["required_floatingips"]),
-            without=ask.taken_addresses,
-        )
+        spec, wanted = _request(ask)
         chosen = floating_ips.pick(conn, wanted, patient=ask.patient)
-        holds = tuple(AddressHold(one.number, one.address, wanted.window) for one in chosen)
-        return Allocation(spec=spec, addresses=holds)
+        return _allocation(ask, spec, {one.number: one.address for one in chosen})
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer:
+        spec, wanted = _request(ask)
+        return Offer(
+            ADDRESSES,
+            partial(candidates.of_addresses, wanted=wanted),
+            floating_ips.lock,
+            lambda chosen, known: _allocation(ask, spec, {number: known.names[number] for number in sorted(chosen)}),
+            floating_ips.Short(wanted),
+        )
 
     def on_start(self, cloud: FloatingIps, lent: Lent) -> None:
         network = lent.reservation.spec["network_id"]

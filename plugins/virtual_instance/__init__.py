@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from climate.cloud import Cloud
 from climate.domain.errors import Conflict
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import Allocation, Ask, Lent, Offer
 from plugins.virtual_instance.room import RoomForServers
 from plugins.virtual_instance.sleeping import SleepingServer
 from plugins.virtual_instance.spec import ROOM, InstanceSpec
@@ -31,6 +31,11 @@ class VirtualInstance:
         if ask.present and form is self._sleeping and (other := sorted(ROOM & set(ask.spec))):
             raise Conflict(f"{other[0]} cannot be updated")
         return form.reserve(conn, ask)
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer | None:
+        """Return the hosts with room; None for a server by its id, which takes nothing of others."""
+        form = self._form(ask.present.spec if ask.present else ask.spec)
+        return form.offer(conn, ask) if isinstance(form, RoomForServers) else None
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         self._form(lent.reservation.spec).on_start(cloud, lent)

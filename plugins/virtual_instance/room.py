@@ -9,7 +9,7 @@ from climate.cloud import HostPools, SharedCapacity
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.hosts import requirements
 from climate.domain.hosts.requirements import Requirement
-from climate.plugin import Allocation, Ask, Lent
+from climate.plugin import Allocation, Ask, Lent, Offer
 from climate.plugin_capacity import TERMINATE, ServersAndCapacity
 from climate.store.allocation import requirements_sql
 from climate.store.hosts import hosts
@@ -25,6 +25,15 @@ class RoomForServers:
         """Do nothing: the reservation pool is in the database."""
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
+        ask = self._checked(ask)
+        return plugin_capacity.reserve(conn, ask, self._requirement(conn, ask))
+
+    def offer(self, conn: Connection, ask: Ask) -> Offer:
+        ask = self._checked(ask)
+        return plugin_capacity.offer(ask, self._requirement(conn, ask))
+
+    def _checked(self, ask: Ask) -> Ask:
+        """Return the request with all its fields. Raise an error for changes that are not possible."""
         ask = replace(ask, spec={"affinity": None, "resource_properties": "", **ask.spec})
         if "resource_id" in ask.spec:
             raise Conflict("resource_id cannot be updated")
@@ -34,7 +43,7 @@ class RoomForServers:
             plugin_capacity.refuse_changes(ask, OPEN)
             if ask.present and ask.spec["amount"] < ask.present.spec["amount"]:
                 raise Conflict("amount cannot be updated: it can only grow once the lease has started")
-        return plugin_capacity.reserve(conn, ask, self._requirement(conn, ask))
+        return ask
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         plugin_capacity.hand_over(cloud, lent, plugin_capacity.size_of(lent.reservation.spec))

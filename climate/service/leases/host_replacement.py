@@ -122,7 +122,7 @@ def _seized(conn: Connection, reservation: Reservation, host: HostPlace, to: Hos
         )
     locks.hosts_alone(conn)
     pool_membership.get(conn, to.host, lock=True)
-    wanted = HostRequest(ANYTHING, hold.during, 1, 1, own=reservation.id)
+    wanted = HostRequest(ANYTHING, hold.during, 1, 1, own=frozenset((reservation.id,)))
     if conflict := hosts.first_conflict(conn, [to.host], wanted):
         raise Conflict(f"Host {to.name} is allocated to others from {conflict:%Y-%m-%d %H:%M:%S} UTC")
     return Hold(to.host, hold.during)

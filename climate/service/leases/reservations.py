@@ -1,31 +1,26 @@
-"""Allocation for the reservations of a new lease, each by its plugin."""
+"""The reservations of a new lease: their plugins, and their allocation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
-from typing import TypeVar
+from functools import cache, partial
 
 from marshmallow import Schema
 from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import lease_events
-from climate.domain.errors import ClimateError, InvalidInput, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
+from climate.domain.errors import InvalidInput
 from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
-from climate.plugin import Ask, ResourcePlugin
-from climate.service.leases import shortages
+from climate.plugin import Allocation, Ask, ResourcePlugin
+from climate.service.leases import joint_allocation, shortages
+from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.time_ordered_ids import time_ordered_id
 
-T = TypeVar("T")
-
 NO_SHARES: Mapping[int, "Share"] = {}
-
-MOST_ORDERS = 6
-"""Maximum number of orders in which the reservations of a lease are tried before they are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,75 +82,51 @@ def _knows_grace(schema: type[Schema]) -> bool:
     return "grace_period" in schema().fields
 
 
-def in_turn(count: int, choose: Callable[[int, Sequence[T]], T]) -> list[T]:
-    """Return the results of `choose(place, before)` for each place, in order of the places.
-
-    If too little is left for one, it chooses before all others, and these choose again: a request that fits few
-    hosts may come last.
-    """
-    order = list(range(count))
-    refusal: ClimateError | None = None
-    for _ in range(MOST_ORDERS):
-        chosen: dict[int, T] = {}
-        for place in order:
-            try:
-                chosen[place] = choose(place, list(chosen.values()))
-            except (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage) as error:
-                refusal = refusal or error
-                break
-        else:
-            return [chosen[place] for place in range(count)]
-        if place == order[0]:
-            break
-        order = [place, *(other for other in order if other != place)]
-    assert refusal is not None
-    raise refusal
-
-
 def reserve(
     conn: Connection, asked: Sequence[Part], common: Ask, liked: Callable[[int], tuple[int, ...]]
 ) -> tuple[PlannedReservation, ...]:
-    """Allocate in turn, excluding earlier choices, which are not in the database yet.
+    """Allocate all reservations of a new lease: in turn if that succeeds at once, otherwise together.
 
     `common` is the same for all; `liked` are the preferred hosts by index.
     """
 
-    def choose(place: int, before: Sequence[PlannedReservation]) -> PlannedReservation:
-        ask = replace(common, spec=asked[place].spec, liked=liked(place))
-        return _reserved(conn, asked[place], _beside(ask, before))
+    def wanted(place: int) -> Wanted[PlannedReservation]:
+        part, own = asked[place], replace(common, new_id=time_ordered_id(), liked=liked(place))
+        share = part.share
+        if share and not share.hosts:
+            spec = {**own.terms, **part.spec}
+            nothing = PlannedReservation(own.new_id, part.plugin.resource_type, spec, parts=share.parts)
+            return Wanted(lambda: part.plugin, own, lambda got: nothing, Settled(nothing))
+        ask = replace(own, spec=part.spec)
+        here_only = here(ask, share.hosts) if share else ask
+        return Wanted(lambda: part.plugin, here_only, partial(_planned, part, ask))
 
-    return tuple(in_turn(len(asked), choose))
+    return tuple(joint_allocation.allocate(conn, [wanted(place) for place in range(len(asked))], _beside))
 
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
+    """Return the request without what was chosen before it, which is not in the database yet."""
     return replace(
         ask,
         taken=tuple(hold.host for one in planned for hold in one.holds),
         taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
         taken_amounts=tuple(hold for one in planned for hold in one.amounts),
         beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),
-        new_id=time_ordered_id(),
     )
 
 
-def _reserved(conn: Connection, asked: Part, ask: Ask) -> PlannedReservation:
-    plugin, share = asked.plugin, asked.share
-    if share and not share.hosts:
-        return PlannedReservation(ask.new_id, plugin.resource_type, {**ask.terms, **ask.spec}, parts=share.parts)
-    if share:
-        got = plugin.reserve(conn, here(ask, share.hosts))
-        spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]}
-        return PlannedReservation(ask.new_id, plugin.resource_type, spec, holds=got.holds, parts=share.parts)
-    got = plugin.reserve(conn, ask)
+def _planned(part: Part, ask: Ask, got: Allocation) -> PlannedReservation:
+    spec = {**got.spec, "min": ask.spec["min"], "max": ask.spec["max"]} if part.share else got.spec
     return PlannedReservation(
         id=ask.new_id,
-        resource_type=plugin.resource_type,
-        spec=got.spec,
+        resource_type=part.plugin.resource_type,
+        spec=spec,
         resource_id=got.resource_id,
         holds=got.holds,
         exists_before_start=got.exists_before_start,
         addresses=got.addresses,
         amounts=got.amounts,
+        parts=part.share.parts if part.share else (),
     )
 
 

@@ -16,6 +16,8 @@ from climate.domain.errors import (
     Unavailable,
 )
 from climate.domain.lease import Lease
+from climate.service.leases import joint_shortages
+from climate.service.leases.joint_allocation import Unmatchable
 from climate.service.transaction import run
 from climate.store.allocation import capacity, floating_ips, hosts, inventories
 from climate.store.allocation.capacity import Cramped
@@ -34,6 +36,8 @@ def explained(climate: Climate) -> Iterator[None]:
         wanted = short.wanted
         result = short.shortage or run(climate, hosts.shortage, wanted)
         raise NotEnoughHosts(_say(result, wanted)) from None
+    except Unmatchable as together:
+        raise run(climate, joint_shortages.explained, together) from None
     except Cramped as cramped:
         room = cramped.wanted
         left = run(climate, capacity.shortage, room)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -11,7 +12,6 @@ from climate.context import Climate
 from climate.domain import holds, lease_events
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import (
-    AmountHold,
     Fact,
     Hold,
     LeaseRenamed,
@@ -24,11 +24,12 @@ from climate.domain.lease_events import Times
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.status import DONE, EventKind
-from climate.plugin import Ask
+from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.admission import admission, enforcement
 from climate.service.admission.enforcement import Gate
-from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
+from climate.service.leases import joint_allocation, lease_pools, preparation, shortages, unbegun_claims
 from climate.service.leases import reservations as planning
+from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.service.leases.leases import limited, scope, wake_if_soon
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
@@ -116,10 +117,6 @@ class _Wish:
     """Preferred hosts of each reservation."""
     specs: Mapping[UUID, Mapping[str, object]] = field(default_factory=dict)
     """Requirements of each reservation after the change."""
-    taken: tuple[int, ...] = ()
-    taken_addresses: tuple[int, ...] = ()
-    taken_amounts: tuple[AmountHold, ...] = ()
-    beside: tuple[Reservation, ...] = ()
 
 
 def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
@@ -144,21 +141,21 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
 
 
 def _all_replanned(conn: Connection, climate: Climate, wish: _Wish) -> list[ReservationChanged]:
-    """Plan all reservations in turn, excluding the choices of those before."""
+    """Plan all reservations: in turn if that succeeds at once, otherwise together."""
     lease = wish.lease
 
-    def choose(place: int, before: Sequence[ReservationChanged | None]) -> ReservationChanged | None:
-        known = [fact for fact in before if fact]
-        ahead = replace(
-            wish,
-            taken=tuple(hold.host for fact in known for hold in fact.holds),
-            taken_addresses=tuple(hold.number for fact in known for hold in fact.addresses or ()),
-            taken_amounts=tuple(hold for fact in known for hold in fact.amounts or ()),
-            beside=tuple(fold(known, lease).reservation(fact.reservation_id) for fact in known),
+    def beside(ask: Ask, known: Sequence[ReservationChanged | None]) -> Ask:
+        changed = [fact for fact in known if fact]
+        return replace(
+            ask,
+            taken=tuple(hold.host for fact in changed for hold in fact.holds),
+            taken_addresses=tuple(hold.number for fact in changed for hold in fact.addresses or ()),
+            taken_amounts=tuple(hold for fact in changed for hold in fact.amounts or ()),
+            beside=tuple(fold(changed, lease).reservation(fact.reservation_id) for fact in changed),
         )
-        return _replanned(conn, climate, ahead, lease.reservations[place])
 
-    return [fact for fact in planning.in_turn(len(lease.reservations), choose) if fact]
+    wanted = [_replanned(climate, wish, present) for present in lease.reservations]
+    return [fact for fact in joint_allocation.allocate(conn, wanted, beside) if fact]
 
 
 def _acknowledged(lease: Lease, now: datetime) -> list[Fact]:
@@ -224,15 +221,14 @@ def _spec(present: Reservation, changes: Changes) -> Mapping[str, object]:
     return {**present.spec, **{k: v for k, v in given.items() if k not in ("id", "resource_type")}}
 
 
-def _replanned(conn: Connection, climate: Climate, wish: _Wish, present: Reservation) -> ReservationChanged | None:
-    """Return the change of a reservation, or None."""
+def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[ReservationChanged | None]:
+    """Return what a reservation needs to be allocated anew; it is settled if nothing, or less time, is wanted."""
     spec, grace = wish.specs[present.id], lease_events.grace(wish.specs.values())
     before = lease_events.grace(r.spec for r in wish.lease.reservations)
-    if wish.period == wish.lease.period and spec == present.spec and grace == before:
-        return None
-    if present.lies_elsewhere:
-        return None
-    plugin = climate.plugins[present.resource_type]
+
+    def plugin() -> ResourcePlugin:
+        return climate.plugins[present.resource_type]
+
     ask = Ask(
         spec,
         wish.period,
@@ -241,20 +237,41 @@ def _replanned(conn: Connection, climate: Climate, wish: _Wish, present: Reserva
         present=present,
         active=_started(wish.lease),
         patient=wish.patient,
-        taken=wish.taken,
-        taken_addresses=wish.taken_addresses,
-        taken_amounts=wish.taken_amounts,
         grace_of_lease=grace,
-        beside=wish.beside,
         liked=wish.liked[present.id],
         soon=preparation.is_soon(climate.settings, wish.period, wish.now),
         project_id=wish.lease.project_id,
     )
+    result = partial(_change, wish, present)
+    if present.lies_elsewhere:
+        return Wanted(plugin, ask, result, Settled(None))
+    if wish.period == wish.lease.period and spec == present.spec and grace == before:
+        return Wanted(plugin, _unchanged(ask, present), result, Settled(None, firm=_is_firm(climate, wish, present)))
     if spec == present.spec and present.holds and (kept := _shrunk(present, ask)):
-        return ReservationChanged(wish.now, present.id, spec, kept)
-    got = plugin.reserve(conn, planning.here(ask, len(present.holds)) if present.parts else ask)
+        fact = ReservationChanged(wish.now, present.id, spec, kept)
+        return Wanted(plugin, _unchanged(ask, present), result, Settled(fact, firm=_is_firm(climate, wish, present)))
+    return Wanted(plugin, planning.here(ask, len(present.holds)) if present.parts else ask, result)
+
+
+def _is_firm(climate: Climate, wish: _Wish, present: Reservation) -> bool:
+    """Return whether a reservation that is not to change keeps what it has, whatever the others need."""
+    is_whole = not present.missing and not present.parts
+    holds_any = present.holds or present.addresses or present.amounts
+    return _started(wish.lease) or not is_whole or not holds_any or present.resource_type not in climate.plugins
+
+
+def _unchanged(ask: Ask, present: Reservation) -> Ask:
+    """Return the request for as many hosts as the reservation has."""
+    return planning.here(ask, len(present.holds)) if "max" in ask.spec else ask
+
+
+def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationChanged | None:
+    """Return the change of a reservation, or None if it stays as it is."""
     if present.parts:
-        got = replace(got, spec=spec)
+        got = replace(got, spec=wish.specs[present.id])
+    elif "max" in got.spec:
+        bounds = {name: value for name, value in wish.specs[present.id].items() if name in ("min", "max")}
+        got = replace(got, spec={**got.spec, **bounds})
     before_it = (present.spec, present.holds, present.addresses, present.amounts)
     if (got.spec, got.holds, got.addresses, got.amounts) == before_it:
         return None

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection, Row, Select
 from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import Busy, NotEnoughHosts
@@ -63,6 +63,8 @@ class CapacityRequest:
     """Resource classes that this request has just allocated."""
     project_id: str = ""
     """Project of the request: hosts with authorized projects are for those only."""
+    together: frozenset[UUID] = frozenset()
+    """Reservations whose whole hosts count as free, because they are chosen together with these slots."""
 
     @property
     def must(self) -> tuple[int, ...]:
@@ -76,6 +78,11 @@ def pick(conn: Connection, wanted: CapacityRequest, *, patient: bool) -> Mapping
     Raise TryPatiently if the quick way does not suffice, and Cramped if the patient way does not.
     """
     return _patiently(conn, wanted) if patient else _quickly(conn, wanted)
+
+
+def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[Any]]:
+    """Return (number, free sizes) of all hosts with room for a slot, best first."""
+    return list(conn.execute(search(wanted.requirement).candidates, _parameters(wanted, numbers=None)))
 
 
 def _quickly(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
@@ -142,6 +149,7 @@ def _parameters(wanted: CapacityRequest, *, numbers: Collection[int] | None) -> 
         "soon": wanted.soon,
         "project_id": wanted.project_id,
         "numbers": numbers,
+        "together": list(wanted.together),
     }
 
 
@@ -157,6 +165,12 @@ def _json(beside: Sequence[Use]) -> str:
         if use.size
     ]
     return json.dumps(rows, default=str)
+
+
+def ends(conn: Connection, wanted: CapacityRequest) -> list[datetime]:
+    """Return the ends of the allocations on the matching hosts, of a bounded number of them."""
+    given = {**_parameters(wanted, numbers=None), "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
+    return [row.ends for row in conn.execute(search(wanted.requirement).uses, given)]
 
 
 @dataclass(frozen=True, slots=True)

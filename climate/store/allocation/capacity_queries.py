@@ -36,6 +36,10 @@ SPARE = 2
 
 PARTS = ("vcpus", "memory_mb", "disk_gb")
 
+AMONG = "AND a.host = ANY (:numbers)"
+TOGETHER = "AND (a.reservation_id IS NULL OR a.reservation_id <> ALL (:together))"
+"""Conditions on the allocations that count."""
+
 _PEAKS = """
     SELECT s.host, max(s.vcpus)::bigint AS vcpus, max(s.memory_mb)::bigint AS memory_mb,
         max(s.disk_gb)::bigint AS disk_gb, bool_or(s.lent) AS lent
@@ -46,7 +50,7 @@ _PEAKS = """
             SELECT a.host, a.slots = 0 AS lent, lower(a.during) AS begins, upper(a.during) AS ends,
                 a.vcpus, a.memory_mb, a.disk_gb
             FROM allocations a
-            WHERE a.{in_force} AND a.during && :during AND (a.slots = 0 OR a.reservation_id <> ALL (:own)) {among}
+            WHERE a.{in_force} AND a.during && :during AND (a.slots = 0 OR a.reservation_id <> ALL (:own)) {only}
             UNION ALL
             SELECT b.host, false, b.begins, b.ends, b.vcpus, b.memory_mb, b.disk_gb
             FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b
@@ -79,6 +83,8 @@ class Search:
     """Same for all hosts."""
     capacities: Select[Any]
     """(host, sizes) of all matching hosts."""
+    candidates: Select[Any]
+    """(host, free sizes) of all hosts with capacity, in that order, if the reservations `together` had no hosts."""
     uses: Select[Any]
     """(host, begin, end, slots, sizes) of allocations until `until`, `limit` rows, earliest first."""
 
@@ -89,7 +95,7 @@ def search(requirement: Requirement) -> Search:
     suitable = suits(requirement)
     everywhere = _rooms(suitable)
     best, ranked = _best(everywhere), select(everywhere.c.id, everywhere.c.free).order_by(*_order(everywhere))
-    free = _rooms(and_(suitable, hosts.c.id == func.any(_numbers("numbers"))), "AND a.host = ANY (:numbers)")
+    free = _rooms(and_(suitable, hosts.c.id == func.any(_numbers("numbers"))), AMONG)
     return Search(
         best=best,
         ranked=ranked,
@@ -97,6 +103,7 @@ def search(requirement: Requirement) -> Search:
         again=select(free.c.id, free.c.free),
         rooms=select(everywhere.c.id, everywhere.c.free),
         capacities=select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb).where(suitable),
+        candidates=_candidates(_rooms(suitable, TOGETHER)),
         uses=_uses(suitable),
     )
 
@@ -109,22 +116,24 @@ def _number(name: str) -> ColumnElement[int]:
     return bindparam(name, type_=BigInteger)
 
 
-def _peaks(among: str) -> FromClause:
+def _peaks(only: str) -> FromClause:
     wanted: list[BindParameter[Any]] = [
         bindparam("during", type_=TSTZRANGE),
         bindparam("start", type_=Time),
         bindparam("own", type_=ARRAY(Uuid)),
-        *([bindparam("numbers", type_=ARRAY(BigInteger))] if among else []),
+        *([bindparam("numbers", type_=ARRAY(BigInteger))] if only == AMONG else []),
+        *([bindparam("together", type_=ARRAY(Uuid))] if only == TOGETHER else []),
     ]
-    said = text(_PEAKS.format(in_force=IN_FORCE, among=among)).bindparams(*wanted)
+    said = text(_PEAKS.format(in_force=IN_FORCE, only=only)).bindparams(*wanted)
     return said.columns(host=BigInteger, lent=Boolean, **dict.fromkeys(PARTS, BigInteger)).subquery("peaks")
 
 
-def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
-    """Return (host, free slots, preferred, recycles, distance from up, shared, worth) of usable hosts."""
-    peaks = _peaks(among)
+def _rooms(suitable: ColumnElement[bool], only: str = "") -> FromClause:
+    """Return (host, free slots, free sizes, preferred, recycles, distance from up, shared, worth) of usable hosts."""
+    peaks = _peaks(only)
     whole = {"vcpus": hosts.c.vcpus, "memory_mb": hosts.c.memory_mb, "disk_gb": hosts.c.local_gb}
-    fits = [(whole[part] - func.coalesce(peaks.c[part], 0)) / func.nullif(_number(part), 0) for part in PARTS]
+    left = {part: whole[part] - func.coalesce(peaks.c[part], 0) for part in PARTS}
+    fits = [left[part] / func.nullif(_number(part), 0) for part in PARTS]
     free: ColumnElement[int] = func.least(_number("amount"), *(func.floor(fit) for fit in fits)).cast(BigInteger)
     counted = (
         select(
@@ -134,6 +143,7 @@ def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
             has(hosts.c.pool, Pool.RECYCLING).label("recycles"),
             far_from_up().label("off"),
             peaks.c.host.is_not(None).label("shared"),
+            *(left[part].label(f"free_{part}") for part in PARTS),
         )
         .select_from(hosts.outerjoin(peaks, peaks.c.host == hosts.c.id))
         .where(suitable, ~func.coalesce(peaks.c.lent, false()))
@@ -146,6 +156,10 @@ def _rooms(suitable: ColumnElement[bool], among: str = "") -> FromClause:
 def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
     """Return the order of the hosts, best first."""
     return rooms.c.kept.desc(), rooms.c.recycles, rooms.c.off, rooms.c.shared.desc(), rooms.c.free, rooms.c.id
+
+
+def _candidates(rooms: FromClause) -> Select[Any]:
+    return select(rooms.c.id, *(rooms.c[f"free_{part}"] for part in PARTS)).order_by(*_order(rooms))
 
 
 def _best(rooms: FromClause) -> Select[Any]:

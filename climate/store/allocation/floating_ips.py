@@ -4,7 +4,7 @@ The quick way locks free addresses that nobody else is booking. In a new stateme
 those that are still free. It never waits. The patient way waits for the rows, in the order of their numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -29,8 +29,8 @@ class AddressRequest:
     network_id: str
     amount: int
     window: Period
-    own: UUID | None = None
-    """Reservation whose present addresses count as free."""
+    own: frozenset[UUID] = frozenset()
+    """Reservations whose present addresses count as free."""
     keep: tuple[int, ...] = ()
     """Numbers of addresses to prefer over all others."""
     must: tuple[int, ...] = ()
@@ -80,12 +80,25 @@ def _patiently(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
         candidates = _read(conn, _best(wanted))
         if not _enough(candidates, wanted):
             raise Short(wanted)
-        rows = select(floating_ips.c.number).where(_among([one.number for one in candidates]))
-        conn.execute(locks.ordered(rows, floating_ips.c.number))
+        lock(conn, [one.number for one in candidates])
         still = _still_free(conn, candidates, wanted)
         if len(still) == len(candidates):
             return still
     raise Busy("The floating IPs are being booked by others right now; try again shortly")
+
+
+def lock(conn: Connection, numbers: Collection[int]) -> None:
+    """Lock the rows of addresses, in the order of their numbers."""
+    rows = select(floating_ips.c.number).where(_among(sorted(numbers)))
+    conn.execute(locks.ordered(rows, floating_ips.c.number))
+
+
+def free(conn: Connection, wanted: AddressRequest) -> tuple[Chosen, ...]:
+    """Return all free addresses, best first. Raise Short if a required one is not free."""
+    known = tuple(Chosen(*row) for row in conn.execute(_ranked(wanted)))
+    if not {*wanted.required} <= {one.address for one in known}:
+        raise Short(wanted)
+    return known
 
 
 def _enough(chosen: Sequence[Chosen], wanted: AddressRequest) -> bool:
@@ -98,6 +111,10 @@ def _read(conn: Connection, query: Select[Any]) -> tuple[Chosen, ...]:
 
 
 def _best(wanted: AddressRequest) -> Select[Any]:
+    return _ranked(wanted).limit(wanted.amount)
+
+
+def _ranked(wanted: AddressRequest) -> Select[Any]:
     """Return the free addresses: required ones first, then preferred ones."""
     number, address = floating_ips.c.number, floating_ips.c.address
     required = [bindparam(None, one, INET) for one in wanted.required]
@@ -107,7 +124,7 @@ def _best(wanted: AddressRequest) -> Select[Any]:
         *([number.in_(wanted.keep).desc()] if wanted.keep else []),
         number,
     )
-    return select(number, func.host(address)).where(_free(wanted)).order_by(*order).limit(wanted.amount)
+    return select(number, func.host(address)).where(_free(wanted)).order_by(*order)
 
 
 def _still_free(conn: Connection, chosen: Sequence[Chosen], wanted: AddressRequest) -> tuple[Chosen, ...]:
@@ -133,7 +150,7 @@ def _taken(wanted: AddressRequest) -> ColumnElement[bool]:
     return exists().where(
         held.c.number == floating_ips.c.number,
         held.c.during.overlaps(Range(wanted.window.start, wanted.window.end)),
-        held.c.reservation_id.is_distinct_from(wanted.own),
+        held.c.reservation_id.not_in(wanted.own),
         in_force(held),
     )
 
@@ -155,7 +172,7 @@ def shortage(conn: Connection, wanted: AddressRequest) -> tuple[Shortage, tuple[
     rows = conn.execute(
         select(held.c.number, func.lower(held.c.during), func.upper(held.c.during))
         .join(floating_ips, floating_ips.c.number == held.c.number)
-        .where(_suits(wanted), in_force(held), held.c.reservation_id.is_distinct_from(wanted.own))
+        .where(_suits(wanted), in_force(held), held.c.reservation_id.not_in(wanted.own))
         .where(held.c.during.overlaps(Range(wanted.window.start, until)))
         .order_by(func.lower(held.c.during))
         .limit(HORIZON_ROWS)

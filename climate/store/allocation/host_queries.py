@@ -43,6 +43,9 @@ from climate.store.tables.leases import allocations, has, in_force
 
 FAR = timedelta(days=3650)
 
+FARTHEST = 3
+"""Highest rank of `far_from_up`."""
+
 
 class Asked(Protocol):
     """Parameters of the statements."""
@@ -50,7 +53,7 @@ class Asked(Protocol):
     @property
     def window(self) -> Period: ...
     @property
-    def own(self) -> UUID | None: ...
+    def own(self) -> frozenset[UUID]: ...
     @property
     def keep(self) -> tuple[int, ...]: ...
     @property
@@ -82,6 +85,8 @@ class Search:
     """Those among `numbers` that match and are free, in the order given."""
     few_still_free: Select[int]
     """Same, host by host: for fewer than some dozen."""
+    candidates: Select[int, int]
+    """All free hosts, best first, with the level of their drawbacks: 0 for preferred ones."""
     counted: Select[int, int, int | None, Any]
     """Number of matching hosts, number of free ones, the first free one that is not among `numbers`, and `busy`.
 
@@ -97,7 +102,7 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
         "start": window.start,
         "end": window.end,
         "during": Range(window.start, window.end),
-        "own": asked.own,
+        "own": list(asked.own),
         "keep": list(asked.keep),
         "must": list(asked.must),
         "without": list(asked.without),
@@ -110,7 +115,7 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
 
 @lru_cache(maxsize=500)
 def search(requirement: Requirement, has_own: bool) -> Search:
-    """Return the statements for a requirement; with `has_own`, allocations of the reservation `own` count as free."""
+    """Return the statements for a requirement; with `has_own`, allocations of the reservations `own` count as free."""
     suitable, best = suits(requirement), _best(requirement, has_own)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
     among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
@@ -121,6 +126,7 @@ def search(requirement: Requirement, has_own: bool) -> Search:
         anywhere=_anywhere(suitable).with_for_update(of=hosts, key_share=True, skip_locked=True),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
+        candidates=_candidates(and_(suitable, _free(_on_host, has_own))),
         counted=_counted(suitable, _free(_on_host, has_own)),
     )
 
@@ -184,7 +190,8 @@ def _free(of_host: ColumnElement[bool], has_own: bool) -> ColumnElement[bool]:
     """Return the condition that no allocation `of_host` overlaps the window."""
     a = allocations
     taken = exists().where(of_host, _in_window())
-    return ~(taken.where(a.c.reservation_id.is_distinct_from(bindparam("own", type_=Uuid))) if has_own else taken)
+    others = or_(a.c.reservation_id.is_(None), a.c.reservation_id != func.all(bindparam("own", type_=ARRAY(Uuid))))
+    return ~(taken.where(others) if has_own else taken)
 
 
 def _best(requirement: Requirement, has_own: bool) -> Select[int]:
@@ -209,6 +216,14 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
         .order_by(kept.desc(), recycles, off, fit, func.random())
         .limit(bindparam("limit", type_=Integer))
     )
+
+
+def _candidates(usable: ColumnElement[bool]) -> Select[int, int]:
+    """Return the usable hosts in the order of `_best`, without a sample."""
+    kept, recycles = hosts.c.id == func.any(_numbers("keep")), has(hosts.c.pool, Pool.RECYCLING)
+    level = case((kept, 0), else_=1 + far_from_up() + case((recycles, FARTHEST + 1), else_=0)).label("level")
+    fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
+    return select(hosts.c.id, level).where(usable).order_by(level, fit, func.random())
 
 
 def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:

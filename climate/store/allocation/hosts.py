@@ -77,8 +77,8 @@ class HostRequest:
     window: Period
     least: int
     most: int
-    own: UUID | None = None
-    """Reservation whose present hosts count as free."""
+    own: frozenset[UUID] = frozenset()
+    """Reservations whose present hosts count as free."""
     keep: tuple[int, ...] = field(default=())
     """Hosts to prefer over all others."""
     must: tuple[int, ...] = field(default=())
@@ -103,7 +103,7 @@ def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, 
 
 
 def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
-    statements = search(wanted.requirement, wanted.own is not None)
+    statements = search(wanted.requirement, bool(wanted.own))
     special = wanted.own or wanted.keep or wanted.must or wanted.soon
     limit = wanted.most + min(SPARE, wanted.most - 1)
     taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
@@ -149,7 +149,7 @@ def _counted(
     """Return the number of matching hosts, of free ones, the first free one that is not in `at_hand`, and what
     occupies them if fewer than `explained_below` are free.
     """
-    statement = search(wanted.requirement, wanted.own is not None).counted
+    statement = search(wanted.requirement, bool(wanted.own)).counted
     bounds = {"explained_below": explained_below, "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
     row = conn.execute(statement, given(wanted, numbers=list(at_hand), **bounds)).one()
     return row[0], row[1], row[2], row[3] or ()
@@ -158,7 +158,7 @@ def _counted(
 def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
-        candidates = _best(conn, wanted, search(wanted.requirement, wanted.own is not None).best, wanted.most)
+        candidates = _best(conn, wanted, search(wanted.requirement, bool(wanted.own)).best, wanted.most)
         if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
             raise Short(wanted)
         locks.lock_hosts(conn, candidates)
@@ -177,7 +177,7 @@ def _still_free(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -
     """Return the hosts that are still free and suitable; one may have been changed or removed before its row was
     locked.
     """
-    statements = search(wanted.requirement, wanted.own is not None)
+    statements = search(wanted.requirement, bool(wanted.own))
     statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
     return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
 
@@ -199,6 +199,11 @@ def shortage(conn: Connection, wanted: HostRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
     matching, free, _, busy = _counted(conn, wanted, ANY_NUMBER)
     return _explained(wanted, matching, free, busy)
+
+
+def ends(conn: Connection, wanted: HostRequest) -> list[datetime]:
+    """Return the ends of the allocations that explain a shortage."""
+    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, wanted, ANY_NUMBER)[3]]
 
 
 def _explained(wanted: HostRequest, matching: int, free: int, busy: Allocations) -> Shortage:
@@ -249,7 +254,7 @@ def first_conflict(conn: Connection, numbers: Sequence[int], wanted: HostRequest
     query = (
         select(func.min(func.lower(a.c.during)))
         .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
-        .where(a.c.reservation_id.is_distinct_from(wanted.own))
+        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(wanted.own)))
     )
     conflict_at: datetime | None = conn.scalar(query)
     return conflict_at

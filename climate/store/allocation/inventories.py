@@ -5,7 +5,7 @@ snapshot. The quick way never waits: it skips rows that others hold. The patient
 their numbers, after the lock of patient allocations (climate.store.allocation.hosts).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
@@ -63,6 +63,8 @@ class Room:
     total: int
     free: int
     pieces: int
+    closed: bool = False
+    """True if only those that use it already may have pieces of it."""
 
 
 _PEAKS = text("""
@@ -103,6 +105,19 @@ def pick(conn: Connection, wanted: AmountRequest, *, patient: bool) -> dict[int,
     return chosen
 
 
+def lock(conn: Connection, numbers: Collection[int]) -> None:
+    """Lock the rows of inventories, in the order of their numbers."""
+    rows = select(inventories.c.number).where(inventories.c.number.in_(sorted(numbers)))
+    conn.execute(locks.ordered(rows, inventories.c.number))
+
+
+def rooms(conn: Connection, wanted: AmountRequest) -> list[Room]:
+    """Return the suitable inventories: those that the reservation uses first, then the fullest."""
+    present = wanted.present or {}
+    known = _rooms(conn, wanted, [row.number for row in conn.execute(_suiting(wanted))])
+    return sorted(known, key=lambda room: (room.number not in present, room.free, room.number))
+
+
 def _suiting(wanted: AmountRequest) -> Any:
     """Return the condition for inventories that are open, or that the reservation uses already."""
     open_or_own = or_(~inventories.c.closed, inventories.c.number.in_(list(wanted.present or ())))
@@ -127,7 +142,7 @@ def _room(wanted: AmountRequest, row: Row[Any], taken: int) -> Room:
     pieces = free // wanted.piece
     if row.closed:
         pieces = min(pieces, (wanted.present or {}).get(row.number, 0))
-    return Room(row.number, row.total, free, pieces)
+    return Room(row.number, row.total, free, pieces, row.closed)
 
 
 def _divided(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:

@@ -1,4 +1,4 @@
-"""Slots of a flavor that fit on hosts by its resource classes, such as CUSTOM_GPU.
+"""Free amounts of resource classes of hosts, such as CUSTOM_GPU, and the slots of a flavor that fit by them.
 
 A host has a class as its extra capability `resources:<CLASS>`. Usage comes from the flavors of other reservations, and
 is counted at every instant of the window, as `capacity_queries` counts sizes.
@@ -40,16 +40,31 @@ def fitting(
 
     Slots of the reservations `own` count as free; `beside` has allocations of this request that are in no table yet.
     """
+    known = free(conn, numbers, classes, window, own, beside)
+    return {host: max(0, min(left[name] // amount for name, amount in classes.items())) for host, left in known.items()}
+
+
+def free(
+    conn: Connection,
+    numbers: Collection[int],
+    names: Collection[str],
+    window: Period,
+    own: Collection[UUID],
+    beside: Sequence[Taken],
+) -> dict[int, dict[str, int]]:
+    """Return the amount of each class that is free on each host throughout the window; negative if it has too few."""
     given = {
-        "names": list(classes),
-        "amounts": list(classes.values()),
+        "names": list(names),
         "numbers": sorted(numbers),
         "start": window.start,
         "during": Range(window.start, window.end),
         "own": list(own),
         "beside": json.dumps([_row(one) for one in beside], default=str),
     }
-    return {row.host: row.slots for row in conn.execute(_FITTING, given)}
+    result: dict[int, dict[str, int]] = {}
+    for host, name, left in conn.execute(_FREE, given):
+        result.setdefault(host, {})[name] = left
+    return result
 
 
 def _row(one: Taken) -> dict[str, Any]:
@@ -57,8 +72,8 @@ def _row(one: Taken) -> dict[str, Any]:
     return {"host": one.host, "name": one.name, "begins": ends.start, "ends": ends.end, "amount": one.amount}
 
 
-_FITTING = text(f"""
-    WITH asked AS (SELECT * FROM unnest(:names, :amounts) AS a (name, amount)),
+_FREE = text(f"""
+    WITH asked AS (SELECT * FROM unnest(:names) AS a (name)),
     uses AS (
         SELECT a.host, c.name, lower(a.during) AS begins, upper(a.during) AS ends, a.slots * CASE
             WHEN s.extra_specs ->> ('resources:' || c.name) ~ '^[0-9]{{1,9}}$'
@@ -79,16 +94,14 @@ _FITTING = text(f"""
         FROM uses u CROSS JOIN LATERAL (VALUES (greatest(u.begins, :start), 1), (u.ends, -1)) AS p (at, sign)
         WINDOW w AS (PARTITION BY u.host, u.name ORDER BY p.at)),
     peaks AS (SELECT host, name, max(amount) AS amount FROM sums GROUP BY host, name)
-    SELECT h.id AS host, greatest(min(floor((CASE
+    SELECT h.id AS host, c.name, (CASE
             WHEN h.extra ->> ('resources:' || c.name) ~ '^[0-9]{{1,9}}$'
                 THEN (h.extra ->> ('resources:' || c.name))::bigint
-            ELSE 0 END - coalesce(p.amount, 0)) / c.amount)), 0)::bigint AS slots
+            ELSE 0 END - coalesce(p.amount, 0))::bigint AS amount
     FROM hosts h CROSS JOIN asked c LEFT JOIN peaks p ON p.host = h.id AND p.name = c.name
     WHERE h.id = ANY (:numbers)
-    GROUP BY h.id
 """).bindparams(  # noqa: S608
     bindparam("names", type_=ARRAY(Text)),
-    bindparam("amounts", type_=ARRAY(BigInteger)),
     bindparam("numbers", type_=ARRAY(BigInteger)),
     bindparam("own", type_=ARRAY(Uuid)),
     bindparam("during", type_=TSTZRANGE),

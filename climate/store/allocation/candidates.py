@@ -1,0 +1,83 @@
+"""All that reservations could have of what is free, for a choice together with the others of their lease.
+
+Nothing is locked here. Whoever chooses locks the rows of the choice, reads the candidates again in a new statement, and
+chooses again if the choice is not possible any more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import Connection
+
+from climate.domain.facts import FOREVER
+from climate.domain.hosts.flow import Whole
+from climate.domain.hosts.matching import NO_ROOMS, Demand
+from climate.domain.hosts.packing import Rooms, Slots
+from climate.domain.period import Period
+from climate.store.allocation import capacity, floating_ips, inventories, resource_classes
+from climate.store.allocation.capacity import CapacityRequest
+from climate.store.allocation.capacity_queries import PARTS
+from climate.store.allocation.floating_ips import AddressRequest
+from climate.store.allocation.host_queries import given, search
+from climate.store.allocation.hosts import HostRequest
+from climate.store.allocation.inventories import AmountRequest
+
+DURING, AFTER = "during", "after"
+"""Storage until the lease's end, and for ever after it: volumes that are kept need both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Demand of a reservation, with what it could have."""
+
+    demand: Demand
+    rooms: Rooms = field(default_factory=lambda: NO_ROOMS)
+    """What is free of the shared ones among the candidates."""
+    names: Mapping[int, str] = field(default_factory=dict)
+    """Addresses by their numbers."""
+
+
+def of_hosts(conn: Connection, wanted: HostRequest) -> Candidates:
+    """Return the free hosts that match."""
+    statement = search(wanted.requirement, bool(wanted.own)).candidates
+    levels = {row.id: row.level for row in conn.execute(statement, given(wanted))}
+    return Candidates(Whole(list(levels), wanted.least, wanted.most, frozenset(wanted.must), levels))
+
+
+def of_capacity(conn: Connection, wanted: CapacityRequest) -> Candidates:
+    """Return the hosts with room for a slot, and all that is free on them."""
+    order = wanted.order
+    rows = capacity.candidates(conn, wanted)
+    rooms: dict[int, dict[str, int]] = {row.id: dict(zip(PARTS, row[1:], strict=True)) for row in rows}
+    if wanted.classes and rooms:
+        known = resource_classes.free(
+            conn, list(rooms), wanted.classes, wanted.window, wanted.own, wanted.classes_beside
+        )
+        for host, room in rooms.items():
+            room.update(known.get(host, {}))
+    size = {**dict(zip(PARTS, order.size.parts, strict=True)), **wanted.classes}
+    return Candidates(Slots(list(rooms), order.amount, size, order.affinity, order.kept), rooms)
+
+
+def of_addresses(conn: Connection, wanted: AddressRequest) -> Candidates:
+    """Return the free addresses of the network. Raise Short if a required one is not free."""
+    names = {one.number: one.address for one in floating_ips.free(conn, wanted)}
+    required = {number for number, name in names.items() if name in wanted.required}
+    must = frozenset({*wanted.must, *required})
+    return Candidates(Whole(list(names), wanted.amount, wanted.amount, must), names=names)
+
+
+def of_amounts(conn: Connection, wanted: AmountRequest, until: Period) -> Candidates:
+    """Return the inventories of the class; `until` is the window of reservations that keep nothing after their end."""
+    during = inventories.rooms(conn, replace(wanted, window=until))
+    rooms = {room.number: {DURING: room.free} for room in during}
+    size = {DURING: wanted.piece}
+    if wanted.window.end >= FOREVER:
+        later = inventories.rooms(conn, replace(wanted, window=Period(until.end, FOREVER)))
+        for room in later:
+            rooms.setdefault(room.number, {})[AFTER] = room.free
+        size[AFTER] = wanted.piece
+    had = wanted.present or {}
+    caps = {room.number: had.get(room.number, 0) for room in during if room.closed}
+    kept = had if wanted.must else {}
+    return Candidates(Slots([room.number for room in during], wanted.pieces, size, None, kept, caps), rooms)
