@@ -14,7 +14,7 @@ from climate.compute.models.server import ACTIVE, Server
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.servers import sync_states, task_worker
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import migration_lists
 from climate.compute.virt import State
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import QemuDriver
@@ -54,7 +54,7 @@ class Site:
 
     def migration(self, server: Server) -> Migration:
         with self.here.compute.engine.connect() as conn:
-            return migrations.listed(conn, {"server_id": server.id}, 1)[0]
+            return migration_lists.listed(conn, {"server_id": server.id}, 1)[0]
 
     def console(self, server: Server) -> str:
         home = self.services[self.here.look(server.id).service_host].home

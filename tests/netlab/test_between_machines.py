@@ -18,7 +18,7 @@ from climate.compute.linux import processes
 from climate.compute.migrations import host_evacuation, live_requests
 from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, LIVE, Migration
 from climate.compute.models.server import ACTIVE, Server
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import migration_lists
 from climate.compute.virt import State
 from climate.compute.virt.qemu.live_migration import INCOMING
 from climate.sandbox.topology import Lab
@@ -104,7 +104,7 @@ class Machines:
 
     def migration(self, server: Server) -> Migration:
         with self.here.compute.engine.connect() as conn:
-            return migrations.listed(conn, {"server_id": server.id}, 1)[0]
+            return migration_lists.listed(conn, {"server_id": server.id}, 1)[0]
 
     def stays(self, server: Server, source: MachineService, status: str = ERROR) -> None:
         """Hear the source to the end, and return when the server is there and nowhere else, with its migration over."""
@@ -368,7 +368,7 @@ def test_a_cluster_empties_a_member_in_maintenance_to_another_machine(machines: 
     after = machines.here.look(server.id)
     assert (after.status, after.service_host, after.node) == (ACTIVE, head.name, "sum")
     with machines.here.compute.engine.connect() as conn:
-        assert migrations.listed(conn, {"server_id": server.id}, 1) == []
+        assert migration_lists.listed(conn, {"server_id": server.id}, 1) == []
     (pid,) = machines_of(server)
     processes.send(pid, signal.SIGTERM)
     assert processes.wait_gone(pid, 60)

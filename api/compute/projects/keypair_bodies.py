@@ -27,7 +27,8 @@ def _name(value: Any, field: str) -> str:
     return keypair.check_name(value)
 
 
-def _public_key(value: Any, field: str) -> str | None:
+def public_key(value: Any, field: str) -> str | None:
+    """Return a public key as OpenSSH writes it in one line; None stays None."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -41,7 +42,7 @@ class NewKeypair(Body):
     type = Key(_type, one_of("ssh"), default="ssh")
     name = Key(_name, NAME, required=True)
     user_id = Key(as_given, or_null(text()))
-    public_key = Key(_public_key, or_null(text(16384)))
+    public_key = Key(public_key, or_null(text(keypair.LONGEST)))
 
 
 NEW = Below("keypair", NewKeypair())

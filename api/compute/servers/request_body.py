@@ -126,6 +126,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         destination=_destination(server),
         access=(server["access_ipv4"], server["access_ipv6"]),
         key_name=server["key_name"] if on_offer else known_key(server["key_name"]),
+        public_key=_sent_key(server.get("zone_build")) if on_offer else None,
         user_data=server["user_data"],
         config_drive=server["config_drive"],
         description=server["description"],
@@ -214,6 +215,11 @@ def _security_groups(names: tuple[str, ...]) -> tuple[str, ...] | None:
     if groups is not None and compute().cells.is_api:
         raise InvalidInput("security_groups: servers in cells have the group 'default' only")
     return groups
+
+
+def _sent_key(build: dict[str, Any] | None) -> str | None:
+    """Return the public key that a parent zone sent, empty for none; None if no parent takes the offer."""
+    return None if build is None else build.get("public_key") or ""
 
 
 def known_key(name: str | None) -> str | None:

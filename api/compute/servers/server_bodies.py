@@ -9,9 +9,11 @@ from typing import Any
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
+from api.compute.projects.keypair_bodies import public_key
 from api.compute.servers import server_tags
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given, part
+from climate.compute.models import keypair
 from climate.compute.models.security_group import MOST_GROUPS
 from climate.compute.projects.quota_check import MOST_AT_ONCE
 from climate.domain.errors import InvalidInput
@@ -232,6 +234,7 @@ class ZoneBuild(Body):
     launch_index = keys.count(0, MOST_AT_ONCE - 1, default=0)
     project_id = keys.name(default=ABSENT)
     user_id = keys.name(default=ABSENT)
+    public_key = Key(public_key, shapes.text(keypair.LONGEST)).or_null()
 
 
 class NewServer(Body):

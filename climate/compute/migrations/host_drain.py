@@ -17,7 +17,7 @@ from climate.compute.migrations import cold_migration, evacuation, live_requests
 from climate.compute.models.migration import ERROR, LIVE
 from climate.compute.models.server import ACTIVE, LIVE_MIGRATE, MIGRATE, PAUSED, VERIFY_RESIZE, Server
 from climate.compute.servers import actions, resize
-from climate.compute.store.servers import live_migration_steps
+from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
 from climate.connections import reading
@@ -90,7 +90,7 @@ def _failed_live(conn: Connection, server_id: str, node: str) -> bool:
 
     It would fail again, for example where the service of the destination has no address for running servers.
     """
-    last = next(iter(rows.listed(conn, {"server_id": server_id}, 1)), None)
+    last = next(iter(migration_lists.listed(conn, {"server_id": server_id}, 1)), None)
     return last is not None and (last.type, last.status, last.user_id, last.source_node) == (LIVE, ERROR, USER, node)
 
 

@@ -129,6 +129,8 @@ class BootRequest:
     destination: str | None = None
     """`host`, `host:node` or `:node`: the only candidates, checked by all filters. For administrators."""
     key_name: str | None = None
+    public_key: str | None = None
+    """The key of `key_name` as a parent zone or the top cell sent it; empty: no key. None: the user's key pair here."""
     user_data: str | None = None
     """The user data of the servers, in Base64."""
     config_drive: bool = False

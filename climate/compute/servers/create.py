@@ -195,7 +195,7 @@ def _placed(compute: Compute, attempt: Attempt, build: _Build, spec: Spec) -> li
     now = compute.now(conn)
     placed = build.drafts(ids[: len(plan.picks)], now)
     made = [_on(draft, pick, build.task, group_id) for draft, pick in zip(placed, plan.picks, strict=True)]
-    builds.insert(conn, made, request.user_data, request.request_id)
+    builds.insert(conn, made, request)
     _connect(compute, conn, build, (networks, made))
     for decision in _decisions(build, made, plan.trail):
         decisions.keep(conn, replace(decision, lost=attempt.lost))
@@ -275,7 +275,7 @@ def _refused(
     now = compute.now(conn)
     fault = {"code": 500, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "message": f"{reason} {build.also}".strip()}
     made = [replace(draft, fault=fault) for draft in build.drafts(ids, now)]
-    builds.insert(conn, made, build.request.user_data, build.request.request_id)
+    builds.insert(conn, made, build.request)
     refusal = Decision(build.id, None, now, decisions.REFUSED, reason.trail, attempt.lost, error=str(reason))
     decisions.keep(conn, refusal)
     return made

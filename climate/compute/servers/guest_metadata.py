@@ -13,7 +13,6 @@ from climate.compute.network import network_data
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.store.networks import fixed_ips
-from climate.compute.store.projects import keypairs
 from climate.compute.store.servers import servers
 
 
@@ -60,12 +59,11 @@ class GuestMetadata:
 
 def gathered(compute: Compute, conn: Connection, server: Server) -> GuestMetadata:
     """Return the metadata of a server as they are recorded now."""
-    given = servers.user_data(conn, [server.id]).get(server.id)
-    pairs = keypairs.listed(conn, server.user_id, server.key_name) if server.key_name else []
+    user_data, public_key = servers.boot_data(conn, server.id)
     return GuestMetadata(
         server=server,
         options=compute.network,
-        key=(pairs[0]["name"], pairs[0]["public_key"].strip()) if pairs else None,
+        key=(server.key_name, public_key.strip()) if server.key_name and public_key else None,
         vifs=fixed_ips.vifs_of(conn, [server.id]),
-        user_data=None if given is None else base64.b64decode(given),
+        user_data=None if user_data is None else base64.b64decode(user_data),
     )

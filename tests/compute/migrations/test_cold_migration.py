@@ -8,7 +8,7 @@ from climate.compute.models.migration import CONFIRMED, ERROR, FINISHED, PRE_MIG
 from climate.compute.models.server import ACTIVE, DELETE, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.servers import actions, metadata, resize, sync_states
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest
 from tests.compute.cloud_factory import HALF, TINY, Place
 
@@ -23,7 +23,7 @@ def migrated(here: Place, server: Server, host: str | None = None) -> Server:
 
 def migration_of(here: Place, server: Server) -> Migration:
     with here.compute.engine.connect() as conn:
-        return migrations.listed(conn, {"server_id": server.id}, 10)[0]
+        return migration_lists.listed(conn, {"server_id": server.id}, 10)[0]
 
 
 def nothing_is_taken(here: Place) -> bool:

@@ -23,7 +23,7 @@ from climate.compute.models.server import ACTIVE, ERROR, EVACUATE, MIGRATE, REVE
 from climate.compute.nodes import services
 from climate.compute.servers import actions, metadata, resize, sync_states, task_worker, volume_attachments
 from climate.compute.servers.interfaces import Who
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cloud_factory import SERVICE, Place, node, place
@@ -120,7 +120,7 @@ class Two:
 
     def migration(self, server: Server) -> Migration:
         with self.here.compute.engine.connect() as conn:
-            return migrations.listed(conn, {"server_id": server.id}, 10)[0]
+            return migration_lists.listed(conn, {"server_id": server.id}, 10)[0]
 
     def guests(self, server: Server) -> dict[str, State]:
         """What the services have of a server."""

@@ -12,7 +12,7 @@ from climate.compute.models.node import FREEPOOL
 from climate.compute.models.server import ACTIVE, PAUSE, PAUSED, VERIFY_RESIZE, Server
 from climate.compute.reservations import pools as lending
 from climate.compute.servers import actions
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import migration_lists
 from climate.compute.virt.multi_node import MultiNodeDriver
 from tests.compute.cloud_factory import Place, node, place
 from tests.compute.virt.hypervisor_cluster.live_machines import Host
@@ -176,7 +176,9 @@ def test_one_whose_live_migration_failed_is_shut_down_on_the_way(scratch: str, t
         after = [here.look(one.id) for one in (first, second)]
         assert [(one.node, one.status) for one in after] == [("n2", ACTIVE), ("n2" if works else "n1", PAUSED)]
         with here.compute.engine.connect() as conn:
-            done = [(one.type, one.status) for one in reversed(migrations.listed(conn, {"server_id": first.id}, 9))]
+            done = [
+                (one.type, one.status) for one in reversed(migration_lists.listed(conn, {"server_id": first.id}, 9))
+            ]
         live = ("live-migration", "completed" if works else "error")
         assert done == ([live] if works else [live, ("migration", "confirmed")])
         assert here.drift() == []

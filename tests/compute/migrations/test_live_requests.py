@@ -18,7 +18,7 @@ from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.nodes import services
 from climate.compute.servers import actions, metadata, sync_states, task_worker, volume_attachments
 from climate.compute.servers.interfaces import Who
-from climate.compute.store.servers import live_migration_steps, migrations
+from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest
 from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
 from climate.compute.virt.memory import MemoryDriver
@@ -159,7 +159,7 @@ class Cloud:
 
     def migration(self, server: Server) -> Migration:
         with self.place.compute.engine.connect() as conn:
-            return migrations.listed(conn, {"server_id": server.id}, 10)[0]
+            return migration_lists.listed(conn, {"server_id": server.id}, 10)[0]
 
     def ask(self, server: Server, host: str | None = None, **wanted: Any) -> Migration:
         live_requests.live_migrate(self.place.compute, server.id, host, by=BY, **wanted)

@@ -11,7 +11,7 @@ from climate.compute.zones import registry
 from climate.configuration import zones
 from tests.compute.zones import build_plan_trees
 from tests.compute.zones import tree as trees
-from tests.compute.zones.builds import test_placement, test_provisioning, test_selection
+from tests.compute.zones.builds import test_key_pairs, test_placement, test_provisioning, test_selection
 from tests.compute.zones.tree import C, Tree
 from tests.identity.identity_factory import served
 
@@ -62,6 +62,8 @@ def plans(listening: tuple[Tree, dict[str, str]]) -> Tree:
         test_provisioning.test_a_child_that_goes_between_estimate_and_order_leaves_its_share_to_others,
         test_provisioning.test_an_answer_that_is_lost_is_found_again_and_nothing_is_doubled,
         test_provisioning.test_z10_a_server_that_no_node_takes_is_placed_in_a_child,
+        test_key_pairs.test_guest_of_a_child_reads_what_was_asked_of_the_parent,
+        test_key_pairs.test_key_pair_goes_through_both_levels,
         test_placement.test_an_offer_of_a_grandchild_goes_through_both_levels,
         test_placement.test_each_level_opens_its_own_layer_only,
         test_placement.test_a_grandchild_without_room_is_reported_and_the_offer_is_not_spent,

@@ -11,7 +11,7 @@ from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest, pools_of
 from climate.compute.store.cells import resources
-from climate.compute.store.projects import flavors, images
+from climate.compute.store.projects import flavors, images, keypairs
 
 TARGET_CELL = "target_cell"
 """Scheduler hint of administrators: path of the cell for the servers."""
@@ -61,6 +61,8 @@ class Build:
     first: int = 0
     """Index of the first of them in that request, from 0."""
     config_drive: bool = False
+    public_key: str | None = None
+    """Public key of `key_name` at the top cell, where the user has the key pair; empty or None: no key."""
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -79,7 +81,7 @@ class Build:
         return {"build": {name: value for name, value in fields_of_it.items() if name not in unused}}
 
 
-_LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False}
+_LATER: Mapping[str, Any] = {"cell": None, "whole": 0, "first": 0, "config_drive": False, "public_key": None}
 """Optional fields, sent only with a value."""
 _TUPLES = ("server_ids", "access")
 _TEXTS = ("build_id", "project_id", "user_id", "name", "flavor", "request_id")
@@ -96,6 +98,8 @@ def read(kwargs: Mapping[str, Any]) -> Build:
     tuples = {name: tuple(given[name]) for name in _TUPLES if name in given}
     if not all(_is_count(given.get(name, 0)) for name in ("whole", "first")):
         raise BadMessage("The build has no usable place in its request")
+    if not isinstance(given.get("public_key"), str | None):
+        raise BadMessage("The build has no usable public key")
     networks = given.get("networks")
     try:
         return Build(**{**given, **tuples, "networks": None if networks is None else tuple(networks)})
@@ -136,6 +140,7 @@ def made(conn: Connection, request: BootRequest, build_id: str, server_ids: Sequ
         request.admin,
         request.request_id,
         config_drive=request.config_drive,
+        public_key=keypairs.public_key(conn, request.user_id, request.key_name) if request.key_name else None,
     )
 
 
@@ -160,6 +165,7 @@ def boot_request(conn: Connection, build: Build) -> BootRequest:
         key_name=build.key_name,
         user_data=build.user_data,
         config_drive=build.config_drive is True,
+        public_key=build.public_key or "",
         description=build.description,
         access=build.access,
         count=len(build.server_ids),

@@ -39,6 +39,12 @@ def listed(conn: Connection, user_id: str, name: str | None = None) -> list[Row]
     return [dict(row) for row in rows.mappings()]
 
 
+def public_key(conn: Connection, user_id: str, name: str) -> str:
+    """Return the public key of a keypair of a user; empty if it does not exist."""
+    row = conn.execute(_GET, {"user_id": user_id, "name": name}).mappings().one_or_none()
+    return str(row["public_key"]) if row else ""
+
+
 def count(conn: Connection, user_id: str) -> int:
     """Return the number of keypairs of a user; additions by others wait until the end of the transaction."""
     conn.execute(_ALONE, {"user_id": user_id})

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, select, text
 
+from climate.compute.models.request import BootRequest
 from climate.compute.models.server import Server
 from climate.compute.store.columns import in_array
 from climate.compute.store.tables.servers import servers as server_rows
@@ -13,12 +14,12 @@ from climate.compute.store.tables.servers import servers as server_rows
 # The common values of a build are sent once, and its servers are one statement however many they are.
 _SERVERS = text("""
     INSERT INTO compute_servers (id, name, node_id, launch_index, project_id, user_id, status, task, task_at, flavor,
-                                 vcpus, ram_mb, disk_mb, image_id, metadata, hints, zone, key_name, user_data, build_id,
-                                 fault, description, group_id, granted, destination, access_ipv4, access_ipv6,
-                                 config_drive, tags, security_groups, created_at, updated_at)
+                                 vcpus, ram_mb, disk_mb, image_id, metadata, hints, zone, key_name, public_key,
+                                 user_data, build_id, fault, description, group_id, granted, destination, access_ipv4,
+                                 access_ipv6, config_drive, tags, security_groups, created_at, updated_at)
     SELECT s.id, s.name, s.node_id, s.launch_index, :project_id, :user_id, :status, :task, :now, CAST(:flavor AS jsonb),
            :vcpus, :ram_mb, :disk_mb, CAST(:image_id AS uuid), CAST(:metadata AS jsonb), CAST(:hints AS jsonb), :zone,
-           :key_name, :user_data, :build_id, CAST(:fault AS jsonb), :description, CAST(:group_id AS uuid),
+           :key_name, :public_key, :user_data, :build_id, CAST(:fault AS jsonb), :description, CAST(:group_id AS uuid),
            :granted, :destination, :access_ipv4, :access_ipv6,
            :config_drive, :tags, CAST(:security_groups AS uuid[]), :now, :now
     FROM unnest(CAST(:ids AS uuid[]), CAST(:names AS text[]), CAST(:nodes AS int[]), CAST(:places AS int[]))
@@ -31,12 +32,13 @@ _ACTIONS = text("""
 """)
 
 
-def insert(conn: Connection, servers: Sequence[Server], user_data: str | None, request_id: str) -> None:
+def insert(conn: Connection, servers: Sequence[Server], request: BootRequest) -> None:
     """Insert the servers of one request, and their create actions.
 
     They differ in id, name, launch_index and node; the rest is taken from the first.
     """
-    common = {"user_data": user_data, "request_id": request_id, **_common(servers[0])}
+    given = {name: getattr(request, name) for name in ("public_key", "user_data", "request_id")}
+    common = {**given, **_common(servers[0])}
     each = {
         "ids": [server.id for server in servers],
         "names": [server.name for server in servers],

@@ -52,8 +52,10 @@ def set_boot_data(conn: Connection, server_id: str, values: Mapping[str, str | N
     """Set the key_name and the user_data of a server, as far as they are given; user data needs a config drive."""
     if not values:
         return
-    drive = {"config_drive": True} if values.get("user_data") is not None else {}
-    conn.execute(update(servers).where(servers.c.id == server_id).values(**values, **drive))
+    more: dict[str, Any] = {"config_drive": True} if values.get("user_data") is not None else {}
+    if "key_name" in values:
+        more["public_key"] = None  # the new key pair is one of this deployment
+    conn.execute(update(servers).where(servers.c.id == server_id).values(**values, **more))
 
 
 def reset_state(conn: Connection, server_id: str, status: str, now: datetime) -> None:

@@ -18,7 +18,7 @@ from climate.compute.store.tables.migrations import migrations
 from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import servers
 
-_COLUMNS = """
+COLUMNS = """
     m.id, m.uuid::text, m.server_id::text, m.project_id, m.user_id, m.type, m.status, m.source_host, m.source_node,
     m.dest_host, m.dest_node, m.dest_ip, m.source_node_id, m.dest_node_id, m.old_flavor, m.new_flavor, m.held_node_id,
     m.vcpus, m.ram_mb, m.disk_mb, m.error, m.progress, m.created_at, m.updated_at
@@ -34,14 +34,14 @@ _BEGIN = text(f"""
                f.id, t.id, s.flavor ->> 'id', s.flavor ->> 'id', :held, s.vcpus, s.ram_mb, s.disk_mb, :now, :now
         FROM compute_servers s JOIN compute_nodes f ON f.id = s.node_id JOIN compute_nodes t ON t.id = :dest
         WHERE s.id = CAST(:server_id AS uuid)
-        RETURNING {_COLUMNS}),
+        RETURNING {COLUMNS}),
     marked AS (
         UPDATE compute_servers s SET migration_id = made.id, before = coalesce(CAST(:before AS text), s.before)
         FROM made WHERE s.id = CAST(:server_id AS uuid))
     SELECT * FROM made
 """)
 
-_GET = f"SELECT {_COLUMNS} FROM compute_migrations m WHERE m.id = :id"
+_GET = f"SELECT {COLUMNS} FROM compute_migrations m WHERE m.id = :id"
 
 # Both rows in one statement: the usage of the two nodes stays the same.
 _SWAP = text("""
@@ -62,7 +62,7 @@ _FREE = text("""
 
 # A server that is migrating, or waits for confirmation, can return there: then its migration is not over.
 _HELD_BY = text(f"""
-    SELECT {_COLUMNS}, s.id IS NULL AS over,
+    SELECT {COLUMNS}, s.id IS NULL AS over,
            coalesce(s.task = ANY(:tasks) AND s.node_id = m.dest_node_id, false) AS away
     FROM compute_migrations m
     JOIN compute_nodes n ON n.id = m.held_node_id LEFT JOIN compute_servers s ON s.migration_id = m.id
@@ -71,7 +71,7 @@ _HELD_BY = text(f"""
 """)
 
 _STRANDED = text(f"""
-    SELECT {_COLUMNS} FROM compute_migrations m
+    SELECT {COLUMNS} FROM compute_migrations m
     JOIN compute_nodes h ON h.id = m.held_node_id
     JOIN compute_servers s ON s.migration_id = m.id
     JOIN compute_nodes n ON n.id = s.node_id JOIN compute_services v ON v.host = n.service_host
@@ -110,29 +110,6 @@ _FORGET = text("""
           AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.id = m.server_id)
         ORDER BY m.updated_at LIMIT :limit))
 """)
-
-CONDITIONS: Mapping[str, str] = {
-    "id": "m.id = :id",
-    "uuid": "m.uuid = CAST(:uuid AS uuid)",
-    "server_id": "m.server_id = CAST(:server_id AS uuid)",
-    "status": "m.status = :status",
-    "type": "m.type = :type",
-    "statuses": "m.status = ANY(:statuses)",
-    "source_host": "m.source_host = :source_host",
-    "changed_since": "m.id = ANY(ARRAY(SELECT c.id FROM compute_migrations c WHERE c.updated_at >= :changed_since))",
-    "changed_before": "m.updated_at <= :changed_before",
-    "before": """(m.created_at, m.id) < (SELECT created_at, id FROM compute_migrations
-                                         WHERE uuid = CAST(:before AS uuid))""",
-}
-"""Filters of lists; `before`: those after the one with this UUID in a list that begins with the newest.
-
-`changed_since` selects by a list of ids, hence by its index: the order of the list begins with rows that do not match.
-"""
-
-_NEWEST = "ORDER BY m.created_at DESC, m.id DESC LIMIT :limit"
-
-_OF_HOST = ("m.source_host = :host", "m.dest_host = :host AND m.source_host <> :host")
-"""Conditions of the migrations from a host and to it: each part of the list has its own index."""
 
 MOST_FORGOTTEN = 5000
 """Maximum number of old migrations that one call deletes."""
@@ -189,14 +166,14 @@ def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migr
         "before": start.before,
         "now": now,
     }
-    return _migration(conn.execute(_BEGIN, given).mappings().one())
+    return migration_of(conn.execute(_BEGIN, given).mappings().one())
 
 
 def get(conn: Connection, migration_id: int, *, lock: bool = False) -> Migration | None:
     """Return the migration, with its row locked if requested; None if it does not exist."""
     rows = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
     row = rows.mappings().one_or_none()
-    return _migration(row) if row else None
+    return migration_of(row) if row else None
 
 
 def set_status(conn: Connection, migration_id: int, status: str, now: datetime, error: str | None = None) -> None:
@@ -248,7 +225,7 @@ def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | 
     """
     rows = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
     return [
-        Held(row["over"], row["away"], _migration({k: row[k] for k in row if k not in ("over", "away")}))
+        Held(row["over"], row["away"], migration_of({k: row[k] for k in row if k not in ("over", "away")}))
         for row in rows
     ]
 
@@ -256,7 +233,7 @@ def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | 
 def stranded(conn: Connection, host: str, task: str, now: datetime, down: float) -> list[Migration]:
     """Return migrations from the nodes of this service whose destinations had no heartbeat for `down` seconds."""
     given = {"host": host, "task": task, "now": now, "down": down}
-    return [_migration(row) for row in conn.execute(_STRANDED, given).mappings()]
+    return [migration_of(row) for row in conn.execute(_STRANDED, given).mappings()]
 
 
 def whereabouts(conn: Connection, ids: Sequence[str]) -> list[Whereabouts]:
@@ -321,20 +298,12 @@ def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
     return list(conn.scalars(query.where(or_(nodes.c.driver != own.c.driver, is_other_cluster))))
 
 
-def listed(conn: Connection, wanted: Mapping[str, Any], limit: int) -> list[Migration]:
-    """Return migrations that match all of `wanted` (names of CONDITIONS, or `host` for both ends), newest first."""
-    conditions = [CONDITIONS[name] for name in wanted if name != "host"]
-    parts = [" AND ".join([part, *conditions]) for part in (_OF_HOST if "host" in wanted else ("true",))]
-    rows = [f"(SELECT * FROM compute_migrations m WHERE {part} {_NEWEST})" for part in parts]
-    query = text(f"SELECT {_COLUMNS} FROM ({' UNION ALL '.join(rows)}) m {_NEWEST}")
-    return [_migration(row) for row in conn.execute(query, {**wanted, "limit": limit}).mappings()]
-
-
 def _held(row: dict[str, Any]) -> Held:
-    return Held(row.pop("over"), row.pop("away"), _migration(row))
+    return Held(row.pop("over"), row.pop("away"), migration_of(row))
 
 
-def _migration(row: RowMapping | dict[str, Any]) -> Migration:
+def migration_of(row: RowMapping | dict[str, Any]) -> Migration:
+    """Return the migration of a row of COLUMNS."""
     values = dict(row)
     held = Room(**{name: values.pop(name) for name in asdict(Room())})
     return Migration(**values, held=held)

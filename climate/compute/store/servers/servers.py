@@ -3,14 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, TextualSelect, column, select, text, update
+from sqlalchemy import Connection, RowMapping, TextualSelect, and_, bindparam, column, func, select, text, update
 
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import RUNNING, Address, Room, Server
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
 from climate.compute.store.tables.nodes import nodes
-from climate.compute.store.tables.servers import servers
+from climate.compute.store.tables.servers import keypairs, servers
 
 COLUMNS = f"""
     s.id::text, s.name, s.project_id, s.user_id, s.status, s.task, s.flavor, s.image_id::text, s.metadata, s.hints,
@@ -97,6 +97,12 @@ _USER_DATA = select(servers.c.id, servers.c.user_data).where(
     in_parameter(servers.c.id, "ids"), servers.c.user_data.is_not(None)
 )
 
+_BOOT_DATA = (
+    select(servers.c.user_data, func.coalesce(servers.c.public_key, keypairs.c.public_key).label("public_key"))
+    .outerjoin(keypairs, and_(keypairs.c.user_id == servers.c.user_id, keypairs.c.name == servers.c.key_name))
+    .where(servers.c.id == bindparam("id"))
+)
+
 # Servers here and in child zones, those that builds have still to place, and orders without an answer of a child.
 _USED = text("""
     SELECT sum(each) AS instances, coalesce(sum(each * vcpus), 0) AS cores, coalesce(sum(each * ram_mb), 0) AS ram_mb
@@ -120,6 +126,12 @@ def get(conn: Connection, server_id: str, *, lock: bool = False) -> Server | Non
 def user_data(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the user data of these servers, in Base64; only servers with user data."""
     return {row.id: row.user_data for row in conn.execute(_USER_DATA, {"ids": list(ids)})}
+
+
+def boot_data(conn: Connection, server_id: str) -> tuple[str | None, str | None]:
+    """Return the user data of a server, in Base64, and the public key of its key pair; None: it has none."""
+    row = conn.execute(_BOOT_DATA, {"id": server_id}).one_or_none()
+    return (row.user_data, row.public_key) if row else (None, None)
 
 
 def in_pool(conn: Connection, pool: str) -> list[Server]:

@@ -4,6 +4,12 @@ from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Identity
 
 from climate.compute.store.columns import json, metadata, taken, time, uuid
 
+PAIRS = (
+    *(("source_host", "dest_host"), ("status", "source_host"), ("status", "dest_host")),
+    *(("type", "source_host"), ("type", "dest_host"), ("status", "type")),
+)
+"""Columns of lists whose pairs are indexed."""
+
 migrations = Table(
     "compute_migrations",
     metadata,
@@ -34,13 +40,25 @@ migrations = Table(
     time("created_at"),
     time("updated_at"),
     CheckConstraint("type IN ('migration', 'resize', 'evacuation', 'live-migration')", name="type_known"),
-    Index(None, "server_id"),
-    Index(None, "created_at", "id"),
+    Index(None, "server_id", "created_at", "id"),
+    # No list with a filter can use it, since those order by the column itself: the planner would prefer it to theirs.
+    Index("ix_compute_migrations_newest", text("timezone('UTC', created_at)"), "id"),
     Index(None, "status", "created_at", "id"),
     Index(None, "type", "created_at", "id"),
     Index(None, "source_host", "created_at", "id"),
     Index(None, "dest_host", "created_at", "id"),
+    # Two filters of a list may match few rows together, though each matches many. An array keeps the planner from the
+    # indexes of single columns.
+    *(
+        Index(f"ix_compute_migrations_{'_'.join(pair)}", text(f"(ARRAY[{', '.join(pair)}])"), "created_at", "id")
+        for pair in PAIRS
+    ),
     Index(None, "updated_at"),
+    Index(
+        "ix_compute_migrations_period",
+        text("tstzrange(created_at, greatest(created_at, updated_at), '[]')"),
+        postgresql_using="gist",
+    ),
     Index("ix_compute_migrations_held", "held_node_id", postgresql_where=text("held_node_id IS NOT NULL")),
 )
 """`vcpus`, `ram_mb` and `disk_mb` are held on `held_node_id`; `progress` is of live migrations (bytes)."""

@@ -120,6 +120,8 @@ servers = Table(
     json("hints"),
     Column("zone", Text),
     Column("key_name", Text),
+    # Sent by a parent zone or the top cell, whose users have key pairs there; NULL: the user's key pair here.
+    Column("public_key", Text),
     Column("user_data", Text),
     Column("config_drive", Boolean, nullable=False, server_default=text("false")),
     Column("build_id", Text, nullable=False),

@@ -85,6 +85,7 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
             "launch_index": order.launch_index,
             "project_id": order.project_id,
             "user_id": order.user_id,
+            **({"public_key": request.public_key} if request.public_key else {}),
         },
     }
     body = {"server": {key: value for key, value in server.items() if value is not None}}

@@ -121,7 +121,7 @@ def _forwarded(compute: Compute, request: BootRequest, order: Order, what: tuple
             if not offers.use(conn, _row(request, order, opened)):
                 raise InvalidBlob("it was used for another server")
         image = request_spec.image_name(conn, request.image_id)
-    theirs = request_spec.in_child(request, way.parts, zone.id)
+        theirs = request_spec.in_child(request_spec.with_key(conn, request), way.parts, zone.id)
     (answer,) = send_all(compute, [(zone, request_for(order, theirs, image, way.chain))], repeated=repeated)
     if isinstance(answer, Built):
         with compute.engine.begin() as conn:

@@ -221,8 +221,10 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
     if not orders:
         return {}
     made = {number: work.order(number, blob) for number, _, blob in orders}
+    with reading(work.compute.engine) as conn:
+        request = request_spec.with_key(conn, work.request)
     requests = [
-        (zone, request_for(made[number], request_spec.in_child(work.request, work.parts, zone.id), work.image))
+        (zone, request_for(made[number], request_spec.in_child(request, work.parts, zone.id), work.image))
         for number, zone, _ in orders
     ]
     answers = placement.send_all(work.compute, requests, repeated=repeated)

@@ -15,7 +15,7 @@ from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor, recorded
 from climate.compute.models.image_member import ACCEPTED
 from climate.compute.models.request import BootRequest, read_zone
-from climate.compute.store.projects import flavors, image_members, images
+from climate.compute.store.projects import flavors, image_members, images, keypairs
 from climate.compute.zones.models import NO_PARTS, Parts
 
 RESERVATION = "reservation"
@@ -66,6 +66,13 @@ def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
     if request.flavor.reservation is not None:
         return "the flavor is of a reservation of this zone"
     return None
+
+
+def with_key(conn: Connection, request: BootRequest) -> BootRequest:
+    """Return the request with the public key of its key pair, which the user has in this zone only."""
+    if request.key_name is None or request.public_key is not None:
+        return request
+    return replace(request, public_key=keypairs.public_key(conn, request.user_id, request.key_name))
 
 
 def in_child(request: BootRequest, parts: Parts, zone_id: int) -> BootRequest:

@@ -1,5 +1,7 @@
 """Builds through a tree of cells: chosen level by level, booted once."""
 
+import base64
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,18 +10,22 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute.cells import neighbours
+from climate.compute.cells.builds import request as build_request
 from climate.compute.cells.builds import scheduler
 from climate.compute.cells.builds import start as build_start
 from climate.compute.cells.builds.candidates import Candidate
 from climate.compute.cells.builds.request import Build
 from climate.compute.cells.builds.scheduler import CellScheduler
+from climate.compute.cells.errors import BadMessage
 from climate.compute.cells.messaging import send
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.state import state
 from climate.compute.errors import BadRequest
+from climate.compute.models import keypair
 from climate.compute.models.server import ACTIVE
-from climate.compute.store.projects import flavors
+from climate.compute.servers import config_drives, guest_metadata
+from climate.compute.store.projects import flavors, keypairs
 from tests.compute.cells.tree import CellDatabases, Tree, tree
 from tests.compute.cloud_factory import HALF, HUGE, TINY, node, request
 
@@ -86,6 +92,37 @@ def test_ce_16_child_with_most_room_boots_the_servers_with_the_given_ids(cells: 
     server = cells.places["leaf"].look(started.server_ids[0])
     assert (server.status, server.build_id, server.name) == (ACTIVE, started.build_id, "s-1")
     assert faults.told == {}
+
+
+def test_guest_of_a_cell_reads_what_was_asked_of_the_top(cells: Tree) -> None:
+    public, other = keypair.make("top").public, keypair.make("leaf").public
+    for name, key in (("top", public), ("leaf", other)):
+        with cells[name].engine.begin() as conn:
+            keypairs.add(conn, "dora", "laptop", key, keypair.fingerprint(key))
+    script = base64.b64encode(b"#!/bin/sh").decode()
+    started = start(cells, key_name="laptop", metadata={"a": "b"}, user_data=script, config_drive=True)
+    cells.settle()
+    assert where(cells) == {"leaf": list(started.server_ids)}
+    leaf = cells["leaf"]
+    with leaf.engine.connect() as conn:
+        own = guest_metadata.gathered(leaf, conn, cells.places["leaf"].look(started.server_ids[0]))
+    assert (own.key, own.user_data, own.server.metadata) == (("laptop", public), b"#!/bin/sh", {"a": "b"})
+    drive = config_drives.of_server(leaf, own.server)
+    assert json.loads(drive[config_drives.META_DATA])["public_keys"] == {"laptop": public}
+
+
+def test_build_of_an_earlier_release_has_no_key_of_the_cell(cells: Tree) -> None:
+    public = keypair.make("leaf").public
+    with cells["leaf"].engine.begin() as conn:
+        keypairs.add(conn, "dora", "laptop", public, keypair.fingerprint(public))
+    ids = ("c11a7e00-0000-4000-8000-0000000000ab",)
+    build = Build("r-2", ids, 1, "demo", "dora", "s", "tiny", 512, key_name="laptop")
+    assert "public_key" not in build.to_kwargs()["build"]
+    scheduler.run_here(cells["leaf"], build)
+    with cells["leaf"].engine.connect() as conn:
+        assert guest_metadata.gathered(cells["leaf"], conn, cells.places["leaf"].look(ids[0])).key is None
+    with pytest.raises(BadMessage, match="no usable public key"):
+        build_request.read({"build": build.to_kwargs()["build"] | {"public_key": 5}})
 
 
 def test_ce_16_cell_without_children_boots_itself(cells: Tree) -> None:

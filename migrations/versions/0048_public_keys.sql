@@ -1,0 +1,1 @@
+ALTER TABLE compute_servers ADD COLUMN IF NOT EXISTS public_key text;
