@@ -74,9 +74,9 @@ _FILTERED = (
 def listed(conn: Connection, *conditions: ColumnElement[bool]) -> list[SecurityGroup]:
     """Return the groups with their rules, by name."""
     query = select(group_rows).where(*conditions).order_by(group_rows.c.name, group_rows.c.id)
-    found = list(conn.execute(query).mappings())
-    rules = rules_of(conn, [row["id"] for row in found]) if found else []
-    return [SecurityGroup(**row, rules=tuple(rule for rule in rules if rule.group_id == row["id"])) for row in found]
+    groups = list(conn.execute(query).mappings())
+    rules = rules_of(conn, [row["id"] for row in groups]) if groups else []
+    return [SecurityGroup(**row, rules=tuple(rule for rule in rules if rule.group_id == row["id"])) for row in groups]
 
 
 def of_project(project_id: str) -> ColumnElement[bool]:
