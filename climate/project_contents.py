@@ -15,8 +15,8 @@ class DeploymentContents:
     """Contents of projects in the engine and in the bundled cloud, which share one database with identity."""
 
     def count(self, conn: Connection, project_id: str) -> Mapping[str, int]:
-        found = {"leases": leases.count_open(conn, project_id), **contents.count(conn, project_id)}
-        return {kind: number for kind, number in found.items() if number}
+        numbers = {"leases": leases.count_open(conn, project_id), **contents.count(conn, project_id)}
+        return {kind: number for kind, number in numbers.items() if number}
 
     def delete_settings(self, conn: Connection, author: Caller, project_id: str) -> None:
         limits.drop(conn, author, project_id, database_time(conn))

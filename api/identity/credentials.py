@@ -18,8 +18,8 @@ blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3
 def listing(user_id: str) -> dict[str, object]:
     """List the caller's credentials."""
     _only_oneself(user_id)
-    found = lookup.credentials(identity(), user_id, request.args.get("name"))
-    return views.listing("application_credentials", [views.credential(one) for one in found])
+    credentials = lookup.credentials(identity(), user_id, request.args.get("name"))
+    return views.listing("application_credentials", [views.credential(one) for one in credentials])
 
 
 @blueprint.post("/application_credentials")

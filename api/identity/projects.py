@@ -16,8 +16,8 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, object]:
     """List all projects; for other users than administrators, those in which they have a role."""
-    found = lookup.projects(identity(), request.args.get("name"), _own_user_id())
-    return views.listing("projects", [views.project(one) for one in found if filters.fits(request.args, one)])
+    projects = lookup.projects(identity(), request.args.get("name"), _own_user_id())
+    return views.listing("projects", [views.project(one) for one in projects if filters.fits(request.args, one)])
 
 
 @blueprint.post("/projects")

@@ -51,8 +51,8 @@ def revoke() -> tuple[str, int]:
 @blueprint.get("/projects")
 def own_projects() -> dict[str, object]:
     """List the projects for which the caller can request a token."""
-    found = lookup.projects(identity(), user_id=caller().user_id)
-    return listing("projects", [project(one) for one in found if one.enabled])
+    projects = lookup.projects(identity(), user_id=caller().user_id)
+    return listing("projects", [project(one) for one in projects if one.enabled])
 
 
 @blueprint.get("/domains")

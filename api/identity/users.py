@@ -18,8 +18,8 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 def listing() -> dict[str, object]:
     """All users."""
     require(caller(), "identity:admin")
-    found = lookup.users(identity(), request.args.get("name"))
-    return views.listing("users", [views.user(one) for one in found if filters.fits(request.args, one)])
+    users = lookup.users(identity(), request.args.get("name"))
+    return views.listing("users", [views.user(one) for one in users if filters.fits(request.args, one)])
 
 
 @blueprint.post("")
@@ -71,8 +71,8 @@ def change_password(user_id: str) -> tuple[str, int]:
 def own_projects(user_id: str) -> dict[str, object]:
     """List the projects in which a user has a role."""
     _self_or_admin(user_id)
-    found = lookup.projects(identity(), user_id=user_id)
-    return views.listing("projects", [views.project(one) for one in found])
+    projects = lookup.projects(identity(), user_id=user_id)
+    return views.listing("projects", [views.project(one) for one in projects])
 
 
 def _self_or_admin(user_id: str) -> None:

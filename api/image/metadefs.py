@@ -41,12 +41,12 @@ def listing() -> View:
     wanted = page()
     asked = request.args.get("visibility")
     types = {name for name in request.args.get("resource_types", "").split(",") if name}
-    found = [
+    namespaces = [
         one
         for one in metadefs.listed(compute(), validation.own_project())
         if asked in (None, one.visibility) and (not types or types & one.of(RESOURCE_TYPES).keys())
     ]
-    shown, more = cut(found, wanted, lambda one: one.namespace)
+    shown, more = cut(namespaces, wanted, lambda one: one.namespace)
     path = "/v2/metadefs/namespaces"
     body: View = {"namespaces": [namespace_view(one) for one in shown], "first": path}
     body["schema"] = "/v2/schemas/metadefs/namespaces"
@@ -89,8 +89,8 @@ def delete(namespace: str) -> tuple[str, int]:
 @blueprint.get(TYPES)
 def associations(namespace: str) -> View:
     """List the resource types of a namespace."""
-    found = _find(namespace)
-    return {"resource_type_associations": [association(found, name) for name in found.of(RESOURCE_TYPES)]}
+    shown = _find(namespace)
+    return {"resource_type_associations": [association(shown, name) for name in shown.of(RESOURCE_TYPES)]}
 
 
 @blueprint.post(TYPES)

@@ -62,13 +62,13 @@ def _definitions() -> dict[str, Schema]:
         "object": ("object", "objects", bodies.PARTS[OBJECTS]),
         "tag": ("tag", "tags", bodies.PARTS[TAGS]),
     }
-    found: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     for path, (name, plural, body) in singles.items():
         shape = body.shape()
         one = {"name": name, "properties": shape["properties"], "required": shape["required"]}
         several = "properties" if path == "property" else f"{path}s"
-        found |= {f"metadefs/{path}": one, f"metadefs/{several}": collection(one, plural)}
-    return found
+        schemas |= {f"metadefs/{path}": one, f"metadefs/{several}": collection(one, plural)}
+    return schemas
 
 
 SCHEMAS: Mapping[str, Schema] = {

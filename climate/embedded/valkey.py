@@ -67,10 +67,10 @@ def prepare(home: Path, lock: int) -> Valkey:
     folder = home / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = socket_folder(home, "valkey", None) / "valkey.sock"
-    _keep_only_readable(folder, f"{choice.found.path.name} {choice.found.major}")
+    _keep_only_readable(folder, f"{choice.installation.path.name} {choice.installation.major}")
     settings = {"unixsocket": str(path), "dir": str(folder / "data"), **SETTINGS}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
-    argv, data = (str(choice.found.path), *options), folder / "data"
+    argv, data = (str(choice.installation.path), *options), folder / "data"
     program = Program("valkey", argv, PLAIN_ENVIRON, stop_seconds=10, keeps=(lock,), data=data, chatter=CHATTER)
     return Valkey(program, f"unix://{quote(str(path))}", path)
 

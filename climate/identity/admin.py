@@ -79,8 +79,8 @@ def remove_project(identity: "Identity", author: Caller, project_id: str) -> Non
             raise no_such("project", project_id)
         left = identity.contents.count(conn, project_id)
         if left:
-            found = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
-            raise Conflict(f"Project {project.name} still has resources; delete them first: {found}")
+            resources = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
+            raise Conflict(f"Project {project.name} still has resources; delete them first: {resources}")
         audit.project_deleted(conn, author, project)
         identity.revoke(conn, PROJECT, project_id)
         identity.contents.delete_settings(conn, author, project_id)

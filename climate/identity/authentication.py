@@ -37,9 +37,9 @@ def grant(identity: "Identity", headers: Headers, address: str) -> Grant:
 
 def of_token(identity: "Identity", token: str) -> Grant:
     """Return the grant in a token that is neither forged nor expired nor revoked."""
-    found = unseal(identity.keys, token, identity.watch.now(), identity.token_seconds, identity.grants)
-    identity.watch.check(found)
-    return found
+    grant = unseal(identity.keys, token, identity.watch.now(), identity.token_seconds, identity.grants)
+    identity.watch.check(grant)
+    return grant
 
 
 def _of_basic(identity: "Identity", authorization: str, address: str) -> Grant:

@@ -100,8 +100,8 @@ class Watch:
             if last is not None and reading.xmin < last.reading.xmin:  # another database, or an older copy of it
                 last, reading = None, revocations.read(conn)
         if last is None:
-            return View(looked, reading, _merged({}, reading.found), looked, asked)
-        revoked = _merged(last.revoked, reading.found) if reading.found else last.revoked
+            return View(looked, reading, _merged({}, reading.revocations), looked, asked)
+        revoked = _merged(last.revoked, reading.revocations) if reading.revocations else last.revoked
         if looked - last.tidied < TIDY:
             return View(looked, reading, revoked, last.tidied, asked)
         return View(looked, reading, _tidied(revoked, reading.now), looked, asked)
@@ -113,10 +113,10 @@ def _subjects(grant: Grant) -> tuple[Key, ...]:
     return (USER, grant.user_id), (PROJECT, grant.project_id), (CREDENTIAL, grant.credential_id), (ROLE, role)
 
 
-def _merged(revoked: Mapping[Key, Revocation], found: Iterable[Revocation]) -> dict[Key, Revocation]:
+def _merged(revoked: Mapping[Key, Revocation], new: Iterable[Revocation]) -> dict[Key, Revocation]:
     """Merge both; keep the later of two entries of one subject."""
     merged = dict(revoked)
-    for one in found:
+    for one in new:
         known = merged.get(one.key)
         if known is None or known.issued_before < one.issued_before:
             merged[one.key] = one

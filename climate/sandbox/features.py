@@ -61,7 +61,7 @@ _PROG_LOAD, _SCHED_CLS = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProbeResult:
     """Result of a probe: the features of a sandbox, or the reason why none is possible."""
 
     features: frozenset[str] = field(default_factory=frozenset)
@@ -77,7 +77,7 @@ class Found:
         return f"not available in a sandbox here: {', '.join(missing)}{advice}" if missing else None
 
 
-def probe(environ: Mapping[str, str]) -> Found:
+def probe(environ: Mapping[str, str]) -> ProbeResult:
     """Create a sandbox, try every feature in it, and remove it; takes a tenth of a second."""
     argv = [sys.executable, "-m", "climate.sandbox.features"]
     try:
@@ -85,12 +85,12 @@ def probe(environ: Mapping[str, str]) -> Found:
             argv, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
         )
         if done.returncode == 0:
-            result = Found(frozenset(json.loads(done.stdout)))
-            return Found(result.features, result.lacks(NEEDED))
+            result = ProbeResult(frozenset(json.loads(done.stdout)))
+            return ProbeResult(result.features, result.lacks(NEEDED))
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        return Found(reason=said[-1] if said else f"the probe ended with status {done.returncode}")
+        return ProbeResult(reason=said[-1] if said else f"the probe ended with status {done.returncode}")
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return Found(reason=f"the probe failed: {error}")
+        return ProbeResult(reason=f"the probe failed: {error}")
 
 
 def features(environ: Mapping[str, str]) -> frozenset[str]:

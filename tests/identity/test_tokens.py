@@ -177,8 +177,8 @@ def test_only_what_was_revoked_since_the_last_look_is_read(here: Place) -> None:
         late.commit()
         with engine.begin() as conn:
             second = revocations.read(conn, first.seen)
-    assert len(first.found) == 51
-    assert {one.key[1] for one in second.found} == {"late", "new"}
+    assert len(first.revocations) == 51
+    assert {one.key[1] for one in second.revocations} == {"late", "new"}
 
 
 def test_a_watch_forgets_nothing_that_is_in_force_and_keeps_nothing_else(here: Place) -> None:
@@ -197,7 +197,7 @@ def test_a_watch_forgets_nothing_that_is_in_force_and_keeps_nothing_else(here: P
             except NotAuthenticated:
                 refused[step, name] = True
     assert watch._view is not None
-    assert ([one.key[1] for one in watch._view.reading.found], len(watch._view.revoked)) == (["second"], 2)
+    assert ([one.key[1] for one in watch._view.reading.revocations], len(watch._view.revoked)) == (["second"], 2)
     assert {key for key, value in refused.items() if value} == {(0, "first"), (1, "first"), (2, "first"), (2, "second")}
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from climate.sandbox.enter import with_system_programs
 from climate.sandbox.exec import within, words
-from climate.sandbox.features import KERNEL, Found, features, probe
+from climate.sandbox.features import KERNEL, ProbeResult, features, probe
 
-FOUND = pytest.StashKey[Found]()
+FOUND = pytest.StashKey[ProbeResult]()
 LEFT_OUT = pytest.StashKey[int]()
 ELSEWHERE = ("CLIMATE_TEST_DATABASE_URL", "CLIMATE_TEST_REDIS_URL")
 """Servers that cannot be reached from inside."""
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
             _go_on_inside(config)
         config.stash[FOUND] = found
         return
-    config.stash[FOUND] = Found(features(os.environ))
+    config.stash[FOUND] = ProbeResult(features(os.environ))
 
 
 def _go_on_inside(config: pytest.Config) -> None:

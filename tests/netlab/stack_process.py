@@ -9,7 +9,7 @@ from climate.compute.linux import processes
 from climate.compute.network.linux.driver import LinuxNetwork
 from climate.compute.servers.vif_plugging import netns_of
 from climate.compute.virt.guest_folders import MARK
-from climate.sandbox.features import Found
+from climate.sandbox.features import ProbeResult
 from climate.sandbox.topology import Lab
 from climate.settings import Settings
 from tests.netlab import guests
@@ -26,7 +26,7 @@ def region(lab: Lab, home: Path, manager: str, more: Mapping[str, str] | None = 
     found = lab_command.surroundings(Settings(home=home), manager)
     settings = {name: value for name, value in found.items() if name not in _STACKS_OWN}
     stack = Stack(home, {**settings, "CLIMATE_NETWORK_SECONDS": "1", "CLIMATE_POOLS_SECONDS": "1", **(more or {})})
-    lab_command.furnish(home, Found(frozenset({"bwrap"})))
+    lab_command.furnish(home, ProbeResult(frozenset({"bwrap"})))
     try:
         stack.start()
         await_so(lambda: _tended(lab, home, manager), 60, "the first look at the network host")

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from climate.cli.operations.lab import furnish
-from climate.sandbox.features import Found
+from climate.sandbox.features import ProbeResult
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,8 +92,8 @@ def test_its_apis_are_reached_from_outside_and_nothing_is_left(number: signal.Si
 
 
 def test_nodes_stay_as_their_owner_wants_them(tmp_path: Path) -> None:
-    furnish(tmp_path, Found())
-    furnish(tmp_path, Found(frozenset({"bwrap"})))
+    furnish(tmp_path, ProbeResult())
+    furnish(tmp_path, ProbeResult(frozenset({"bwrap"})))
     assert {entry["driver"] for entry in yaml.safe_load((tmp_path / "nodes.yaml").read_text())} == {"process"}
 
 

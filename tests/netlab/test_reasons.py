@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climate.sandbox.features import Found
+from climate.sandbox.features import ProbeResult
 from climate.sandbox.requirements import why
 
 REFUSED = OSError(errno.EPERM, "Operation not permitted", "unshare")
@@ -39,10 +39,10 @@ def test_too_many_namespaces_are_another_matter(tmp_path: Path) -> None:
 
 
 def test_missing_features_come_with_the_packages_that_bring_them() -> None:
-    found = Found(frozenset({"ip", "veth"}))
-    assert found.lacks(["ip", "veth"]) is None
-    assert found.lacks(["ip", "vlan"]) == "not available in a sandbox here: vlan"
-    assert found.lacks(["nft", "bwrap"]) == (
+    probed = ProbeResult(frozenset({"ip", "veth"}))
+    assert probed.lacks(["ip", "veth"]) is None
+    assert probed.lacks(["ip", "vlan"]) == "not available in a sandbox here: vlan"
+    assert probed.lacks(["nft", "bwrap"]) == (
         "not available in a sandbox here: nft, bwrap (Debian, Ubuntu: apt install bubblewrap nftables)"
     )
-    assert Found(reason="no").lacks([]) == "no"
+    assert ProbeResult(reason="no").lacks([]) == "no"

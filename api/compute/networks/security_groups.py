@@ -29,8 +29,8 @@ def listing() -> Body:
     proxied()
     validation.may_read()
     everybody = caller().is_admin and validation.query_flag("all_tenants")
-    found = security_groups.listed(compute(), caller().project_id, None if everybody else caller().project_id)
-    return {"security_groups": cut([_view(group, found) for group in found], page(), lambda one: str(one["id"]))[0]}
+    groups = security_groups.listed(compute(), caller().project_id, None if everybody else caller().project_id)
+    return {"security_groups": cut([_view(group, groups) for group in groups], page(), lambda one: str(one["id"]))[0]}
 
 
 @blueprint.get(f"{PATH}/<security_group>")
@@ -96,8 +96,8 @@ def delete_rule(security_group_rule: str) -> tuple[str, int]:
 @blueprint.get("/servers/<server_id>/os-security-groups")
 def of_server(server_id: str) -> Body:
     """List the security groups of a server."""
-    found = security_groups.of_server(compute(), find(server_id))
-    return {"security_groups": [_view(group, found) for group in found]}
+    groups = security_groups.of_server(compute(), find(server_id))
+    return {"security_groups": [_view(group, groups) for group in groups]}
 
 
 def _id(group_id: str) -> str:

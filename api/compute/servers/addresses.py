@@ -129,7 +129,8 @@ def _ports(server_id: str) -> Sequence[Port]:
 def _addresses(server_id: str) -> Body:
     shown: Mapping[str, list[Body]] = view.addresses(find(server_id))
     return {
-        label: [{"version": one["version"], "addr": one["addr"]} for one in found] for label, found in shown.items()
+        label: [{"version": one["version"], "addr": one["addr"]} for one in addresses]
+        for label, addresses in shown.items()
     }
 
 

@@ -194,8 +194,8 @@ def behind(servers: Sequence[Server]) -> Behind:
 def _group_names(servers: Sequence[Server]) -> dict[str, list[str]]:
     """Return the names of the security groups of those servers that have others than `default` alone."""
     chosen = [server for server in servers if server.security_groups is not None]
-    found = security_groups.named(compute(), chosen) if chosen else {}
-    return {server_id: [group.name for group in groups] for server_id, groups in found.items()}
+    groups_of = security_groups.named(compute(), chosen) if chosen else {}
+    return {server_id: [group.name for group in groups] for server_id, groups in groups_of.items()}
 
 
 def _state(service: Service) -> str:

@@ -183,8 +183,8 @@ def list_lease_hosts(lease_id: str, query: Read) -> ResponseReturnValue:
 
     CLIMATE_LEASE_HOSTS limits what owners see; administrators see all properties.
     """
-    found = lease_hosts.listed(climate(), caller(), _id(lease_id))
-    return {"hosts": [host_body(host) for host in found]}
+    hosts = lease_hosts.listed(climate(), caller(), _id(lease_id))
+    return {"hosts": [host_body(host) for host in hosts]}
 
 
 def _shown(lease: Lease) -> ResponseReturnValue:

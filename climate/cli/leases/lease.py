@@ -140,13 +140,13 @@ def show(lease: str, at: Moment | None) -> None:
     session = current()
     client = session.client
     if at is None:
-        found = lookup.lease(client, lease)
+        shown = lookup.lease(client, lease)
         if session.form == "table" and not session.columns:
             session.show(
-                lease_view.fields(found, hosts_of(session, found), lease_view.addresses(session), client.now())
+                lease_view.fields(shown, hosts_of(session, shown), lease_view.addresses(session), client.now())
             )
         else:
-            session.show(found)
+            session.show(shown)
         return
     path = f"/leases/{lookup.lease_id(client, lease)}"
     answer = client.json("reservation", "GET", path, params={"at": wire(at.when(client.now()))})
@@ -159,8 +159,8 @@ def _show(session: Session, lease: dict[str, Any]) -> None:
         session.show(lease)
         return
     hosts = hosts_of(session, lease)
-    found = lease_view.addresses(session) if any(host.get("servers") for host in hosts or ()) else {}
-    session.show(lease_view.fields(lease, hosts, found, session.client.now()))
+    addresses = lease_view.addresses(session) if any(host.get("servers") for host in hosts or ()) else {}
+    session.show(lease_view.fields(lease, hosts, addresses, session.client.now()))
 
 
 def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, Any]] | None:
@@ -180,8 +180,8 @@ def hosts_of(session: Session, lease: Mapping[str, Any]) -> list[dict[str, Any]]
 def hosts(lease: str) -> None:
     """List the hosts of a lease with their properties and servers, as far as CLIMATE_LEASE_HOSTS lets its owner see."""
     session = current()
-    found = lookup.lease(session.client, lease)
-    rows = hosts_of(session, found) or []
+    shown = lookup.lease(session.client, lease)
+    rows = hosts_of(session, shown) or []
     plain = session.form in ("json", "yaml")
     session.show_all(rows if plain else [lease_view.host_row(row) for row in rows], HOST_COLUMNS)
 

@@ -23,7 +23,7 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 """Property of every host -> text."""
 
 
-def fields(lease: Row, hosts: Sequence[Row] | None, found: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Return the fields of a lease for a table; `found` are addresses of servers by their ids."""
     servers = [(host, server) for host in hosts or () for server in host.get("servers") or ()]
     return {
@@ -38,7 +38,7 @@ def fields(lease: Row, hosts: Sequence[Row] | None, found: Mapping[str, str], no
         "end_date": lease.get("end_date"),
         "hold_until": lease.get("hold_until"),
         "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
-        "servers": [_server(server, found.get(server["id"], ""), host) for host, server in servers],
+        "servers": [_server(server, addresses.get(server["id"], ""), host) for host, server in servers],
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
         "project_id": lease.get("project_id"),
         "user_id": lease.get("user_id"),

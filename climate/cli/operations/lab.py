@@ -16,7 +16,7 @@ from climate.cli.session import Session, current
 from climate.sandbox import exec as launch
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
-from climate.sandbox.features import Found
+from climate.sandbox.features import ProbeResult
 from climate.settings import METADATA_HERE, Settings
 
 HOME = "var/lab"
@@ -110,9 +110,9 @@ def _own_stores(settings: Settings) -> None:
             raise Failure(reason, ERROR, "unset it: the lab starts stores of its own")
 
 
-def furnish(home: Path, found: Found) -> None:
+def furnish(home: Path, probed: ProbeResult) -> None:
     """Write the nodes file of the compute hosts unless it exists."""
-    driver = "container" if "bwrap" in found.features else "process"
+    driver = "container" if "bwrap" in probed.features else "process"
     file = home / "nodes.yaml"
     if file.exists():
         return

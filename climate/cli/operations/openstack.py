@@ -116,8 +116,8 @@ class Catalog:
 
         Of several services it is climate's. Raise Failure if none of these is.
         """
-        found = self._ask("GET", "/services", params={"type": kind})["services"]
-        ours = [one for one in found if one.get("name") == SERVICES[kind][0]] or found
+        services = self._ask("GET", "/services", params={"type": kind})["services"]
+        ours = [one for one in services if one.get("name") == SERVICES[kind][0]] or services
         if len(ours) > 1:
             ids = ", ".join(f"{one['id']} ({one.get('name') or 'no name'})" for one in ours)
             raise Failure(f"Keystone has several services of type {kind}: {ids}", CONFLICT, "delete all but one")

@@ -76,8 +76,8 @@ class WiredDriver:
         return self.inner.kinds()
 
     def live(self, node: str) -> LiveMigrator | None:
-        found = self.inner.live(node)
-        return None if found is None else WiredMigrator(self, found)
+        migrator = self.inner.live(node)
+        return None if migrator is None else WiredMigrator(self, migrator)
 
     def wiring(self, node: str) -> Wiring:
         return Wiring.BY_MEMBER
@@ -143,8 +143,8 @@ class WiredDriver:
 
     def connected(self, guest: Guest, *, up: bool = True) -> Guest:
         """Return the guest with its interfaces plugged into the host; `up` False: without traffic."""
-        found = vif_plugging.plug_into(self.networking, guest.id, self._socket(guest.node), up=up)
-        return replace(guest, interfaces=found)
+        interfaces = vif_plugging.plug_into(self.networking, guest.id, self._socket(guest.node), up=up)
+        return replace(guest, interfaces=interfaces)
 
     def unplug(self, server_id: str) -> None:
         """Remove the interfaces of a server from the host. Raise VirtError."""

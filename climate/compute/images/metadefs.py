@@ -36,10 +36,10 @@ def resource_types(compute: Compute, project_id: str | None) -> list[str]:
 def get(compute: Compute, name: str, project_id: str | None) -> Namespace:
     """Return a namespace; NotFound, also for a private one of another project."""
     with reading(compute.engine) as conn:
-        found = rows.get(conn, name)
-    if found is None or (project_id not in (None, found.owner) and found.visibility != PUBLIC):
+        namespace = rows.get(conn, name)
+    if namespace is None or (project_id not in (None, namespace.owner) and namespace.visibility != PUBLIC):
         raise _none(name)
-    return found
+    return namespace
 
 
 def create(compute: Compute, new: Namespace) -> Namespace:
@@ -73,10 +73,10 @@ def delete(compute: Compute, name: str) -> None:
 
 
 def _locked(conn: Connection, name: str) -> Namespace:
-    found = rows.get(conn, name, lock=True)
-    if found is None:
+    namespace = rows.get(conn, name, lock=True)
+    if namespace is None:
         raise _none(name)
-    return found
+    return namespace
 
 
 def _none(name: str) -> NotFound:

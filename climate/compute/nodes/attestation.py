@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from climate import http_client
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
+from climate.compute.store.nodes import services
 from climate.connections import reading
 from climate.http_client import CourierError, Parcel, Receipt
 
@@ -29,8 +30,6 @@ LEVELS = ("trusted", "untrusted", UNKNOWN)
 
 BATCH = 200
 """Services in one request, so that the answer stays below the size limit."""
-
-_HOSTS = text("SELECT host FROM compute_services ORDER BY host")
 
 
 def wanted(flavor: Flavor | None) -> str | None:
@@ -106,7 +105,7 @@ class Trust:
         if self.service is None:
             return {}
         with reading(engine) as conn:
-            hosts = list(conn.execute(_HOSTS).scalars())
+            hosts = services.names(conn)
         # One thread asks at a time; the waiting threads then find the answer in the cache.
         with self._lock:
             now = self.clock()

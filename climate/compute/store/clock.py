@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, DateTime, func, select
 
 NOW = "coalesce(CAST(:now AS timestamptz), statement_timestamp())"
 """SQL of the present time: that of the parameter `now`, or the database's if it is null."""
@@ -10,5 +10,4 @@ NOW = "coalesce(CAST(:now AS timestamptz), statement_timestamp())"
 
 def database_time(conn: Connection) -> datetime:
     """Return the time of the database's clock, in UTC."""
-    now: datetime = conn.execute(text("SELECT clock_timestamp()")).scalar_one()
-    return now
+    return conn.execute(select(func.clock_timestamp(type_=DateTime(timezone=True)))).scalar_one()

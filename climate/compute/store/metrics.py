@@ -2,29 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import ColumnElement, Connection, FromClause, case, func, or_, select
 
 from climate.compute.models.server import STATUSES
-
-_SERVICES = text("""
-    SELECT CASE WHEN NOT forced_down AND beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)
-                THEN 'up' ELSE 'down' END AS state, count(*)
-    FROM compute_services GROUP BY state
-""")
-
-_NODES = text("""
-    SELECT CASE WHEN NOT n.present THEN 'absent'
-                WHEN v.forced_down OR v.beat_at <= CAST(:now AS timestamptz) - make_interval(secs => :down) THEN 'down'
-                WHEN n.maintenance IS NOT NULL THEN 'maintenance'
-                WHEN NOT v.enabled THEN 'disabled'
-                ELSE 'up' END AS state, count(*)
-    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host GROUP BY state
-""")
-
-_SERVERS = text("SELECT status, count(*) FROM compute_servers GROUP BY status")
+from climate.compute.store.tables.nodes import nodes, services
+from climate.compute.store.tables.servers import servers
 
 SERVICE_STATES = ("up", "down")
 NODE_STATES = ("up", "disabled", "maintenance", "down", "absent")
@@ -41,14 +25,23 @@ class Figures:
 
 def read(conn: Connection, now: datetime, down: float) -> Figures:
     """Return all counts; a service is down after `down` seconds without a heartbeat."""
-    given = {"now": now, "down": down}
+    is_down = or_(services.c.forced_down, services.c.beat_at <= now - timedelta(seconds=down))
+    node_state = case(
+        (~nodes.c.present, "absent"),
+        (is_down, "down"),
+        (nodes.c.maintenance.is_not(None), "maintenance"),
+        (~services.c.enabled, "disabled"),
+        else_="up",
+    )
+    with_service = nodes.join(services, services.c.host == nodes.c.service_host)
     return Figures(
-        _counted(conn, _SERVICES, given, SERVICE_STATES),
-        _counted(conn, _NODES, given, NODE_STATES),
-        _counted(conn, _SERVERS, {}, STATUSES),
+        _counted(conn, services, case((is_down, "down"), else_="up"), SERVICE_STATES),
+        _counted(conn, with_service, node_state, NODE_STATES),
+        _counted(conn, servers, servers.c.status, STATUSES),
     )
 
 
-def _counted(conn: Connection, question: TextClause, given: Mapping[str, Any], states: Sequence[str]) -> dict[str, int]:
-    result = {str(row[0]): int(row[1]) for row in conn.execute(question, dict(given))}
+def _counted(conn: Connection, rows: FromClause, state: ColumnElement[str], states: Sequence[str]) -> dict[str, int]:
+    query = select(state.label("state"), func.count()).select_from(rows).group_by("state")
+    result: dict[str, int] = {row[0]: row[1] for row in conn.execute(query)}
     return {state: result.get(state, 0) for state in states}

@@ -6,11 +6,17 @@ afterwards, needs none of this.
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 
-_LOCK = text("""
-    SELECT id FROM compute_nodes WHERE id = ANY(CAST(:ids AS int[])) ORDER BY name, id FOR NO KEY UPDATE
-""")
+from climate.compute.store.columns import in_parameter
+from climate.compute.store.tables.nodes import nodes
+
+_LOCK = (
+    select(nodes.c.id)
+    .where(in_parameter(nodes.c.id, "ids"))
+    .order_by(nodes.c.name, nodes.c.id)
+    .with_for_update(key_share=True)
+)
 
 _LOCK_OF_MIGRATION = text("""
     SELECT id FROM compute_nodes

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, exists, or_, select
 
-_LOOK = text("""
-    SELECT EXISTS (SELECT FROM compute_servers WHERE task IS NOT NULL)
-            OR EXISTS (SELECT FROM compute_member_orders WHERE begun_at IS NULL) AS servers,
-        EXISTS (SELECT FROM compute_network_calls) AS calls,
-        EXISTS (SELECT FROM compute_network_messages) AS messages
-""")
+from climate.compute.store.tables.cluster_members import orders
+from climate.compute.store.tables.networks import network_calls, network_messages
+from climate.compute.store.tables.servers import servers
+
+_LOOK = select(
+    or_(exists().where(servers.c.task.is_not(None)), exists().where(orders.c.begun_at.is_(None))),
+    exists(network_calls.c.id),
+    exists(network_messages.c.id),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,12 +86,12 @@ class Keystone:
 
     def _body(self, answer: Response) -> Body:
         try:
-            found = answer.json()["token"]
+            token = answer.json()["token"]
         except (ValueError, LookupError, TypeError):
-            found = None
-        if not isinstance(found, dict):
+            token = None
+        if not isinstance(token, dict):
             raise self._failed(FOREIGN, "it has no token")
-        return found
+        return token
 
     def _failed(self, says: str, reason: str) -> Unavailable:
         log.warning("Keystone did not validate a token", url=self.url, reason=reason)

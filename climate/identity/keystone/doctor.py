@@ -21,9 +21,9 @@ def checked(settings: Settings) -> Iterator[tuple[bool, str]]:
     yield _registered(there.endpoints("reservation"), f"{settings.base_url}/reservation/v1")
 
 
-def _registered(found: list[str], wanted: str) -> tuple[bool, str]:
-    if not found:
+def _registered(registered: list[str], wanted: str) -> tuple[bool, str]:
+    if not registered:
         return False, "its catalog has no reservation service: `climate openstack register` creates it"
-    if wanted not in found:
-        return False, f"its catalog has {', '.join(found)}, CLIMATE_PUBLIC_URL gives {wanted}"
+    if wanted not in registered:
+        return False, f"its catalog has {', '.join(registered)}, CLIMATE_PUBLIC_URL gives {wanted}"
     return True, f"its catalog has {wanted}"

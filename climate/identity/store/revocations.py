@@ -56,7 +56,7 @@ class Reading:
     now: datetime
     seen: str
     xmin: int
-    found: Sequence[Revocation]
+    revocations: Sequence[Revocation]
 
 
 def clock(conn: Connection) -> datetime:

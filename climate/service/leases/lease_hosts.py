@@ -39,10 +39,10 @@ def listed(climate: Climate, caller: Caller, lease_id: UUID) -> list[LeaseHost]:
     Owners see what CLIMATE_LEASE_HOSTS says, administrators all properties.
     """
     require(caller, "leases:get")
-    lease, found = run(climate, _read, climate, caller, lease_id)
+    lease, lent = run(climate, _read, climate, caller, lease_id)
     if lease.status is not LeaseStatus.ACTIVE:
-        return found
-    return [replace(host, servers=_servers(climate, host.name, lease.project_id)) for host in found]
+        return lent
+    return [replace(host, servers=_servers(climate, host.name, lease.project_id)) for host in lent]
 
 
 def _servers(climate: Climate, name: str, project_id: str) -> Sequence[CloudServer] | None:
@@ -60,12 +60,12 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) ->
     held = {(one.id, hold.host) for one in whole for hold in one.holds}
     known = hosts.by_number(conn, {number for _, number in held})
     public = hosts.property_names(conn, private=caller.is_admin) if shown == "properties" else None
-    found = [
+    lent = [
         LeaseHost(reservation_id, known[number].name, {} if public is None else _properties(known[number], public))
         for reservation_id, number in held
         if number in known
     ]
-    return lease, sorted(found, key=lambda host: (host.name, host.reservation_id))
+    return lease, sorted(lent, key=lambda host: (host.name, host.reservation_id))
 
 
 def _properties(host: Host, public: frozenset[str]) -> dict[str, object]:

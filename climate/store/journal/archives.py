@@ -13,7 +13,18 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from climate import advisory_locks
 from climate.store.journal.archive_files import Line, Place, Written
 from climate.store.tables.archives import archived_leases, archives
-from climate.store.tables.leases import actions, events, journal
+from climate.store.tables.floating_ips import floating_allocations
+from climate.store.tables.inventories import inventory_allocations
+from climate.store.tables.leases import (
+    actions,
+    allocations,
+    events,
+    healing_waits,
+    journal,
+    lease_pools,
+    leases,
+    reservations,
+)
 
 LOOKED_AT = 10_000
 """Maximum of archived leases that one statement reads, to stay within the statement time-out."""
@@ -196,25 +207,25 @@ _CHANGED = text("""
         OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
     RETURNING a.lease_id
 """).bindparams(_IDS)
-_INDEXED = text("""
-    SELECT count(l.id), count(*) FROM archived_leases a LEFT JOIN leases l ON l.id = a.lease_id
-    WHERE a.archive = :number
-""")
-_OWN = "SELECT id FROM reservations WHERE lease_id = ANY(:ids)"
-_DELETED = tuple(
-    text(statement).bindparams(_IDS)
-    for statement in (
-        "DELETE FROM actions WHERE event_id IN (SELECT id FROM events WHERE lease_id = ANY(:ids))",
-        f"DELETE FROM allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
-        f"DELETE FROM floating_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
-        f"DELETE FROM inventory_allocations WHERE reservation_id IN ({_OWN})",  # noqa: S608
-        f"DELETE FROM lease_pools WHERE reservation_id IN ({_OWN})",  # noqa: S608
-        "DELETE FROM healing_waits WHERE lease_id = ANY(:ids)",
-        "DELETE FROM events WHERE lease_id = ANY(:ids)",
-        "DELETE FROM reservations WHERE lease_id = ANY(:ids)",
-        "DELETE FROM leases WHERE id = ANY(:ids)",
-        "DELETE FROM journal WHERE stream = ANY(:ids)",
-    )
+_INDEXED = (
+    select(func.count(leases.c.id), func.count())
+    .select_from(archived_leases)
+    .outerjoin(leases, leases.c.id == archived_leases.c.lease_id)
+    .where(archived_leases.c.archive == bindparam("number"))
+)
+_OWN_EVENTS = select(events.c.id).where(events.c.lease_id == func.any(_IDS))
+_OWN_RESERVATIONS = select(reservations.c.id).where(reservations.c.lease_id == func.any(_IDS))
+# Rows that refer to others come first.
+_DELETED = (
+    delete(actions).where(actions.c.event_id.in_(_OWN_EVENTS)),
+    *(
+        delete(table).where(table.c.reservation_id.in_(_OWN_RESERVATIONS))
+        for table in (allocations, floating_allocations, inventory_allocations, lease_pools)
+    ),
+    *(
+        delete(key.table).where(key == func.any(_IDS))
+        for key in (healing_waits.c.lease_id, events.c.lease_id, reservations.c.lease_id, leases.c.id, journal.c.stream)
+    ),
 )
 _PLACE = (
     select(archives.c.name, archived_leases.c.place, archived_leases.c.size, archived_leases.c.version)

@@ -161,15 +161,15 @@ def _entry(row: Any) -> Entry:
 
 _STREAMS = (
     text("""
-    WITH RECURSIVE found (stream, fits, place) AS (
+    WITH RECURSIVE streams (stream, fits, place) AS (
         (SELECT stream, position <= :position, (position <= :position)::int
             FROM journal WHERE stream > :after ORDER BY stream, version LIMIT 1)
         UNION ALL
-        SELECT n.stream, n.position <= :position, place + (n.position <= :position)::int FROM found f
+        SELECT n.stream, n.position <= :position, place + (n.position <= :position)::int FROM streams f
         CROSS JOIN LATERAL (
             SELECT j.stream, j.position FROM journal j WHERE j.stream > f.stream ORDER BY j.stream, j.version LIMIT 1) n
         WHERE place < :limit)
-    SELECT stream FROM found WHERE fits ORDER BY stream
+    SELECT stream FROM streams WHERE fits ORDER BY stream
 """)
     .bindparams(
         bindparam("after", type_=Uuid), bindparam("limit", type_=Integer), bindparam("position", type_=BigInteger)

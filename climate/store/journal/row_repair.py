@@ -12,7 +12,7 @@ from climate.store.journal import journal
 from climate.store.journal.projections import Projection
 from climate.store.journal.row_differences import RowDifference
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
-from climate.store.tables.hosts import host_power, hosts
+from climate.store.tables.hosts import host_power, hosts, windows
 from climate.store.tables.inventories import inventories, inventory_allocations
 from climate.store.tables.leases import actions, allocations, claims, events
 
@@ -135,4 +135,4 @@ def forget(conn: Connection, projection: Projection, owner: str) -> None:
 def forget_window(conn: Connection, window_id: UUID) -> None:
     """Delete a maintenance window that has no fact."""
     conn.execute(delete(allocations).where(allocations.c.window_id == window_id))
-    conn.execute(text("DELETE FROM maintenance_windows WHERE id = :id"), {"id": window_id})
+    conn.execute(delete(windows).where(windows.c.id == window_id))

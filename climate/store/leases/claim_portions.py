@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, select, text
 
 from climate.domain.status import EventKind
 from climate.store.leases.event_claims import Limits, Message
+from climate.store.tables.leases import claims
 
 MOST_EVENTS = 20
 """Maximum events of a batch."""
@@ -208,10 +209,11 @@ _MARK_APART = text("""
     UPDATE claims c SET dispatched_at = :now + u.number * interval '1 microsecond'
     FROM unbegun u WHERE c.event_id = u.event_id AND c.token = u.token
 """)
-_RUNG_UNBEGUN = text("""
-    SELECT queue, count(DISTINCT dispatched_at) AS messages FROM claims
-    WHERE started_at IS NULL AND dispatched_at IS NOT NULL GROUP BY queue
-""")
+_RUNG_UNBEGUN = (
+    select(claims.c.queue, func.count(claims.c.dispatched_at.distinct()).label("messages"))
+    .where(claims.c.started_at.is_(None), claims.c.dispatched_at.is_not(None))
+    .group_by(claims.c.queue)
+)
 _START = text(f"""
     WITH free AS (
         SELECT c.event_id, c.token FROM claims c JOIN {_GIVEN} AS m (event_id, token) USING (event_id, token)

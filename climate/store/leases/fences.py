@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
+from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.batch_delete import drop
 from climate.store.tables.leases import lease_fences
@@ -11,17 +12,17 @@ from climate.store.tables.leases import lease_fences
 KEPT = timedelta(days=30)
 """Longest time that a message can be under way."""
 
-_PASS = text("""
-    INSERT INTO lease_fences (lease_id, number, passed_at) VALUES (:lease_id, :number, :now)
-    ON CONFLICT (lease_id) DO UPDATE SET number = excluded.number, passed_at = excluded.passed_at
-    WHERE lease_fences.number <= excluded.number
-    RETURNING number
-""")
+_NEW = insert(lease_fences)
+_PASS = _NEW.on_conflict_do_update(
+    index_elements=["lease_id"],
+    set_={"number": _NEW.excluded.number, "passed_at": _NEW.excluded.passed_at},
+    where=lease_fences.c.number <= _NEW.excluded.number,
+).returning(lease_fences.c.number)
 
 
 def passes(conn: Connection, lease_id: UUID, number: int, now: datetime) -> bool:
     """Return whether no higher number was received for a lease; others wait for the end of the transaction."""
-    return conn.execute(_PASS, {"lease_id": lease_id, "number": number, "now": now}).scalar() is not None
+    return conn.scalar(_PASS, {"lease_id": lease_id, "number": number, "passed_at": now}) is not None
 
 
 def forget_old(conn: Connection, now: datetime) -> int:

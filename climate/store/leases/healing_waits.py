@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, delete, select, text
+from sqlalchemy import Connection, Uuid, bindparam, delete, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.store import locks
@@ -69,7 +69,9 @@ _NOTE = text("""
         next_at = excluded.tried_at
             + least(CAST(:longest AS interval), CAST(:first AS interval) * 2 ^ least(healing_waits.tries, 10))
 """).bindparams(bindparam("leases", type_=ARRAY(Uuid)), bindparam("now", type_=Time))
-_WAKE = text("""
-    UPDATE healing_waits SET next_at = tried_at WHERE lease_id IN (
-        SELECT lease_id FROM healing_waits WHERE next_at > tried_at ORDER BY lease_id FOR UPDATE SKIP LOCKED)
-""")
+_WAITING = select(healing_waits.c.lease_id).where(healing_waits.c.next_at > healing_waits.c.tried_at)
+_WAKE = (
+    update(healing_waits)
+    .where(healing_waits.c.lease_id.in_(locks.ordered(_WAITING, healing_waits.c.lease_id, skip_locked=True)))
+    .values(next_at=healing_waits.c.tried_at)
+)

@@ -4,10 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Connection, Text, Uuid, bindparam, text
+from sqlalchemy import ColumnElement, Connection, Text, Uuid, bindparam, delete, func, literal, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from climate.domain.period import Period
+from climate.store import locks
+from climate.store.tables.leases import lease_pools
 
 # A reservation that lies entirely in child zones and cells has no hosts here, and no pool. The statuses are literals so
 # that an index is used: most leases have ended.
@@ -21,21 +23,9 @@ _WANTED = text("""
 
 _NOTE = text("""
     INSERT INTO lease_pools (reservation_id, aggregate_id)
-    SELECT CAST(key AS uuid), CAST(value AS bigint) FROM jsonb_each_text(:found)
+    SELECT CAST(key AS uuid), CAST(value AS bigint) FROM jsonb_each_text(:aggregates)
     ON CONFLICT (reservation_id) DO UPDATE SET aggregate_id = excluded.aggregate_id
-""").bindparams(bindparam("found", type_=JSONB))
-
-_OF = text("SELECT reservation_id, aggregate_id FROM lease_pools WHERE reservation_id = ANY(:ids)").bindparams(
-    bindparam("ids", type_=ARRAY(Uuid))
-)
-
-_NOTED = text("SELECT reservation_id FROM lease_pools")
-
-# Skip rows that another process is writing now: this transaction holds rows that the other may wait for.
-_FORGET = text("""
-    DELETE FROM lease_pools WHERE reservation_id IN (
-        SELECT reservation_id FROM lease_pools WHERE reservation_id = ANY(:stale) FOR UPDATE SKIP LOCKED)
-""").bindparams(bindparam("stale", type_=ARRAY(Uuid)))
+""").bindparams(bindparam("aggregates", type_=JSONB))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +62,28 @@ def wanted(conn: Connection, types: Collection[str]) -> list[PooledReservation]:
 def note(conn: Connection, aggregates: Mapping[UUID, int]) -> None:
     """Record the aggregate of the pool of each reservation, in one statement."""
     if aggregates:
-        conn.execute(_NOTE, {"found": {str(number): aggregate for number, aggregate in aggregates.items()}})
+        conn.execute(_NOTE, {"aggregates": {str(number): aggregate for number, aggregate in aggregates.items()}})
 
 
 def of(conn: Connection, reservations: Collection[UUID]) -> dict[UUID, int]:
     """Return the recorded aggregates of these reservations' pools."""
-    return {row.reservation_id: row.aggregate_id for row in conn.execute(_OF, {"ids": list(reservations)})}
+    recorded = select(lease_pools.c.reservation_id, lease_pools.c.aggregate_id).where(_one_of(reservations))
+    return {row.reservation_id: row.aggregate_id for row in conn.execute(recorded)}
 
 
 def noted(conn: Connection) -> set[UUID]:
     """Return the reservations with a recorded pool, in force or not."""
-    return set(conn.scalars(_NOTED))
+    return set(conn.scalars(select(lease_pools.c.reservation_id)))
 
 
 def forget(conn: Connection, stale: Collection[UUID]) -> None:
     """Delete the recorded pools of these reservations."""
     if stale:
-        conn.execute(_FORGET, {"stale": list(stale)})
+        # Skip rows that another process is writing now: this transaction holds rows that the other may wait for.
+        key = lease_pools.c.reservation_id
+        free = locks.ordered(select(key).where(_one_of(stale)), key, skip_locked=True)
+        conn.execute(delete(lease_pools).where(key.in_(free)))
+
+
+def _one_of(reservations: Collection[UUID]) -> ColumnElement[bool]:
+    return lease_pools.c.reservation_id == func.any(literal(list(reservations), ARRAY(Uuid)))

@@ -261,9 +261,9 @@ def _gathered(rows: FromClause, order: Sequence[Any], *fields: Any) -> Any:
 
     Lists are decoded much faster than objects, and `json` is written faster than `jsonb`.
     """
-    found = func.json_agg(aggregate_order_by(func.json_build_array(*fields), *order))
+    children = func.json_agg(aggregate_order_by(func.json_build_array(*fields), *order))
     owner = (rows if isinstance(rows, Table) else reservations).c.lease_id
-    return select(found).select_from(rows).where(owner == leases.c.id).scalar_subquery()
+    return select(children).select_from(rows).where(owner == leases.c.id).scalar_subquery()
 
 
 def _of_reservations(held: Table) -> FromClause:
@@ -387,10 +387,10 @@ _NOTHING: Mapping[str, list[list[Any]]] = {}
 
 def _by_reservation(rows: Sequence[Sequence[Any]]) -> Mapping[str, list[list[Any]]]:
     """Return the other fields of the rows by their first one, the id of the reservation."""
-    found: dict[str, list[list[Any]]] = {}
+    by_reservation: dict[str, list[list[Any]]] = {}
     for reservation_id, *fields in rows:
-        found.setdefault(reservation_id, []).append(fields)
-    return found
+        by_reservation.setdefault(reservation_id, []).append(fields)
+    return by_reservation
 
 
 def _period(start: str, end: str) -> Period:

@@ -51,11 +51,11 @@ def named(compute: Compute, servers: Sequence[Server]) -> dict[str, list[Securit
     wanted = {server.id: groups_of(server.project_id, server.security_groups) for server in servers}
     ids = sorted({group_id for groups in wanted.values() for group_id in groups})
     known = {server.project_id: default_group(server.project_id) for server in servers}
-    found = {group.id: group for group in known.values()}
+    by_id = {group.id: group for group in known.values()}
     if any(server.security_groups is not None for server in servers):
         with reading(compute.engine) as conn:
-            found |= {group.id: group for group in rows.listed(conn, rows.of_ids(ids))}
-    return {server_id: [found[one] for one in groups if one in found] for server_id, groups in wanted.items()}
+            by_id |= {group.id: group for group in rows.listed(conn, rows.of_ids(ids))}
+    return {server_id: [by_id[one] for one in groups if one in by_id] for server_id, groups in wanted.items()}
 
 
 def groups_of(project_id: str, groups: Sequence[str] | None) -> tuple[str, ...]:
@@ -209,12 +209,12 @@ def _get(conn: Connection, group_id: str, project_id: str | None, own: str) -> S
 
 
 def _named(groups: Sequence[SecurityGroup], wanted: str, project_id: str) -> SecurityGroup:
-    found = [group for group in groups if group.id == wanted] or [group for group in groups if group.name == wanted]
-    if len(found) > 1:
+    matching = [group for group in groups if group.id == wanted] or [group for group in groups if group.name == wanted]
+    if len(matching) > 1:
         raise Conflict(f"Multiple security groups found matching '{wanted[:80]}'. Use an ID to be more specific.")
-    if not found:
+    if not matching:
         raise BadRequest(f"Security group {wanted[:80]} not found for project {project_id}.")
-    return found[0]
+    return matching[0]
 
 
 def _check_room(conn: Connection, project_id: str, groups: int, rules: int) -> None:
@@ -228,8 +228,8 @@ def _check_room(conn: Connection, project_id: str, groups: int, rules: int) -> N
 
 def _touched(conn: Connection, group_ids: Sequence[str]) -> dict[str, str]:
     """Return server -> service host of the servers that have one of these groups."""
-    found = rows.members(conn, group_ids) if group_ids else []
-    return {server_id: host for _, server_id, host in found if host is not None}
+    members = rows.members(conn, group_ids) if group_ids else []
+    return {server_id: host for _, server_id, host in members if host is not None}
 
 
 def _wake(compute: Compute, touched: dict[str, str]) -> None:

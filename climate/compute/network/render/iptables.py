@@ -84,7 +84,7 @@ class Table:
         return f"-A {chain} {rule.text}"
 
     def _filled(self, text: str) -> str:
-        return re.sub(r"\$(\S+)", lambda found: f"{self.binary}-{found[1]}", text)
+        return re.sub(r"\$(\S+)", lambda match: f"{self.binary}-{match[1]}", text)
 
     def _ours(self, line: str) -> bool:
         return any(name.startswith(f"{self.binary}-") for name in _mentioned(line))

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, delete, func, select, text, update
+from sqlalchemy import Connection, DateTime, Engine, and_, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.compute.store.columns import in_array, in_parameter
-from climate.compute.store.tables.cells import builds, inbox, outbox, responses
+from climate.compute.store.tables.cells import builds, cells, inbox, outbox, responses
 from climate.connections import reading
 
 CHANNEL = "climate_cells"
@@ -31,8 +31,6 @@ MOST_UNCONFIRMED = 1000
 
 LOOK_AGAIN = 1.0
 """Seconds after which a response is read although no notification arrived."""
-
-_NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 
 _PUT = text("""
     WITH stored AS (
@@ -65,13 +63,16 @@ _TAKE = text(f"""
 """)
 
 # Queried per cell, so that the messages to an unreachable one are not scanned.
-_WAITING = text("""
-    SELECT c.name FROM compute_cells c
-    WHERE (c.retry_at IS NULL OR c.retry_at <= :now)
-      AND EXISTS (SELECT FROM compute_cell_outbox w
-                  WHERE w.cell = c.name AND w.due_at <= :now AND (w.expires_at IS NULL OR w.expires_at > :now))
-    ORDER BY c.name
-""")
+_PRESENT = bindparam("now", type_=DateTime(timezone=True))
+_IS_DUE = and_(outbox.c.due_at <= _PRESENT, or_(outbox.c.expires_at.is_(None), outbox.c.expires_at > _PRESENT))
+_WAITING = (
+    select(cells.c.name)
+    .where(
+        or_(cells.c.retry_at.is_(None), cells.c.retry_at <= _PRESENT),
+        exists().where(outbox.c.cell == cells.c.name, _IS_DUE),
+    )
+    .order_by(cells.c.name)
+)
 
 _NEXT = text(f"""
     UPDATE compute_cell_inbox i
@@ -135,7 +136,7 @@ class Arrived:
 
 def notify(conn: Connection, payload: str) -> None:
     """Notify the listeners of CHANNEL after the commit."""
-    conn.execute(_NOTIFY, {"channel": CHANNEL, "payload": payload})
+    conn.execute(select(func.pg_notify(CHANNEL, payload)))
 
 
 def put(

@@ -2,14 +2,17 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Text, bindparam, delete, func, insert, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.compute.models.node import Liveness
 from climate.compute.store.clock import NOW
+from climate.compute.store.columns import in_array
 from climate.compute.store.networks.fixed_ips import OVERDUE
 from climate.compute.store.networks.networks import UNSERVED
+from climate.compute.store.tables.networks import network_calls, network_hosts, networks
 
 _BEAT = f"""
     INSERT INTO compute_network_hosts (host, beat_at) VALUES (:host, {NOW})
@@ -21,18 +24,6 @@ _BEAT_AND_LOOK = text(f"""
     SELECT EXISTS (SELECT FROM compute_networks w WHERE {UNSERVED}) AS unserved,
            EXISTS (SELECT FROM compute_network_calls WHERE host = :host) AS called,
            EXISTS (SELECT FROM compute_addresses a, compute_networks n WHERE {OVERDUE}) AS overdue
-""")
-
-_LISTED = text("""
-    SELECT h.host, h.beat_at, h.beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down) AS up,
-           (SELECT count(*) FROM compute_networks n WHERE n.host = h.host) AS networks
-    FROM compute_network_hosts h ORDER BY h.host
-""")
-
-_LIVENESS = text("""
-    SELECT count(*) AS known, max(beat_at) AS last, min(beat_at) AS longest,
-           count(*) FILTER (WHERE beat_at >= CAST(:now AS timestamptz) - make_interval(secs => :down)) AS up
-    FROM compute_network_hosts
 """)
 
 _LOADS = text("""
@@ -50,11 +41,7 @@ _TO_BEAT = text(f"""
     FROM compute_network_hosts ORDER BY host
 """)
 
-_CALL = text("INSERT INTO compute_network_calls (host) SELECT unnest(CAST(:hosts AS text[]))")
-
-_CALLS = text("SELECT id FROM compute_network_calls WHERE host = :host ORDER BY id LIMIT 10000")
-
-_ANSWER = text("DELETE FROM compute_network_calls WHERE id = ANY(CAST(:ids AS bigint[]))")
+_CALL = insert(network_calls).from_select(["host"], select(func.unnest(bindparam("hosts", type_=ARRAY(Text)))))
 
 # Hosts that are down are woken for heartbeats only, and keep their messages.
 _RING = text("""
@@ -104,12 +91,17 @@ def beat_and_look(conn: Connection, host: str, now: datetime | None, waits: Wait
 
 def listed(conn: Connection, now: datetime, down_seconds: float) -> list[dict[str, object]]:
     """Return the network services: host, beat_at, up, networks."""
-    return [dict(row) for row in conn.execute(_LISTED, {"now": now, "down": down_seconds}).mappings()]
+    host, beat_at = network_hosts.c.host, network_hosts.c.beat_at
+    up = (beat_at >= now - timedelta(seconds=down_seconds)).label("up")
+    served = select(func.count()).where(networks.c.host == host).scalar_subquery().label("networks")
+    return [dict(row) for row in conn.execute(select(host, beat_at, up, served).order_by(host)).mappings()]
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
     """Return the number of network services with a recent heartbeat."""
-    return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
+    beat_at = network_hosts.c.beat_at
+    up = func.count().filter(beat_at >= now - timedelta(seconds=down_seconds))
+    return Liveness(*conn.execute(select(func.count(), func.max(beat_at), func.min(beat_at), up)).one())
 
 
 def loads(conn: Connection, host: str, now: datetime, down_seconds: float) -> tuple[int, int]:
@@ -135,12 +127,13 @@ def call(conn: Connection, hosts: Collection[str]) -> None:
 
 def calls(conn: Connection, host: str) -> list[int]:
     """Return the pending calls of a host."""
-    return list(conn.execute(_CALLS, {"host": host}).scalars())
+    own = network_calls.c
+    return list(conn.scalars(select(own.id).where(own.host == host).order_by(own.id).limit(10_000)))
 
 
 def answer(conn: Connection, calls: Sequence[int]) -> None:
     """Delete calls that were handled; later ones stay."""
-    conn.execute(_ANSWER, {"ids": list(calls)})
+    conn.execute(delete(network_calls).where(in_array(network_calls.c.id, calls)))
 
 
 def to_ring(conn: Connection, now: datetime, again: float, down: float) -> Sequence[str]:

@@ -4,13 +4,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from climate.compute.models.security_group import SecurityGroup, SecurityRule
-from climate.compute.store.columns import in_array
+from climate.compute.store.columns import in_array, in_parameter
+from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.security_groups import security_group_rules as rule_rows
 from climate.compute.store.tables.security_groups import security_groups as group_rows
+from climate.compute.store.tables.servers import servers
 
 _RULES = (
     rule_rows.c.id,
@@ -27,35 +43,40 @@ _RULES = (
 )
 
 # The servers of a project whose column is NULL have its group `default`.
-_MEMBERS = text("""
-    SELECT g.id::text AS group_id, s.id::text AS server_id, n.service_host
-    FROM compute_security_groups g
-    JOIN compute_servers s ON s.project_id = g.project_id
-         AND (g.id = ANY(s.security_groups) OR s.security_groups IS NULL AND g.name = 'default')
-    LEFT JOIN compute_nodes n ON n.id = s.node_id
-    WHERE g.id = ANY(CAST(:ids AS uuid[]))
-    ORDER BY s.id
-""")
+_IS_DEFAULT = and_(group_rows.c.project_id == servers.c.project_id, group_rows.c.name == "default")
+_IS_MEMBER = and_(
+    servers.c.project_id == group_rows.c.project_id,
+    or_(
+        group_rows.c.id == any_(servers.c.security_groups),
+        and_(servers.c.security_groups.is_(None), group_rows.c.name == "default"),
+    ),
+)
 
-_FILTERED = text("""
-    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
-    WHERE n.service_host = :host AND (s.security_groups IS NOT NULL OR EXISTS (
-        SELECT FROM compute_security_groups g WHERE g.project_id = s.project_id AND g.name = 'default'))
-    ORDER BY s.id
-""")
+_MEMBERS = (
+    select(group_rows.c.id.label("group_id"), servers.c.id.label("server_id"), nodes.c.service_host)
+    .join_from(group_rows, servers, _IS_MEMBER)
+    .outerjoin(nodes, nodes.c.id == servers.c.node_id)
+    .where(in_parameter(group_rows.c.id, "ids"))
+    .order_by(servers.c.id)
+)
 
-_SET_GROUPS = text("""
-    UPDATE compute_servers SET security_groups = CAST(:groups AS uuid[]), updated_at = :now
-    WHERE id = CAST(:id AS uuid)
-""")
+_FILTERED = (
+    select(servers.c.id)
+    .join(nodes, nodes.c.id == servers.c.node_id)
+    .where(
+        nodes.c.service_host == bindparam("host"),
+        or_(servers.c.security_groups.is_not(None), exists().where(_IS_DEFAULT)),
+    )
+    .order_by(servers.c.id)
+)
 
 
 def listed(conn: Connection, *conditions: ColumnElement[bool]) -> list[SecurityGroup]:
     """Return the groups with their rules, by name."""
     query = select(group_rows).where(*conditions).order_by(group_rows.c.name, group_rows.c.id)
-    found = list(conn.execute(query).mappings())
-    rules = rules_of(conn, [row["id"] for row in found]) if found else []
-    return [SecurityGroup(**row, rules=tuple(rule for rule in rules if rule.group_id == row["id"])) for row in found]
+    groups = list(conn.execute(query).mappings())
+    rules = rules_of(conn, [row["id"] for row in groups]) if groups else []
+    return [SecurityGroup(**row, rules=tuple(rule for rule in rules if rule.group_id == row["id"])) for row in groups]
 
 
 def of_project(project_id: str) -> ColumnElement[bool]:
@@ -133,7 +154,8 @@ def filtered(conn: Connection, service_host: str) -> list[str]:
 
 def set_groups(conn: Connection, server_id: str, groups: Sequence[str], now: datetime) -> None:
     """Set the security groups of a server."""
-    conn.execute(_SET_GROUPS, {"id": server_id, "groups": list(groups), "now": now})
+    values = {"security_groups": list(groups), "updated_at": now}
+    conn.execute(update(servers).where(servers.c.id == server_id).values(values))
 
 
 def _rule(row: RowMapping) -> SecurityRule:

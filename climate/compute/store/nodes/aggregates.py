@@ -38,15 +38,6 @@ _NODE = f"""
 # A statement of its own after the lock, so that it reads the commit of the former holder.
 _READ = text(f"{_NODE} WHERE n.id = ANY(CAST(:ids AS int[])) ORDER BY n.name, n.id")
 
-_ZONED = text(f"""
-    SELECT n.name AS node, a.name AS aggregate, a.metadata ->> '{ZONE}' AS zone
-    FROM compute_aggregate_nodes m
-    JOIN compute_aggregates a ON a.id = m.aggregate_id
-    JOIN compute_nodes n ON n.id = m.node_id
-    WHERE m.node_id = ANY(CAST(:ids AS int[])) AND a.id <> :id AND a.metadata ->> '{ZONE}' <> :zone
-    ORDER BY n.name, a.id LIMIT 1
-""")
-
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -111,8 +102,16 @@ def lock_members(conn: Connection, aggregate: Aggregate) -> list[Member]:
 
 def zoned_otherwise(conn: Connection, aggregate_id: int, ids: Sequence[int], zone: str) -> tuple[str, str, str] | None:
     """Return one of these nodes that another aggregate puts into another zone: (node, that aggregate, that zone)."""
-    row = conn.execute(_ZONED, {"id": aggregate_id, "ids": list(ids), "zone": zone}).one_or_none()
-    return tuple(row) if row else None
+    other = aggregates.c.metadata[ZONE].astext
+    query = (
+        select(nodes.c.name, aggregates.c.name, other)
+        .join_from(aggregate_nodes, aggregates)
+        .join(nodes, nodes.c.id == aggregate_nodes.c.node_id)
+        .where(in_array(aggregate_nodes.c.node_id, ids), aggregates.c.id != aggregate_id, other != zone)
+        .order_by(nodes.c.name, aggregates.c.id)
+    )
+    row = conn.execute(query.limit(1)).one_or_none()
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def lent_from_outside(conn: Connection, pools: Sequence[str]) -> frozenset[str]:

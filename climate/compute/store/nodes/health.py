@@ -3,17 +3,22 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, DateTime, Interval, and_, bindparam, case, func, select, text
+from sqlalchemy import ColumnElement, Connection, DateTime, Interval, and_, bindparam, case, func, select
 
 from climate.compute.models.node import PROMISED
 from climate.compute.store.tables.nodes import aggregates, nodes, services
 
-_WELL = text("""
-    SELECT array_agg(n.name) AS names,
-        bool_and(n.present AND n.maintenance IS NULL AND v.enabled AND NOT v.forced_down
-            AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS all_well
-    FROM compute_nodes n JOIN compute_services v ON v.host = n.service_host
-""")
+
+def _is_well(since: ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that a node can run servers; its service had a heartbeat after `since`."""
+    is_open = and_(nodes.c.present, nodes.c.maintenance.is_(None), services.c.enabled, ~services.c.forced_down)
+    return and_(is_open, services.c.beat_at > since)
+
+
+_WELL = select(
+    func.array_agg(nodes.c.name).label("names"),
+    func.bool_and(_is_well(bindparam("since", type_=DateTime(timezone=True)))).label("all_well"),
+).join(services, services.c.host == nodes.c.service_host)
 
 _SINCE = func.coalesce(bindparam("cloud_now", type_=DateTime(timezone=True)), func.statement_timestamp()) - bindparam(
     "cloud_down", type_=Interval
@@ -24,13 +29,7 @@ NODES = (
     select(
         nodes.c.name.label("name"),
         case((~nodes.c.outside, aggregates.c.name)).label("pool"),
-        and_(
-            nodes.c.present,
-            nodes.c.maintenance.is_(None),
-            services.c.enabled,
-            ~services.c.forced_down,
-            services.c.beat_at > _SINCE,
-        ).label("is_well"),
+        _is_well(_SINCE).label("is_well"),
     )
     .select_from(nodes)
     .join(services, services.c.host == nodes.c.service_host)
@@ -77,5 +76,5 @@ def listed(conn: Connection, now: datetime, down: float) -> list[Condition]:
 
 def all_well(conn: Connection, now: datetime, down: float) -> list[str] | None:
     """Return the names of all nodes if each can run servers, else None: one row instead of thousands."""
-    row = conn.execute(_WELL, {"now": now, "down": down}).one()
+    row = conn.execute(_WELL, {"since": now - timedelta(seconds=down)}).one()
     return row.names or [] if row.all_well is not False else None

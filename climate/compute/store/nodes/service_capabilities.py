@@ -14,7 +14,7 @@ from climate.compute.zones.capabilities import ServiceReport
 _WRITE_CHANGED = """
     INSERT INTO compute_service_capabilities (host, service, capabilities, enabled, reported_at)
     SELECT f.host, f.service, f.capabilities, f.enabled, :now
-    FROM found f LEFT JOIN compute_service_capabilities c USING (host, service)
+    FROM computed f LEFT JOIN compute_service_capabilities c USING (host, service)
     WHERE c.host IS NULL OR (c.capabilities, c.enabled) IS DISTINCT FROM (f.capabilities, f.enabled)
        OR c.reported_at <= CAST(:now AS timestamptz) - make_interval(secs => :period)
     ORDER BY f.host, f.service
@@ -23,7 +23,7 @@ _WRITE_CHANGED = """
 """
 
 _REPORT_NODES = text(f"""
-    WITH found AS (
+    WITH computed AS (
         SELECT n.service_host || '/' || n.name AS host, 'compute' AS service, jsonb_build_object(
                    'vcpus', n.vcpus,
                    'vcpus_used', n.used_vcpus,
@@ -43,7 +43,7 @@ _REPORT_NODES = text(f"""
 """)
 
 _REPORT_NETWORKS = text(f"""
-    WITH found AS (
+    WITH computed AS (
         SELECT CAST(:host AS text) AS host, 'network' AS service, jsonb_build_object(
                    'networks', count(DISTINCT n.id),
                    'fixed_ips', count(*) FILTER (WHERE NOT a.reserved),

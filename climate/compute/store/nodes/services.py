@@ -1,18 +1,26 @@
-"""Compute services and the nodes that they report."""
+"""Compute services and the nodes that they report.
+
+Statements over the rows of a report are SQL text: each compares a JSON list of nodes with the table.
+"""
 
 import json
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, and_, exists, func, select, text, update
+from sqlalchemy import delete as delete_from
 
 from climate.advisory_locks import Subject
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
 from climate.compute.store import node_locks
 from climate.compute.store.clock import NOW
+from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
+from climate.compute.store.tables.migrations import migrations
+from climate.compute.store.tables.nodes import nodes, services
+from climate.compute.store.tables.servers import servers
 
 _BEAT = text(f"""
     WITH pool AS (INSERT INTO compute_aggregates (name) VALUES (:pool) ON CONFLICT (name) DO NOTHING),
@@ -83,19 +91,9 @@ _REPORT = text(f"""
 """)
 
 # A node that is lent, or has servers, stays as absent: no new server is placed there.
-_ABSENT = text("""
-    UPDATE compute_nodes SET present = false
-    WHERE service_host = :host AND present AND NOT name = ANY(CAST(:names AS text[]))
-""")
-
-_ORPHANS = text("""
-    DELETE FROM compute_nodes n
-    WHERE service_host = :host AND NOT present AND pool IS NULL
-      AND NOT EXISTS (SELECT FROM compute_servers s WHERE s.node_id = n.id)
-      AND NOT EXISTS (SELECT FROM compute_migrations m JOIN compute_servers s ON s.migration_id = m.id
-                      WHERE m.held_node_id = n.id)
-    RETURNING id
-""")
+_IS_USED = exists().where(servers.c.node_id == nodes.c.id)
+_IS_HELD = exists().where(migrations.c.held_node_id == nodes.c.id, servers.c.migration_id == migrations.c.id)
+_IS_ORPHAN = and_(~nodes.c.present, nodes.c.pool.is_(None), ~_IS_USED, ~_IS_HELD)
 
 _UP = f"NOT v.forced_down AND v.beat_at > {NOW} - make_interval(secs => :down)"
 
@@ -112,35 +110,12 @@ _LIST = text(f"""
     ORDER BY v.id
 """)
 
-_LIVENESS = text("""
-    SELECT count(*) AS known, max(beat_at) AS last, min(beat_at) AS longest,
-           count(*) FILTER (WHERE beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)) AS up
-    FROM compute_services WHERE enabled AND NOT forced_down
-""")
-
-_SET = text("""
-    UPDATE compute_services
-    SET enabled = coalesce(CAST(:enabled AS boolean), enabled),
-        disabled_reason = CASE WHEN CAST(:enabled AS boolean) IS NULL THEN disabled_reason
-                               ELSE CAST(:reason AS text) END,
-        forced_down = coalesce(CAST(:forced_down AS boolean), forced_down)
-    WHERE id = :id
-""")
-
 _HELD = text("""
     SELECT (SELECT count(*) FROM compute_servers s LEFT JOIN compute_migrations m ON m.id = s.migration_id
             JOIN compute_nodes n ON n.id IN (s.node_id, m.held_node_id)
             WHERE n.service_host = :host) AS servers,
            (SELECT count(*) FROM compute_nodes WHERE service_host = :host AND pool IS NOT NULL) AS pooled
 """)
-
-_LOCK = text("SELECT host FROM compute_services WHERE id = :id FOR UPDATE")
-
-_LOCK_NODES = text("SELECT id FROM compute_nodes WHERE service_host = :host ORDER BY name, id FOR UPDATE")
-
-_DROP_NODES = text("DELETE FROM compute_nodes WHERE service_host = :host")
-
-_DROP = text("DELETE FROM compute_services WHERE host = :host")
 
 _ABANDONED = text("""
     SELECT s.id::text FROM compute_servers s
@@ -149,8 +124,6 @@ _ABANDONED = text("""
       AND (v.forced_down OR v.beat_at <= CAST(:now AS timestamptz) - make_interval(secs => :down))
     ORDER BY s.id LIMIT 500
 """)
-
-_MAINTAIN = text("UPDATE compute_nodes SET maintenance = CAST(:reason AS text) WHERE id = ANY(CAST(:ids AS int[]))")
 
 
 def beat(conn: Connection, host: str, now: datetime | None) -> int | None:
@@ -171,19 +144,29 @@ def report(conn: Connection, host: str, specs: Sequence[NodeSpec], defaults: Nod
     conn.execute(_KEEP, given)
     conn.execute(_LOCK_REPORTED, given)
     conn.execute(_REPORT, given)
-    conn.execute(_ABSENT, {"host": host, "names": [spec.name for spec in specs]})
-    return list(conn.execute(_ORPHANS, {"host": host}).scalars())
+    own = nodes.c.service_host == host
+    is_reported = in_array(nodes.c.name, [spec.name for spec in specs])
+    conn.execute(update(nodes).where(own, nodes.c.present, ~is_reported).values(present=False))
+    return list(conn.scalars(delete_from(nodes).where(own, _IS_ORPHAN).returning(nodes.c.id)))
 
 
 def liveness(conn: Connection, now: datetime, down_seconds: float) -> Liveness:
     """Return the number of enabled compute services with a recent heartbeat."""
-    return Liveness(*conn.execute(_LIVENESS, {"now": now, "down": down_seconds}).one())
+    beat_at = services.c.beat_at
+    up = func.count().filter(beat_at > now - timedelta(seconds=down_seconds))
+    query = select(func.count(), func.max(beat_at), func.min(beat_at), up)
+    return Liveness(*conn.execute(query.where(services.c.enabled, ~services.c.forced_down)).one())
 
 
 def listed(conn: Connection, now: datetime | None, down: float, host: str | None = None) -> list[Service]:
     """Return all compute services, or that of one host name; down means `down` seconds without a heartbeat."""
     rows = conn.execute(_LIST, {"now": now, "down": down, "host": host})
     return [Service(**row) for row in rows.mappings()]
+
+
+def names(conn: Connection) -> list[str]:
+    """Return the host of each compute service, by name."""
+    return list(conn.scalars(select(services.c.host).order_by(services.c.host)))
 
 
 def hosts(conn: Connection, now: datetime | None, down: float) -> list[tuple[str, bool]]:
@@ -195,27 +178,30 @@ def change(
     conn: Connection, service_id: int, *, enabled: bool | None, reason: str | None, forced_down: bool | None
 ) -> None:
     """Enable or disable a service with a reason; force it down. None: unchanged."""
-    given = {"id": service_id, "enabled": enabled, "reason": reason, "forced_down": forced_down}
-    conn.execute(_SET, given)
+    values: dict[str, object] = {} if enabled is None else {"enabled": enabled, "disabled_reason": reason}
+    if forced_down is not None:
+        values["forced_down"] = forced_down
+    if values:
+        conn.execute(update(services).where(services.c.id == service_id).values(values))
 
 
 def lock(conn: Connection, service_id: int) -> str | None:
     """Lock a service's row, which delays its heartbeat; return its host, None if it does not exist."""
-    host: str | None = conn.execute(_LOCK, {"id": service_id}).scalar()
-    return host
+    return conn.scalar(select(services.c.host).where(services.c.id == service_id).with_for_update())
 
 
 def held(conn: Connection, host: str) -> tuple[int, int]:
     """Return (servers, nodes in pools) of a service, and lock its nodes."""
-    conn.execute(_LOCK_NODES, {"host": host})
+    own = select(nodes.c.id).where(nodes.c.service_host == host).order_by(nodes.c.name, nodes.c.id)
+    conn.execute(own.with_for_update())
     row = conn.execute(_HELD, {"host": host}).one()
     return row.servers, row.pooled
 
 
 def delete(conn: Connection, host: str) -> None:
     """Delete a service and its nodes."""
-    conn.execute(_DROP_NODES, {"host": host})
-    conn.execute(_DROP, {"host": host})
+    conn.execute(delete_from(nodes).where(nodes.c.service_host == host))
+    conn.execute(delete_from(services).where(services.c.host == host))
 
 
 def abandoned(conn: Connection, now: datetime, down: float) -> list[str]:
@@ -226,7 +212,7 @@ def abandoned(conn: Connection, now: datetime, down: float) -> list[str]:
 def maintain(conn: Connection, ids: Sequence[int], reason: str | None) -> None:
     """Put nodes into maintenance for a reason; None: end maintenance."""
     node_locks.lock(conn, ids)
-    conn.execute(_MAINTAIN, {"ids": list(ids), "reason": reason})
+    conn.execute(update(nodes).where(in_array(nodes.c.id, ids)).values(maintenance=reason))
 
 
 def _row(spec: NodeSpec, defaults: NodeDefaults) -> dict[str, Any]:

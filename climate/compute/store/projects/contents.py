@@ -2,42 +2,43 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, text
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, any_, delete, exists, func, select, update
 
-_COUNT = text("""
-    SELECT (SELECT count(*) FROM compute_servers WHERE project_id = :project)
-         + (SELECT count(*) FROM compute_cell_servers WHERE project_id = :project AND deleted_at IS NULL)
-         + (SELECT count(*) FROM compute_zone_servers WHERE project_id = :project) AS servers,
-           (SELECT count(*) FROM compute_zone_builds WHERE project_id = :project AND pending > 0) AS builds,
-           (SELECT count(*) FROM compute_images WHERE project_id = :project AND status <> 'killed') AS images,
-           (SELECT count(*) FROM compute_volumes WHERE project_id = :project) AS volumes,
-           (SELECT count(*) FROM compute_networks WHERE project_id = :project) AS networks,
-           (SELECT count(*) FROM compute_floating_addresses WHERE project_id = :project) AS floating_ips
-""")
-
-# Groups of reservations belong to leases.
-_DELETE_GROUPS = text("""
-    DELETE FROM compute_server_groups g
-    WHERE project_id = :project AND NOT EXISTS (SELECT FROM compute_grants r WHERE r.group_id = g.id)
-""")
-
-_LEAVE_FLAVORS = text("""
-    UPDATE compute_flavors SET projects = array_remove(projects, CAST(:project AS text)) WHERE :project = ANY(projects)
-""")
-
-_DELETE_AUTHORITY = text("DELETE FROM compute_vpn_authorities WHERE project_id = :project")
-
-_DELETE_METADEFS = text("DELETE FROM compute_metadefs WHERE owner = :project")
-
-_LEAVE_IMAGES = text("DELETE FROM compute_image_members WHERE project_id = :project")
+from climate.compute.store.tables.cell_servers import cell_servers
+from climate.compute.store.tables.networks import floating_addresses, networks
+from climate.compute.store.tables.reserved_capacity import grants
+from climate.compute.store.tables.servers import flavors, image_members, images, metadefs, server_groups, servers
+from climate.compute.store.tables.volumes import volumes
+from climate.compute.store.tables.vpn import authorities
+from climate.compute.store.tables.zone_builds import zone_builds
+from climate.compute.store.tables.zones import zone_servers
 
 
 def count(conn: Connection, project_id: str) -> Mapping[str, int]:
     """Return the number of a project's resources by kind."""
-    return dict(conn.execute(_COUNT, {"project": project_id}).mappings().one())
+
+    def number(table: Table, *conditions: ColumnElement[bool]) -> ScalarSelect[int]:
+        return select(func.count()).where(table.c.project_id == project_id, *conditions).scalar_subquery()
+
+    in_cells, in_zones = number(cell_servers, cell_servers.c.deleted_at.is_(None)), number(zone_servers)
+    query = select(
+        (number(servers) + in_cells + in_zones).label("servers"),
+        number(zone_builds, zone_builds.c.pending > 0).label("builds"),
+        number(images, images.c.status != "killed").label("images"),
+        number(volumes).label("volumes"),
+        number(networks).label("networks"),
+        number(floating_addresses).label("floating_ips"),
+    )
+    return dict(conn.execute(query).mappings().one())
 
 
 def delete_settings(conn: Connection, project_id: str) -> None:
     """Delete the server groups of a project, its metadata definitions and VPN, its access to flavors and images."""
-    for statement in (_DELETE_GROUPS, _LEAVE_FLAVORS, _LEAVE_IMAGES, _DELETE_METADEFS, _DELETE_AUTHORITY):
-        conn.execute(statement, {"project": project_id})
+    # Groups of reservations belong to leases.
+    is_granted = exists().where(grants.c.group_id == server_groups.c.id)
+    conn.execute(delete(server_groups).where(server_groups.c.project_id == project_id, ~is_granted))
+    others = func.array_remove(flavors.c.projects, project_id)
+    conn.execute(update(flavors).where(any_(flavors.c.projects) == project_id).values(projects=others))
+    conn.execute(delete(image_members).where(image_members.c.project_id == project_id))
+    conn.execute(delete(metadefs).where(metadefs.c.owner == project_id))
+    conn.execute(delete(authorities).where(authorities.c.project_id == project_id))

@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, bindparam, delete, exists, func, or_, select, text, update
+from sqlalchemy import Connection, Text, and_, bindparam, cast, delete, exists, func, or_, select, text, update
 from sqlalchemy import insert as insert_into
+from sqlalchemy.dialects.postgresql import INET
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.advisory_locks import Subject
 from climate.compute.store.tables import vpn
-from climate.compute.store.tables.networks import networks
+from climate.compute.store.tables.networks import addresses, networks, vifs
+from climate.compute.store.tables.servers import servers
 
 _authorities, _certificates = vpn.authorities, vpn.certificates
 _serial, _revoked_at = _certificates.c.serial, _certificates.c.revoked_at
@@ -61,32 +63,55 @@ _REVOKE = (
 _REVOKED = select(_serial, _revoked_at).where(_SIGNED, _revoked_at.is_not(None), _IS_VALID).order_by(_serial)
 
 # The server with the VPN's address of a network is its cloudpipe; nobody else gets that address.
-_CLOUDPIPES = text("""
-    SELECT n.id::text AS network_id, n.project_id, host(n.vpn_private_address) AS internal_ip,
-           host(n.vpn_public_address) AS public_ip, n.vpn_public_port AS public_port,
-           s.id::text AS server_id, s.status, s.task, s.created_at
-    FROM compute_networks n
-    JOIN compute_addresses a ON a.network_id = n.id AND a.address = n.vpn_private_address
-    JOIN compute_servers s ON s.id = a.server_id
-    WHERE CAST(:project_id AS text) IS NULL OR n.project_id = :project_id
-    ORDER BY s.created_at, s.id
-""")
+_CLOUDPIPES = (
+    select(
+        networks.c.id.label("network_id"),
+        networks.c.project_id,
+        func.host(networks.c.vpn_private_address).label("internal_ip"),
+        func.host(networks.c.vpn_public_address).label("public_ip"),
+        networks.c.vpn_public_port.label("public_port"),
+        servers.c.id.label("server_id"),
+        servers.c.status,
+        servers.c.task,
+        servers.c.created_at,
+    )
+    .select_from(networks)
+    .join(
+        addresses,
+        and_(addresses.c.network_id == networks.c.id, addresses.c.address == networks.c.vpn_private_address),
+    )
+    .join(servers, servers.c.id == addresses.c.server_id)
+    .order_by(servers.c.created_at, servers.c.id)
+)
 
-_PLACE = text("""
-    SELECT n.id::text AS network_id, n.project_id, n.cidr::text AS cidr, host(a.address) AS address, v.mac
-    FROM compute_vifs v
-    JOIN compute_networks n ON n.id = v.network_id
-    JOIN compute_addresses a ON a.vif_id = v.id AND a.address = n.vpn_private_address
-    WHERE v.server_id = CAST(:server_id AS uuid) AND n.project_id IS NOT NULL
-    ORDER BY v.place LIMIT 1
-""")
+_PLACE = (
+    select(
+        networks.c.id.label("network_id"),
+        networks.c.project_id,
+        cast(networks.c.cidr, Text).label("cidr"),
+        func.host(addresses.c.address).label("address"),
+        vifs.c.mac,
+    )
+    .select_from(vifs)
+    .join(networks, networks.c.id == vifs.c.network_id)
+    .join(addresses, and_(addresses.c.vif_id == vifs.c.id, addresses.c.address == networks.c.vpn_private_address))
+    .where(vifs.c.server_id == bindparam("server_id"), networks.c.project_id.is_not(None))
+    .order_by(vifs.c.place)
+    .limit(1)
+)
 
-_CLIENTS = text("""
-    SELECT host(min(a.address)) AS first, host(max(a.address)) AS last
-    FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
-    WHERE n.id = CAST(:network_id AS uuid) AND a.reserved AND a.address > n.dhcp_start
-      AND a.address < CAST(host(broadcast(n.cidr)) AS inet)
-""")
+_CLIENTS = (
+    select(
+        func.host(func.min(addresses.c.address)).label("first"), func.host(func.max(addresses.c.address)).label("last")
+    )
+    .join(networks, networks.c.id == addresses.c.network_id)
+    .where(
+        networks.c.id == bindparam("network_id"),
+        addresses.c.reserved,
+        addresses.c.address > networks.c.dhcp_start,
+        addresses.c.address < cast(func.host(func.broadcast(networks.c.cidr)), INET),
+    )
+)
 
 # Signing for a project is serialized here, so that the number of certificates is exact.
 _ALONE = text(Subject.CERTIFICATES.lock("project_id"))
@@ -159,7 +184,8 @@ def revoked(conn: Connection, project_id: str, now: datetime) -> list[tuple[str,
 
 def cloudpipes(conn: Connection, project_id: str | None = None) -> list[Row]:
     """Return the servers that are cloudpipes, of all projects or of one."""
-    return [dict(row) for row in conn.execute(_CLOUDPIPES, {"project_id": project_id}).mappings()]
+    query = _CLOUDPIPES if project_id is None else _CLOUDPIPES.where(networks.c.project_id == project_id)
+    return [dict(row) for row in conn.execute(query).mappings()]
 
 
 def place(conn: Connection, server_id: str) -> Row | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.compute.store.columns import in_array
@@ -31,12 +31,18 @@ _REVOKE = text("""
     RETURNING pool
 """)
 
-_USE = text("""
-    SELECT g.project_id, g.closed, s.node_id, s.slots,
-           (SELECT count(*) FROM compute_servers v WHERE v.granted = g.pool AND v.node_id = s.node_id) AS used
-    FROM compute_grants g LEFT JOIN compute_grant_slots s ON s.pool = g.pool
-    WHERE g.pool = :pool
-""")
+_IS_IN_SLOT = and_(tables.servers.c.granted == grants.c.pool, tables.servers.c.node_id == grant_slots.c.node_id)
+_USE = (
+    select(
+        grants.c.project_id,
+        grants.c.closed,
+        grant_slots.c.node_id,
+        grant_slots.c.slots,
+        select(func.count()).where(_IS_IN_SLOT).scalar_subquery().label("used"),
+    )
+    .outerjoin(grant_slots, grant_slots.c.pool == grants.c.pool)
+    .where(grants.c.pool == bindparam("pool"))
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ import json
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, select, text
 
 from climate.compute.models.aggregate import POOL
 from climate.compute.models.node import FREEPOOL
+from climate.compute.store.columns import in_parameter
 from climate.compute.store.reservations.lend_together import NodeRow
+from climate.compute.store.tables.nodes import aggregates
 
 
 class Taken(NamedTuple):
@@ -20,16 +22,20 @@ class Taken(NamedTuple):
     nodes: list[int]
 
 
-_KEEP = text("""
-    SELECT name FROM compute_aggregates WHERE name = ANY(CAST(:names AS text[])) AND kind = :kind
-    ORDER BY name FOR KEY SHARE SKIP LOCKED
-""")
+_KEEP = (
+    select(aggregates.c.name)
+    .where(in_parameter(aggregates.c.name, "names"), aggregates.c.kind == bindparam("kind"))
+    .order_by(aggregates.c.name)
+    .with_for_update(read=True, key_share=True, skip_locked=True)
+)
 
 # Two statements: only the second one sees a node that came into a pool before the pool was locked.
-_LOCK_POOLS = text("""
-    SELECT name, fence FROM compute_aggregates WHERE name = ANY(CAST(:pools AS text[]))
-    ORDER BY name FOR NO KEY UPDATE SKIP LOCKED
-""")
+_LOCK_POOLS = (
+    select(aggregates.c.name, aggregates.c.fence)
+    .where(in_parameter(aggregates.c.name, "pools"))
+    .order_by(aggregates.c.name)
+    .with_for_update(key_share=True, skip_locked=True)
+)
 
 _OWN = "(pool = ANY(CAST(:pools AS text[])) OR (pool = :freepool AND name = ANY(CAST(:names AS text[]))))"
 _LOCK_NODES = text(f"""

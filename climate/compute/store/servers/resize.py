@@ -5,24 +5,17 @@ Each function is called with the server's row locked.
 
 from dataclasses import asdict
 
-from sqlalchemy import Connection, bindparam, text, update
+from sqlalchemy import Connection, bindparam, update
 
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import Room
+from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import servers
 
 _OF_ID = servers.c.id == bindparam("server_id")
 
 # Sets the given columns.
 _CHANGE = update(servers).where(_OF_ID)
-
-# The two statements of one change: the held capacity of the row is counted on its node.
-_COUNT = text("""
-    UPDATE compute_nodes n
-    SET used_vcpus = used_vcpus - s.vcpus + :vcpus, used_ram_mb = used_ram_mb - s.ram_mb + :ram_mb,
-        used_disk_mb = used_disk_mb - s.disk_mb + :disk_mb
-    FROM compute_servers s WHERE s.id = CAST(:server_id AS uuid) AND n.id = s.node_id
-""")
 
 
 def hold(conn: Connection, server_id: str, room: Room) -> None:
@@ -32,7 +25,13 @@ def hold(conn: Connection, server_id: str, room: Room) -> None:
 
 def settle(conn: Connection, server_id: str, room: Room) -> None:
     """Set the held capacity of a server, on its node and in its row."""
-    conn.execute(_COUNT, {"server_id": server_id, **asdict(room)})
+    # The node first: its usage loses what the row says before the change.
+    usage = {
+        "used_vcpus": nodes.c.used_vcpus - servers.c.vcpus + room.vcpus,
+        "used_ram_mb": nodes.c.used_ram_mb - servers.c.ram_mb + room.ram_mb,
+        "used_disk_mb": nodes.c.used_disk_mb - servers.c.disk_mb + room.disk_mb,
+    }
+    conn.execute(update(nodes).where(servers.c.id == server_id, nodes.c.id == servers.c.node_id).values(usage))
     hold(conn, server_id, room)
 
 

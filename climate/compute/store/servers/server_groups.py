@@ -2,28 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, exists, func, select, text
+from sqlalchemy import Connection, RowMapping, exists, func, select, tuple_
 from sqlalchemy import delete as delete_from
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.dialects.postgresql import insert as insert_into
 
 from climate.compute.store.tables.reserved_capacity import grants
 from climate.compute.store.tables.servers import server_groups, servers
 
-_COLUMNS = """
-    g.id::text, g.name, g.project_id, g.user_id, g.policy, g.rules, g.created_at,
-    ARRAY(SELECT s.id::text FROM compute_servers s WHERE s.group_id = g.id ORDER BY s.created_at, s.id) AS members
-"""
+_MEMBERS = (
+    select(servers.c.id)
+    .where(servers.c.group_id == server_groups.c.id)
+    .order_by(servers.c.created_at, servers.c.id)
+    .scalar_subquery()
+)
 
-_GET = text(f"SELECT {_COLUMNS} FROM compute_server_groups g WHERE g.id = CAST(:id AS uuid)")
-
-_LIST = text(f"""
-    SELECT {_COLUMNS} FROM compute_server_groups g
-    WHERE (CAST(:project_id AS text) IS NULL OR g.project_id = :project_id)
-      AND (CAST(:marker AS uuid) IS NULL
-           OR (g.created_at, g.id) >
-              (SELECT m.created_at, m.id FROM compute_server_groups m WHERE m.id = CAST(:marker AS uuid)))
-    ORDER BY g.created_at, g.id LIMIT :limit OFFSET :offset
-""")
+_GROUP = select(
+    *(server_groups.c.id, server_groups.c.name, server_groups.c.project_id, server_groups.c.user_id),
+    *(server_groups.c.policy, server_groups.c.rules, server_groups.c.created_at),
+    func.array(_MEMBERS, type_=ARRAY(UUID(as_uuid=False))).label("members"),
+)
 
 _IS_GRANTED = exists().where(grants.c.group_id == server_groups.c.id)
 
@@ -42,15 +40,21 @@ def make(conn: Connection, group_id: str, name: str, owner: Mapping[str, str], p
 
 def get(conn: Connection, group_id: str) -> RowMapping | None:
     """Return the group with its members; None if it does not exist."""
-    return conn.execute(_GET, {"id": group_id}).mappings().one_or_none()
+    return conn.execute(_GROUP.where(server_groups.c.id == group_id)).mappings().one_or_none()
 
 
 def listed(
     conn: Connection, project_id: str | None, limit: int, offset: int, marker: str | None
 ) -> Sequence[RowMapping]:
     """Return the groups of a project, or of all, oldest first; those after the one with the id `marker`."""
-    given = {"project_id": project_id, "limit": limit, "offset": offset, "marker": marker}
-    return conn.execute(_LIST, given).mappings().all()
+    own, last = server_groups.c, server_groups.alias().c
+    query = _GROUP.order_by(own.created_at, own.id).limit(limit).offset(offset)
+    if project_id is not None:
+        query = query.where(own.project_id == project_id)
+    if marker is not None:
+        after = select(last.created_at, last.id).where(last.id == marker).scalar_subquery()
+        query = query.where(tuple_(own.created_at, own.id) > after)
+    return conn.execute(query).mappings().all()
 
 
 def named(conn: Connection, name: str, project_id: str, most: int) -> list[str]:

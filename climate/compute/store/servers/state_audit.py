@@ -5,18 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, and_, func, select, text
 
 from climate.compute.models.node import FREEPOOL
-from climate.compute.store.tables.nodes import aggregates
-
-_SETTLED = text("""
-    SELECT s.id::text, s.status, s.updated_at AS seen, n.name AS node,
-           coalesce(s.status = 'ERROR' AND s.fault ->> 'message' = :gone, false) AS lost
-    FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
-    WHERE n.service_host = :host AND s.task IS NULL
-    ORDER BY s.id
-""")
+from climate.compute.models.server import ERROR
+from climate.compute.store.tables.nodes import aggregates, nodes
+from climate.compute.store.tables.servers import servers
 
 # A locked row is about to change: its finding is outdated, and the next round looks again.
 _SETTLE = text("""
@@ -68,7 +62,12 @@ class Finding:
 
 def settled(conn: Connection, host: str, gone: str) -> list[Settled]:
     """Return the servers of a service without a task; `gone`: the fault of those whose node disappeared."""
-    return [Settled(**row) for row in conn.execute(_SETTLED, {"host": host, "gone": gone}).mappings()]
+    own = servers.c
+    is_lost = and_(own.status == ERROR, own.fault["message"].astext == gone)
+    seen, node, lost = own.updated_at.label("seen"), nodes.c.name.label("node"), func.coalesce(is_lost, False)
+    query = select(own.id, own.status, seen, node, lost.label("lost")).join(nodes, nodes.c.id == own.node_id)
+    rows = conn.execute(query.where(nodes.c.service_host == host, own.task.is_(None)).order_by(own.id))
+    return [Settled(**row) for row in rows.mappings()]
 
 
 def settle(conn: Connection, findings: Sequence[Finding], by: Mapping[str, str], now: datetime) -> set[str]:

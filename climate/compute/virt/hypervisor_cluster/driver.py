@@ -113,10 +113,10 @@ class HypervisorClusterDriver:
 
     def hosts_of_servers(self) -> Mapping[str, str | None]:
         """Return the network namespaces of the servers on members of this machine: id -> namespace."""
-        found = ((cluster.spec.netns, cluster.ledger.entries()) for cluster in self._clusters())
+        ledgers = ((cluster.spec.netns, cluster.ledger.entries()) for cluster in self._clusters())
         return {
             server_id: netns
-            for netns, entries in found
+            for netns, entries in ledgers
             for server_id, entry in entries.items()
             if entry.place.machine == HERE and entry.leaves is None and entry.moving is None and not entry.starts
         }
