@@ -4,6 +4,7 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import bodies, filters, views
+from api.identity.scopes import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
@@ -17,7 +18,7 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 @blueprint.get("")
 def listing() -> dict[str, object]:
     """All users."""
-    require(caller(), "identity:admin")
+    require_reader()
     found = lookup.users(identity(), request.args.get("name"))
     return views.listing("users", [views.user(one) for one in found if filters.fits(request.args, one)])
 
@@ -77,4 +78,4 @@ def own_projects(user_id: str) -> dict[str, object]:
 
 def _self_or_admin(user_id: str) -> None:
     if user_id != caller().user_id:
-        require(caller(), "identity:admin")
+        require_reader()

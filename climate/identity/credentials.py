@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit
+from climate.identity import audit, lookup
 from climate.identity.admin import check_name, check_text
 from climate.identity.models import Credential, implied
 from climate.identity.passwords import LONGEST, SHORTEST
@@ -44,14 +44,15 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
         raise Forbidden("This application credential may not create others")
     if not grant.project_id:
         raise Forbidden("An application credential needs a project; use a token with a project scope")
-    if set(new.roles) - implied(grant.roles):
+    roles = lookup.named_roles(identity, new.roles or grant.roles)
+    if len(roles) < len(set(new.roles)) or {role.name for role in roles} - implied(grant.roles):
         raise InvalidInput(f"roles must be among those of the token: {', '.join(sorted(implied(grant.roles)))}")
     credential = Credential(
         id=uuid4().hex,
         name=check_name(new.name, LONGEST_NAME),
         user_id=grant.user_id,
         project_id=grant.project_id,
-        roles=new.roles or grant.roles,
+        roles=tuple(role.id for role in roles),
         description=check_text("description", new.description),
         unrestricted=new.unrestricted,
         expires_at=new.expires_at,
