@@ -11,6 +11,7 @@ from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_g
 from api.compute.servers import (
     actions,
     addresses,
+    diagnostics,
     instance_actions,
     live_migrations,
     metadata,
@@ -35,6 +36,7 @@ NOUNS = (
     tags,
     instance_actions,
     scheduler_decisions,
+    diagnostics,
     server_password,
     flavors,
     quotas,

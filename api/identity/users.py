@@ -60,7 +60,7 @@ def remove(user_id: str) -> tuple[str, int]:
 def change_password(user_id: str) -> tuple[str, int]:
     """Change a user's password; the request must have the current one."""
     if user_id != caller().user_id:
-        raise Forbidden()
+        require(caller(), "identity:admin")
     given = bodies.CHANGED_PASSWORD.read(read_object())
     address = request.remote_addr or ""
     sign_in.by_password(identity(), Who(id=user_id), given["original_password"], sign_in.UNSCOPED, address)

@@ -97,8 +97,7 @@ def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
 def test_a_credential_has_a_role_by_its_id_after_a_new_name(here: Place, demo: Asker) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     me = user_id(here, "demo")
-    roles.give(here.identity, SETUP, me, project_id(here, "demo"), made.id)
-    demo.sign_in("demo", here.password("demo"), "demo")
+    roles.give(here.identity, SETUP, me, project_id(here, "demo"), made.id)  # after the token was issued
     body = {"application_credential": {"name": "ci", "roles": [{"id": made.id}]}}
     answer = demo.ask("POST", f"/identity/v3/users/{me}/application_credentials", json=body)
     assert answer.status_code == 201, answer.text
@@ -114,7 +113,7 @@ def test_a_credential_has_a_role_by_its_id_after_a_new_name(here: Place, demo: A
 def test_a_credential_with_an_unknown_role_is_refused(here: Place, demo: Asker) -> None:
     body = {"application_credential": {"name": "ci", "roles": [{"id": "reader"}, {"id": "unknown"}]}}
     answer = demo.ask("POST", f"/identity/v3/users/{user_id(here, 'demo')}/application_credentials", json=body)
-    assert (answer.status_code, "must be among those of the token" in answer.text) == (400, True)
+    assert (answer.status_code, "must be among those of the user" in answer.text) == (400, True)
 
 
 def test_without_a_role_in_the_system_no_token_is_issued_for_it(here: Place, demo: Asker) -> None:
@@ -153,3 +152,13 @@ def test_a_role_taken_in_the_system_ends_its_tokens_and_no_others(here: Place, d
     assert demo.ask("GET", "/identity/v3/roles").status_code == 200
     with pytest.raises(NotFound):
         roles.take(here.identity, SETUP, me, None, "reader")
+
+
+def test_an_administrator_with_the_password_of_a_user_changes_it(here: Place, admin: Asker, demo: Asker) -> None:
+    path = f"/identity/v3/users/{user_id(here, 'demo')}/password"
+    wrong = {"user": {"original_password": "wrong-password", "password": "another-password"}}
+    right = {"user": {"original_password": here.password("demo"), "password": "another-password"}}
+    assert [admin.ask("POST", path, json=body).status_code for body in (wrong, right)] == [401, 204]
+    assert Asker(app_of(here)).sign_in("demo", "another-password").status_code == 201
+    other = f"/identity/v3/users/{user_id(here, 'admin')}/password"
+    assert Asker(app_of(here), demo.token).ask("POST", other, json=right).status_code in (401, 403)

@@ -122,6 +122,7 @@ servers = Table(
     Column("key_name", Text),
     Column("user_data", Text),
     Column("config_drive", Boolean, nullable=False, server_default=text("false")),
+    Column("disk_config", Text, nullable=False, server_default="MANUAL"),
     Column("build_id", Text, nullable=False),
     Column("launch_index", Integer, nullable=False),
     Column("destination", Text),
