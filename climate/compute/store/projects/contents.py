@@ -29,6 +29,8 @@ _DELETE_AUTHORITY = text("DELETE FROM compute_vpn_authorities WHERE project_id =
 
 _DELETE_METADEFS = text("DELETE FROM compute_metadefs WHERE owner = :project")
 
+_DELETE_USAGE = text("DELETE FROM compute_server_usage WHERE project_id = :project")
+
 _LEAVE_IMAGES = text("DELETE FROM compute_image_members WHERE project_id = :project")
 
 
@@ -38,6 +40,7 @@ def count(conn: Connection, project_id: str) -> Mapping[str, int]:
 
 
 def delete_settings(conn: Connection, project_id: str) -> None:
-    """Delete the server groups of a project, its metadata definitions and VPN, its access to flavors and images."""
-    for statement in (_DELETE_GROUPS, _LEAVE_FLAVORS, _LEAVE_IMAGES, _DELETE_METADEFS, _DELETE_AUTHORITY):
+    """Delete the server groups, metadata definitions, usage, VPN and access to flavors and images of a project."""
+    groups = (_DELETE_GROUPS, _DELETE_METADEFS, _DELETE_AUTHORITY, _DELETE_USAGE)
+    for statement in (*groups, _LEAVE_FLAVORS, _LEAVE_IMAGES):
         conn.execute(statement, {"project": project_id})

@@ -13,5 +13,5 @@ def test_a_name_keeps_the_spaces_at_its_ends() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", None, 5, "a\nb", "x" * 256])
 def test_bad_names_are_refused(name: object) -> None:
-    with pytest.raises(InvalidInput, match="^name must be"):
+    with pytest.raises(InvalidInput, match=r"^name must be"):
         GROUP.read({"security_group": {"name": name}})

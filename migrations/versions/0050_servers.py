@@ -1,4 +1,4 @@
-"""Disk configuration of servers."""
+"""Disk configuration of servers, and the time that deleted ones ran."""
 
 from migrations.scripts import alone
 
@@ -7,4 +7,4 @@ down_revision = "0049"
 
 
 def upgrade() -> None:
-    alone("0050_disk_config.sql")
+    alone("0050_servers.sql")
