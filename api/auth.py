@@ -10,6 +10,7 @@ from structlog.contextvars import bind_contextvars
 from api.rate_limit import Allowance
 from api.request_context import DEPLOYMENT, deployment
 from climate.configuration import policy_file
+from climate.domain.errors import Forbidden
 
 ALLOWANCE = "climate.allowance"
 """Key of the rate limit among the application's extensions."""
@@ -49,6 +50,8 @@ def _let_in() -> None:
     if request.endpoint is None or is_public(request.endpoint):
         return
     caller = deployment().identity.authenticate(request.headers, request.remote_addr or "")
+    if caller.is_system and not request.path.startswith("/identity/"):
+        raise Forbidden("This service needs a token of a project, and the token is one of the whole system")
     if not caller.is_admin:
         current_app.extensions[ALLOWANCE].spend(caller.user_id)
     g.caller = replace(caller, request_id=g.request_id, policy=current_app.extensions[POLICY])

@@ -7,10 +7,11 @@ from api.compute.cells import cells as cell_routes
 from api.compute.networks import floating_ips, floating_ips_bulk, security_groups
 from api.compute.networks import networks as network_routes
 from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services, usage_audit
-from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups
+from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups, tenant_usage
 from api.compute.servers import (
     actions,
     addresses,
+    diagnostics,
     instance_actions,
     live_migrations,
     metadata,
@@ -35,9 +36,11 @@ NOUNS = (
     tags,
     instance_actions,
     scheduler_decisions,
+    diagnostics,
     server_password,
     flavors,
     quotas,
+    tenant_usage,
     keypairs,
     hypervisors,
     hosts,

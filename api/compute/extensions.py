@@ -49,6 +49,7 @@ EXTENSIONS = {
     "os-server-password": "ServerPassword",
     "os-services": "Services",
     "os-shelve": "Shelve",
+    "os-simple-tenant-usage": "SimpleTenantUsage",
     "os-suspend-server": "SuspendServer",
     "os-tenant-networks": "OSTenantNetworks",
     "server-metadata": "ServerMetadata",

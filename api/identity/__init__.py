@@ -2,10 +2,10 @@
 
 from flask import Flask
 
-from api.identity import catalog, credentials, discovery, external, projects, roles, tokens, users
+from api.identity import catalog, credentials, discovery, external, project_tags, projects, roles, tokens, users
 from api.request_context import DEPLOYMENT
 
-NOUNS = (discovery, tokens, catalog, projects, users, roles, credentials)
+NOUNS = (discovery, tokens, catalog, projects, project_tags, users, roles, credentials)
 
 
 def register(app: Flask) -> None:

@@ -1,5 +1,6 @@
 """Bodies of users, projects and application credentials."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,8 +8,8 @@ from api.identity.keys import below, flag, text, text_key
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Key
 from climate.domain.errors import InvalidInput
-from climate.identity import admin
-from climate.identity.models import DOMAIN_ID, ROLES
+from climate.identity import admin, roles
+from climate.identity.models import DOMAIN_ID
 from climate.service.leases import dates
 
 
@@ -44,10 +45,42 @@ def _flag_or(default: bool) -> Key:
     return Key(lambda value, name: default if value is None else flag(value, name), shapes.or_null(shapes.flag()))
 
 
-class NewUser(Body):
-    """User; without a password it cannot sign in."""
+READ_ONLY = frozenset(("id", "links", "options", "domain_id", "extra"))
+"""Keys of a user or a project that clients send back and that have no effect."""
+
+
+def _parent(value: Any, name: str) -> str | None:
+    """Return the id of the project above; the domain is above all, and null stands for it."""
+    return None if value in (None, DOMAIN_ID) else text(value, name)
+
+
+def _tags(value: Any, name: str) -> tuple[str, ...]:
+    return admin.check_tags(name, value)
+
+
+def _no_domain(value: Any, name: str) -> Any:
+    if value not in (None, False):
+        raise InvalidInput(f"{name} must be false: there is one domain, and no project acts as one")
+    return ABSENT
+
+
+class Extensible(Body):
+    """Body whose other keys are attributes that are only stored, as in Keystone."""
 
     IS_OPEN = True
+    UNUSED: frozenset[str] = READ_ONLY
+
+    def read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the keys, and under `extra` the other attributes if there are any."""
+        others = body.keys() - self.keys().keys() - self.UNUSED
+        values = super().read(body)
+        return {**values, "extra": {key: body[key] for key in sorted(others)}} if others else values
+
+
+class NewUser(Extensible):
+    """User; without a password it cannot sign in."""
+
+    UNUSED = READ_ONLY | {"password_expires_at", "original_password", "federated"}
 
     name = _name_key(admin.LONGEST_USER_NAME, required=True)
     password = text_key().or_null()
@@ -58,10 +91,10 @@ class NewUser(Body):
     default_project_id = text_key().or_null()
 
 
-class ChangedUser(Body):
+class ChangedUser(Extensible):
     """New values of a user."""
 
-    IS_OPEN = True
+    UNUSED = NewUser.UNUSED
 
     name = _name_key(admin.LONGEST_USER_NAME, default=ABSENT)
     password = text_key(default=ABSENT).or_null()
@@ -80,37 +113,55 @@ class ChangedPassword(Body):
     password = text_key(required=True)
 
 
-class NewProject(Body):
+class NewProject(Extensible):
     """Project."""
-
-    IS_OPEN = True
 
     name = _name_key(required=True)
     description = _description_key()
     domain = _domain_key()
     enabled = _flag_or(True)
+    parent_id = Key(_parent, shapes.or_null(shapes.text()))
+    is_domain = Key(_no_domain, shapes.or_null(shapes.flag()), default=ABSENT)
+    tags = Key(_tags, shapes.listing(shapes.text(), admin.MOST_TAGS), default=())
 
 
-class ChangedProject(Body):
+class ChangedProject(Extensible):
     """New values of a project."""
-
-    IS_OPEN = True
 
     name = _name_key(default=ABSENT)
     description = _description_key(default=ABSENT)
     enabled = Key(flag, shapes.flag(), default=ABSENT)
+    parent_id = Key(_parent, shapes.or_null(shapes.text()), default=ABSENT)
+    is_domain = Key(_no_domain, shapes.or_null(shapes.flag()), default=ABSENT)
+    tags = Key(_tags, shapes.listing(shapes.text(), admin.MOST_TAGS), default=ABSENT)
+
+
+class NewRole(Body):
+    """Role besides the default ones."""
+
+    IS_OPEN = True
+
+    name = _name_key(roles.LONGEST_NAME, required=True)
+    description = _description_key()
+    domain_id = text_key().or_null()
+
+
+class ChangedRole(Body):
+    """New values of a role."""
+
+    IS_OPEN = True
+
+    name = _name_key(roles.LONGEST_NAME, default=ABSENT)
+    description = _description_key(default=ABSENT)
 
 
 def _roles(value: Any, name: str) -> tuple[str, ...]:
-    """Return roles given by id or by name, which are the same."""
+    """Return roles, each by its id or its name."""
     if not value:
         return ()
     if not isinstance(value, list) or not all(isinstance(role, dict) for role in value):
         raise InvalidInput(f"{name} must be a list of objects with id or name")
-    names = tuple(str(role.get("id") or role.get("name")) for role in value)
-    if set(names) - set(ROLES):
-        raise InvalidInput(f"{name} must be of {', '.join(ROLES)}")
-    return names
+    return tuple(str(role.get("id") or role.get("name")) for role in value)
 
 
 def _moment(value: Any, name: str) -> datetime:
@@ -146,4 +197,5 @@ class NewCredential(Body):
 CREDENTIAL = below("application_credential", NewCredential())
 USER, CHANGED_USER = below("user", NewUser()), below("user", ChangedUser())
 CHANGED_PASSWORD = below("user", ChangedPassword())
+ROLE, CHANGED_ROLE = below("role", NewRole()), below("role", ChangedRole())
 PROJECT, CHANGED_PROJECT = below("project", NewProject()), below("project", ChangedProject())

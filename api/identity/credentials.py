@@ -9,6 +9,7 @@ from climate.domain.errors import Forbidden
 from climate.identity import credentials as verbs
 from climate.identity import lookup
 from climate.identity.credentials import NewCredential
+from climate.identity.models import Credential
 from climate.identity.tokens import Grant
 
 blueprint = Blueprint("identity-credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
@@ -19,7 +20,7 @@ def listing(user_id: str) -> dict[str, object]:
     """List the caller's credentials."""
     _only_oneself(user_id)
     credentials = lookup.credentials(identity(), user_id, request.args.get("name"))
-    return views.listing("application_credentials", [views.credential(one) for one in credentials])
+    return views.listing("application_credentials", [_view(one) for one in credentials])
 
 
 @blueprint.post("/application_credentials")
@@ -36,14 +37,14 @@ def create(user_id: str) -> tuple[dict[str, object], int]:
         expires_at=given["expires_at"],
     )
     made, secret = verbs.create(identity(), _grant(), caller(), new)
-    return {"application_credential": views.credential(made, secret)}, 201
+    return {"application_credential": _view(made, secret)}, 201
 
 
 @blueprint.get("/application_credentials/<credential_id>")
 def show(user_id: str, credential_id: str) -> dict[str, object]:
     """Show one of the caller's credentials."""
     _only_oneself(user_id)
-    return {"application_credential": views.credential(lookup.credential(identity(), user_id, credential_id))}
+    return {"application_credential": _view(lookup.credential(identity(), user_id, credential_id))}
 
 
 @blueprint.delete("/application_credentials/<credential_id>")
@@ -52,6 +53,10 @@ def remove(user_id: str, credential_id: str) -> tuple[str, int]:
     _only_oneself(user_id)
     verbs.remove(identity(), _grant(), caller(), user_id, credential_id)
     return "", 204
+
+
+def _view(one: Credential, secret: str | None = None) -> dict[str, object]:
+    return views.credential(one, lookup.named_roles(identity(), one.roles), secret)
 
 
 def _only_oneself(user_id: str) -> None:

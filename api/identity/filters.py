@@ -1,6 +1,6 @@
 """Filters of the lists of users and projects."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from climate.identity.models import DOMAIN_ID, Project, User
 
@@ -10,3 +10,23 @@ def fits(query: Mapping[str, str], one: User | Project) -> bool:
     enabled = query.get("enabled")
     is_wanted = enabled is None or one.enabled == (enabled.lower() not in ("0", "false"))
     return is_wanted and query.get("domain_id", DOMAIN_ID) == DOMAIN_ID
+
+
+TAGS: Mapping[str, Callable[[set[str], set[str]], bool]] = {
+    "tags": lambda wanted, own: wanted <= own,
+    "tags-any": lambda wanted, own: bool(wanted & own),
+    "not-tags": lambda wanted, own: not wanted <= own,
+    "not-tags-any": lambda wanted, own: not wanted & own,
+}
+"""Filters by tags, which a query separates by commas."""
+
+
+def fits_project(query: Mapping[str, str], one: Project) -> bool:
+    """Return whether a project also has the parent and the tags of a query; no project is a domain."""
+    if query.get("is_domain", "false").lower() not in ("0", "false"):
+        return False
+    if query.get("parent_id", one.parent_id or DOMAIN_ID) != (one.parent_id or DOMAIN_ID):
+        return False
+    if not all(has(set(query[key].split(",")), set(one.tags)) for key, has in TAGS.items() if key in query):
+        return False
+    return fits(query, one)

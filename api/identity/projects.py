@@ -3,11 +3,12 @@
 from flask import Blueprint, request
 
 from api.body import read_object
-from api.identity import bodies, filters, views
+from api.identity import bodies, filters, scopes, views
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden, NotFound
-from climate.domain.policy import ADMIN, require
+from climate.domain.policy import require
 from climate.identity import admin, lookup
+from climate.identity.admin import NewProject
 from climate.identity.models import DOMAIN_ID, DOMAIN_NAME
 
 blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
@@ -16,22 +17,24 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 @blueprint.get("/projects")
 def listing() -> dict[str, object]:
     """List all projects; for other users than administrators, those in which they have a role."""
-    projects = lookup.projects(identity(), request.args.get("name"), _own_user_id())
-    return views.listing("projects", [views.project(one) for one in projects if filters.fits(request.args, one)])
+    projects = lookup.projects(identity(), request.args.get("name"), scopes.own_user_id())
+    return views.listing(
+        "projects", [views.project(one) for one in projects if filters.fits_project(request.args, one)]
+    )
 
 
 @blueprint.post("/projects")
 def create() -> tuple[dict[str, object], int]:
     """Create a project."""
     require(caller(), "identity:admin")
-    made = admin.create_project(identity(), caller(), **bodies.PROJECT.read(read_object()))
+    made = admin.create_project(identity(), caller(), NewProject(**bodies.PROJECT.read(read_object())))
     return {"project": views.project(made)}, 201
 
 
 @blueprint.get("/projects/<project_id>")
 def show(project_id: str) -> dict[str, object]:
     """Show a project; other users than administrators see only their own."""
-    return {"project": views.project(lookup.project(identity(), project_id, _own_user_id()))}
+    return {"project": views.project(lookup.project(identity(), project_id, scopes.own_user_id()))}
 
 
 @blueprint.patch("/projects/<project_id>")
@@ -65,7 +68,3 @@ def domain(domain_id: str) -> dict[str, object]:
     if domain_id != DOMAIN_ID:
         raise NotFound(f"Could not find domain: {domain_id[:80]}.")
     return {"domain": views.domain()}
-
-
-def _own_user_id() -> str | None:
-    return None if caller().has(ADMIN) else caller().user_id

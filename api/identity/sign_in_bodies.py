@@ -8,11 +8,11 @@ from api.identity.keys import below, text_key
 from api.schema import shapes
 from api.schema.body import Body, Key, as_given, part
 from climate.domain.errors import InvalidInput, NotAuthenticated
-from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Who
+from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Scope, Who, WholeSystem
 from climate.identity.sign_in import UNSCOPED
 
 METHODS = 'auth.identity.methods must be ["password"], ["token"] or ["application_credential"]'
-NO_SCOPE = "auth.scope must be a project: this cloud has no scope of system, domain or trust"
+NO_SCOPE = "auth.scope must be a project or the system: this cloud has no scope of a domain or a trust"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +193,23 @@ class ProjectScope(Body):
 
 
 SCOPE = ProjectScope()
+SYSTEM: shapes.Schema = {
+    "type": "object",
+    "properties": {"system": {"type": "object", "properties": {"all": {"enum": [True]}}, "required": ["all"]}},
+    "required": ["system"],
+}
 
 
-def _scope(value: Any) -> Who | None:
-    """Return the project, UNSCOPED, or None for the default of the user."""
+def _scope(value: Any) -> Scope | None:
+    """Return the project, the system, UNSCOPED, or None for the default of the user."""
     if value is None:
         return None
     if value == "unscoped" or (isinstance(value, dict) and "unscoped" in value):
         return UNSCOPED
+    if isinstance(value, dict) and "system" in value:
+        if not isinstance(value["system"], dict) or value["system"].get("all") is not True:
+            raise InvalidInput("auth.scope.system.all must be true")
+        return WholeSystem()
     if not isinstance(value, dict) or "project" not in value:
         raise InvalidInput(NO_SCOPE)
     return _who(SCOPE.read(value)["project"])
@@ -213,14 +222,14 @@ class Auth(Body):
     PREFIX = "auth."
 
     proof = Key(_proof, {"anyOf": [form.shape() for form in IDENTITIES.values()]}, key="identity", required=True)
-    scope = Key(as_given, {"anyOf": [shapes.one_of("unscoped"), SCOPE.shape(), {"type": "null"}]})
+    scope = Key(as_given, {"anyOf": [shapes.one_of("unscoped"), SCOPE.shape(), SYSTEM, {"type": "null"}]})
 
 
 AUTH = below("auth", Auth())
 
 
-def sign_in(body: Mapping[str, Any]) -> tuple[Proof, Who | None]:
-    """Return the proof of identity and the scope: a project, UNSCOPED, or None for the user's default."""
+def sign_in(body: Mapping[str, Any]) -> tuple[Proof, Scope | None]:
+    """Return the proof of identity and the scope: a project, the system, UNSCOPED, or None for the user's default."""
     given = AUTH.read(body)
     proof, scope = given["proof"], given["scope"]
     if not isinstance(proof, Secret):

@@ -11,7 +11,7 @@ from api.request_context import caller, deployment, identity
 from climate.domain.errors import InvalidInput, NotAuthenticated, NotFound
 from climate.domain.policy import require
 from climate.identity import authentication, lookup, sign_in
-from climate.identity.models import Who
+from climate.identity.models import Scope
 from climate.identity.tokens import Grant, seal
 
 blueprint = Blueprint("identity-tokens", __name__, url_prefix="/identity/v3/auth")
@@ -63,11 +63,12 @@ def own_domains() -> dict[str, object]:
 
 @blueprint.get("/system")
 def own_system() -> dict[str, object]:
-    """List no system scopes: tokens are scoped to projects only."""
-    return listing("system", [])
+    """List the system if the caller has a role in it, and can request a token for it."""
+    own = lookup.roles(identity(), caller().user_id, None)
+    return listing("system", [{"all": True}] if own else [])
 
 
-def _prove(proof: sign_in_bodies.Proof, scope: Who | None) -> Grant:
+def _prove(proof: sign_in_bodies.Proof, scope: Scope | None) -> Grant:
     address = request.remote_addr or ""
     match proof:
         case sign_in_bodies.Password():
@@ -109,7 +110,11 @@ def _shown(grant: Grant) -> Response:
     if grant.project_id:
         token["project"] = {"id": grant.project_id, "name": grant.project_name, "domain": DOMAIN}
         token["is_domain"] = False
-        token["roles"] = [{"id": role, "name": role} for role in grant.roles]
+    if grant.is_system:
+        token["system"] = {"all": True}
+    if grant.project_id or grant.is_system:
+        found = lookup.named_roles(identity(), grant.roles)
+        token["roles"] = [{"id": role.id, "name": role.name} for role in found]
         token["catalog"] = catalog(deployment().settings.base_url)
     if grant.credential_id:
         token["application_credential"] = {"id": grant.credential_id, "restricted": grant.restricted}

@@ -4,6 +4,7 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.identity import bodies, filters, views
+from api.identity.scopes import require_reader
 from api.request_context import caller, identity
 from climate.domain.errors import Forbidden
 from climate.domain.policy import require
@@ -17,7 +18,7 @@ blueprint = Blueprint("identity-users", __name__, url_prefix="/identity/v3/users
 @blueprint.get("")
 def listing() -> dict[str, object]:
     """All users."""
-    require(caller(), "identity:admin")
+    require_reader()
     users = lookup.users(identity(), request.args.get("name"))
     return views.listing("users", [views.user(one) for one in users if filters.fits(request.args, one)])
 
@@ -59,7 +60,7 @@ def remove(user_id: str) -> tuple[str, int]:
 def change_password(user_id: str) -> tuple[str, int]:
     """Change a user's password; the request must have the current one."""
     if user_id != caller().user_id:
-        raise Forbidden()
+        require(caller(), "identity:admin")
     given = bodies.CHANGED_PASSWORD.read(read_object())
     address = request.remote_addr or ""
     sign_in.by_password(identity(), Who(id=user_id), given["original_password"], sign_in.UNSCOPED, address)
@@ -77,4 +78,4 @@ def own_projects(user_id: str) -> dict[str, object]:
 
 def _self_or_admin(user_id: str) -> None:
     if user_id != caller().user_id:
-        require(caller(), "identity:admin")
+        require_reader()

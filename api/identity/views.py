@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from api.request_context import deployment
-from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, Assignment, Credential, Project, User
+from climate.identity.models import DOMAIN_ID, DOMAIN_NAME, ROLES, Assignment, Credential, Project, Role, User
 
 Body = dict[str, object]
 
@@ -27,14 +27,15 @@ def domain() -> Body:
 
 def project(one: Project) -> Body:
     return {
+        **one.extra,
         "id": one.id,
         "name": one.name,
         "description": one.description,
         "enabled": one.enabled,
         "domain_id": DOMAIN_ID,
-        "parent_id": DOMAIN_ID,
+        "parent_id": one.parent_id or DOMAIN_ID,
         "is_domain": False,
-        "tags": [],
+        "tags": list(one.tags),
         "options": {},
         "links": links(f"projects/{one.id}"),
     }
@@ -42,6 +43,7 @@ def project(one: Project) -> Body:
 
 def user(one: User) -> Body:
     return {
+        **one.extra,
         "id": one.id,
         "name": one.name,
         "description": one.description,
@@ -55,35 +57,39 @@ def user(one: User) -> Body:
     }
 
 
-def role(name: str) -> Body:
+def role(one: Role) -> Body:
     return {
-        "id": name,
-        "name": name,
-        "description": None,
+        "id": one.id,
+        "name": one.name,
+        "description": one.description or None,
         "domain_id": None,
-        "options": {},
-        "links": links(f"roles/{name}"),
+        "options": {"immutable": True} if one.id in ROLES else {},
+        "links": links(f"roles/{one.id}"),
     }
 
 
 def assignment(one: Assignment, *, names: bool) -> Body:
     user_: Body = {"id": one.user_id}
-    project_: Body = {"id": one.project_id}
     role_: Body = {"id": one.role}
-    path = f"projects/{one.project_id}/users/{one.user_id}/roles/{one.role}"
+    scope: Body = {"system": {"all": True}}
+    place = "system"
+    if one.project_id is not None:
+        place = f"projects/{one.project_id}"
+        scope = {"project": {"id": one.project_id}}
     if names:
         user_ |= {"name": one.user_name, "domain": DOMAIN}
-        project_ |= {"name": one.project_name, "domain": DOMAIN}
-        role_ |= {"name": one.role}
+        role_ |= {"name": one.role_name}
+    if names and one.project_id is not None:
+        scope = {"project": {"id": one.project_id, "name": one.project_name, "domain": DOMAIN}}
     return {
         "user": user_,
         "role": role_,
-        "scope": {"project": project_},
-        "links": {"assignment": links(path)["self"]},
+        "scope": scope,
+        "links": {"assignment": links(f"{place}/users/{one.user_id}/roles/{one.role}")["self"]},
     }
 
 
-def credential(one: Credential, secret: str | None = None) -> Body:
+def credential(one: Credential, roles: Sequence[Role], secret: str | None = None) -> Body:
     path = f"users/{one.user_id}/application_credentials/{one.id}"
     details = {} if secret is None else {"secret": secret}
     return {
@@ -93,7 +99,7 @@ def credential(one: Credential, secret: str | None = None) -> Body:
         "user_id": one.user_id,
         "project_id": one.project_id,
         "system": None,
-        "roles": [{"id": name, "name": name, "domain_id": None} for name in one.roles],
+        "roles": [{"id": role.id, "name": role.name, "domain_id": None} for role in roles],
         "expires_at": one.expires_at and one.expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f"),
         "unrestricted": one.unrestricted,
         "links": links(path),

@@ -219,12 +219,15 @@ def remove_address(compute: Compute, who: Who, address: str) -> None:
 
 @at_top(proxy.associate)
 def associate(compute: Compute, who: Who, address: str, fixed_address: str | None) -> None:
-    """Associate a floating address of the project with an address of a server, by default its first."""
+    """Associate a floating address of the project with an address of a server, by default its first.
+
+    As in Nova, an address that another server has moves to this one.
+    """
     server = actions.get(compute, who.server_id, who.project_id)
     with compute.engine.begin() as conn:
         fixed = floating_ips.fixed(conn, server.project_id, server_id=server.id, address=fixed_address)
         there = floating_ips.by_address(conn, address, who.project_id)
-        floating_ips.associate(conn, there, fixed, compute.now(conn), compute.tell_network)
+        floating_ips.move(conn, there, fixed, compute.now(conn), compute.tell_network)
 
 
 @at_top(proxy.disassociate)

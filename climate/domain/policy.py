@@ -6,9 +6,15 @@ from dataclasses import dataclass, field
 from climate.domain.errors import Forbidden
 from climate.domain.policy_rules import BadRule, Check, Credentials, compiled
 
-READER, MEMBER, ADMIN = "reader", "member", "admin"
+READER, MEMBER, MANAGER, ADMIN, SERVICE = "reader", "member", "manager", "admin", "service"
 
-IMPLIED = {ADMIN: {ADMIN, MEMBER, READER}, MEMBER: {MEMBER, READER}, READER: {READER}}
+IMPLIED = {
+    ADMIN: {ADMIN, MANAGER, MEMBER, READER},
+    MANAGER: {MANAGER, MEMBER, READER},
+    MEMBER: {MEMBER, READER},
+    READER: {READER},
+    SERVICE: {SERVICE},
+}
 """Roles implied by each role."""
 
 
@@ -106,7 +112,7 @@ class Policy:
         Roles that climate does not know are kept, for rules that name them.
         """
         who = Credentials(frozenset(role.lower() for role in roles), project_id, user_id)
-        return (who.roles - frozenset(IMPLIED)) | {role for role, check in self.roles.items() if check(who)}
+        return (who.roles - frozenset(ROLE_RULES.values())) | {role for role, check in self.roles.items() if check(who)}
 
 
 def policy_of(actions: Mapping[str, str], named: Mapping[str, str]) -> Policy:
@@ -141,6 +147,8 @@ class Caller:
     request_id: str = ""
     user_name: str = ""
     project_name: str = ""
+    is_system: bool = False
+    """True for a token of the whole system, which has no project and is of use for Identity only."""
     policy: Policy = field(default=DEFAULTS, compare=False, repr=False)
     """Policy that decides about the caller's actions."""
 

@@ -1,5 +1,6 @@
-"""Operations of administrators: projects, users and role assignments."""
+"""Operations of administrators on projects and users."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,13 +9,13 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
-from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit
-from climate.identity.models import ROLES, Project, User, Who
+from climate.identity import audit, project_tree
+from climate.identity.models import Extra, Project, User, Who
 from climate.identity.passwords import check_new
-from climate.identity.store import assignments, projects, unique, users
-from climate.identity.store.revocations import PROJECT, ROLE, USER, role_subject
+from climate.identity.store import projects, unique, users
+from climate.identity.store.revocations import PROJECT, USER
 
 if TYPE_CHECKING:
     from climate.identity.service import Identity
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 LONGEST_NAME, LONGEST_USER_NAME = 64, 255
 """Maximum length of the name of a project and of a user, as in Keystone."""
 LONGEST_TEXT = 255
+MOST_EXTRA = 8192
+"""Maximum length of the further attributes of a user or a project as JSON."""
+MOST_TAGS = 80
+"""Maximum number of tags of a project, as in Keystone."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 TAKEN = "This name is taken already"
 
@@ -36,14 +41,34 @@ class NewUser:
     email: str | None = None
     enabled: bool = True
     default_project_id: str | None = None
+    extra: Extra = field(default_factory=dict)
 
 
-def create_project(
-    identity: "Identity", author: Caller, name: str, description: str = "", enabled: bool = True
-) -> Project:
-    """Create a project. Raise Conflict when the name is taken."""
-    project = Project(uuid4().hex, check_name(name), check_text("description", description), enabled)
+@dataclass(frozen=True, slots=True)
+class NewProject:
+    """Fields of a project to create."""
+
+    name: str
+    description: str = ""
+    enabled: bool = True
+    parent_id: str | None = None
+    tags: tuple[str, ...] = ()
+    extra: Extra = field(default_factory=dict)
+
+
+def create_project(identity: "Identity", author: Caller, new: NewProject) -> Project:
+    """Create a project. Raise Conflict when the name is taken, NotFound when there is no project of `parent_id`."""
+    project = Project(
+        id=uuid4().hex,
+        name=check_name(new.name),
+        description=check_text("description", new.description),
+        enabled=new.enabled,
+        parent_id=new.parent_id,
+        tags=check_tags("tags", new.tags),
+        extra=check_extra(new.extra),
+    )
     with unique.begin(identity.engine, TAKEN) as conn:
+        project_tree.check_new(conn, project)
         projects.add(conn, project)
         audit.project_created(conn, author, project)
     return project
@@ -51,19 +76,40 @@ def create_project(
 
 def change_project(identity: "Identity", author: Caller, project_id: str, changes: Mapping[str, Any]) -> Project:
     """Update a project; disabling it revokes its tokens."""
-    wanted = _checked(changes, {"name", "description", "enabled"})
+    wanted = _checked(changes, {"name", "description", "enabled", "tags"})
     with unique.begin(identity.engine, TAKEN) as conn:
         before = projects.lock(conn, project_id)
         if before is None:
             raise no_such("project", project_id)
+        if changes.get("parent_id", before.parent_id) != before.parent_id:
+            raise Forbidden("Update of parent_id is not allowed")
+        if "extra" in changes:
+            wanted["extra"] = check_extra({**before.extra, **changes["extra"]})
+        project_tree.check_change(conn, before, wanted.get("enabled", before.enabled))
         if wanted:
-            projects.change(conn, project_id, wanted)
+            projects.change(
+                conn, project_id, {**wanted, **({"tags": list(wanted["tags"])} if "tags" in wanted else {})}
+            )
         if wanted.get("enabled") is False:
             identity.revoke(conn, PROJECT, project_id)
         project = replace(before, **wanted)
         audit.project_changed(conn, author, before, project)
     identity.watch.forget()
     return project
+
+
+def change_tag(identity: "Identity", author: Caller, project_id: str, tag: str, *, present: bool) -> None:
+    """Add a tag to a project, or remove it; NotFound if the project lacks the tag to remove."""
+    with identity.engine.begin() as conn:
+        before = projects.lock(conn, project_id)
+        if before is None:
+            raise no_such("project", project_id)
+        if not present and tag not in before.tags:
+            raise no_such("project tag", tag)
+        others = tuple(one for one in before.tags if one != tag)
+        project = replace(before, tags=check_tags("tags", (*others, tag) if present else others))
+        projects.change(conn, project_id, {"tags": list(project.tags)})
+        audit.project_changed(conn, author, before, project)
 
 
 def remove_project(identity: "Identity", author: Caller, project_id: str) -> None:
@@ -77,6 +123,7 @@ def remove_project(identity: "Identity", author: Caller, project_id: str) -> Non
         project = projects.lock(conn, project_id)
         if project is None:
             raise no_such("project", project_id)
+        project_tree.check_removal(conn, project)
         left = identity.contents.count(conn, project_id)
         if left:
             resources = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in left.items())
@@ -97,6 +144,7 @@ def create_user(identity: "Identity", author: Caller, new: NewUser) -> User:
         email=None if new.email is None else check_text("email", new.email),
         enabled=new.enabled,
         default_project_id=new.default_project_id,
+        extra=check_extra(new.extra),
     )
     kept = None if new.password is None else identity.passwords.hash(check_new(new.password))
     with unique.begin(identity.engine, TAKEN) as conn:
@@ -118,6 +166,8 @@ def change_user(identity: "Identity", author: Caller, user_id: str, changes: Map
         if before is None:
             raise no_such("user", user_id)
         _check_default(conn, wanted.get("default_project_id"))
+        if changes.get("extra"):
+            wanted["extra"] = check_extra({**before.extra, **changes["extra"]})
         if wanted:
             users.change(conn, user_id, wanted)
         if wanted.keys() & {"password_hash", "enabled"}:
@@ -140,25 +190,6 @@ def remove_user(identity: "Identity", author: Caller, user_id: str) -> None:
     identity.watch.forget()
 
 
-def give_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
-    """Assign a role in a project to a user."""
-    with identity.engine.begin() as conn:
-        user = _check_triple(conn, user_id, project_id, role)
-        if assignments.add(conn, user_id, project_id, role):
-            audit.role_given(conn, author, user, project_id, role)
-
-
-def take_role(identity: "Identity", author: Caller, user_id: str, project_id: str, role: str) -> None:
-    """Remove a role in a project from a user, and revoke the user's tokens for that project."""
-    with identity.engine.begin() as conn:
-        user = _check_triple(conn, user_id, project_id, role)
-        if not assignments.remove(conn, user_id, project_id, role):
-            raise NotFound("The user does not have this role there")
-        audit.role_taken(conn, author, user, project_id, role)
-        identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
-    identity.watch.forget()
-
-
 def no_such(noun: str, name: str) -> NotFound:
     """Return the error for an unknown id."""
     return NotFound(f"Could not find {noun}: {name[:80]}.")
@@ -178,6 +209,32 @@ def check_text(field_name: str, value: object) -> str:
     return value
 
 
+def check_tags(field_name: str, value: Any) -> tuple[str, ...]:
+    """Return valid tags of a project. Raise InvalidInput that gives the rules."""
+    if not isinstance(value, list | tuple) or not all(isinstance(tag, str) for tag in value):
+        raise InvalidInput(f"{field_name} must be a list of texts")
+    for tag in value:
+        check_tag(tag)
+    if len(value) > MOST_TAGS or len(set(value)) < len(value):
+        raise InvalidInput(f"{field_name} must be at most {MOST_TAGS}, each once; got {len(value)}")
+    return tuple(value)
+
+
+def check_tag(tag: str) -> str:
+    """Return a valid tag. Raise InvalidInput that gives the rules."""
+    if not 1 <= len(tag) <= LONGEST_TEXT or "/" in tag or "," in tag or CONTROL.search(tag):
+        raise InvalidInput(f"A tag must have 1 to {LONGEST_TEXT} characters, without / and comma; got {tag[:40]!r}")
+    return tag
+
+
+def check_extra(value: Mapping[str, Any]) -> Extra:
+    """Return the further attributes. Raise InvalidInput if they are too long."""
+    length = len(json.dumps(value))
+    if length > MOST_EXTRA:
+        raise InvalidInput(f"Further attributes must have at most {MOST_EXTRA} characters as JSON, not {length}")
+    return dict(value)
+
+
 def _flag(field_name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(f"{field_name} must be true or false")
@@ -194,6 +251,7 @@ CHECKS: Mapping[str, Callable[[str, object], Any]] = {
     "email": _optional,
     "default_project_id": _optional,
     "enabled": _flag,
+    "tags": check_tags,
 }
 
 
@@ -204,14 +262,3 @@ def _checked(changes: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 def _check_default(conn: Connection, project_id: str | None) -> None:
     if project_id is not None and projects.find(conn, Who(id=project_id)) is None:
         raise InvalidInput("default_project_id is not the id of a project")
-
-
-def _check_triple(conn: Connection, user_id: str, project_id: str, role: str) -> User:
-    user = users.lock(conn, user_id)
-    if user is None:
-        raise no_such("user", user_id)
-    if projects.find(conn, Who(id=project_id), share=True) is None:
-        raise no_such("project", project_id)
-    if role not in ROLES:
-        raise no_such("role", role)
-    return user

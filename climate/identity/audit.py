@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.domain.audit import Action, AuditKind, ObjectChanged, changed
 from climate.domain.policy import Caller
-from climate.identity.models import Credential, Project, User
+from climate.identity.models import Credential, Project, Role, User
 from climate.identity.store import assignments, credentials, revocations
 from climate.identity.store.assignments import Filter
 from climate.store.journal import audit
@@ -47,7 +47,10 @@ def user_changed(conn: Connection, author: Caller, before: User, after: User, *,
 
 def user_deleted(conn: Connection, author: Caller, user: User) -> None:
     """Record the deletion of a user, with the roles and credentials that are deleted with it."""
-    roles = [f"{one.role} in {one.project_id}" for one in assignments.listing(conn, Filter(user_id=user.id))]
+    roles = [
+        f"{one.role_name} in {one.project_id or 'the system'}"
+        for one in assignments.listing(conn, Filter(user_id=user.id))
+    ]
     names = [one.name for one in credentials.listing(conn, user.id)]
     before = {**_user(user), "roles": roles, "application_credentials": names}
     _record(conn, author, _Subject(AuditKind.USER, user.id, user.name), before, None)
@@ -66,18 +69,30 @@ def project_changed(conn: Connection, author: Caller, before: Project, after: Pr
 
 def project_deleted(conn: Connection, author: Caller, project: Project) -> None:
     """Record the deletion of a project, with the roles and credentials that are deleted with it."""
-    roles = [f"{one.role} of {one.user_id}" for one in assignments.listing(conn, Filter(project_id=project.id))]
+    roles = [f"{one.role_name} of {one.user_id}" for one in assignments.listing(conn, Filter(project_id=project.id))]
     names = [f"{one.name} of {one.user_id}" for one in credentials.of_project(conn, project.id)]
     before = {**_project(project), "roles": roles, "application_credentials": names}
     _record(conn, author, _Subject(AuditKind.PROJECT, project.id, project.name, project.id), before, None)
 
 
-def role_given(conn: Connection, author: Caller, user: User, project_id: str, role: str) -> None:
-    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), None, {"role": role})
+def role_given(conn: Connection, author: Caller, user: User, project_id: str | None, role: str) -> None:
+    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), None, _given(project_id, role))
 
 
-def role_taken(conn: Connection, author: Caller, user: User, project_id: str, role: str) -> None:
-    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), {"role": role}, None)
+def role_taken(conn: Connection, author: Caller, user: User, project_id: str | None, role: str) -> None:
+    _record(conn, author, _Subject(AuditKind.ROLE, user.id, user.name, project_id), _given(project_id, role), None)
+
+
+def _given(project_id: str | None, role: str) -> Values:
+    return {"role": role} if project_id is not None else {"role": role, "system": "all"}
+
+
+def role_changed(conn: Connection, author: Caller, before: Role | None, after: Role | None) -> None:
+    """Record that a role was created, changed or deleted."""
+    one = after or before
+    if one is None or before == after:
+        return
+    _record(conn, author, _Subject(AuditKind.ROLE, one.id, one.name), _role(before), _role(after))
 
 
 def credential_created(conn: Connection, author: Caller, credential: Credential) -> None:
@@ -99,11 +114,20 @@ def _record(conn: Connection, author: Caller, of: _Subject, before: Values | Non
 
 
 def _user(user: User) -> dict[str, object]:
-    return {name: value for name, value in asdict(user).items() if name != "id"}
+    return _filled({name: value for name, value in asdict(user).items() if name != "id"})
+
+
+def _role(role: Role | None) -> Values | None:
+    return None if role is None else {"name": role.name, "description": role.description}
 
 
 def _project(project: Project) -> dict[str, object]:
-    return {name: value for name, value in asdict(project).items() if name != "id"}
+    return _filled({name: value for name, value in asdict(project).items() if name != "id"})
+
+
+def _filled(values: dict[str, object]) -> dict[str, object]:
+    """Leave out what most users and projects do not have."""
+    return {name: value for name, value in values.items() if value or name not in ("extra", "parent_id", "tags")}
 
 
 def _credential(credential: Credential) -> dict[str, object]:

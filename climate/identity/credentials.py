@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from climate.domain.errors import Forbidden, InvalidInput, NotFound
 from climate.domain.policy import Caller
-from climate.identity import audit
+from climate.identity import audit, lookup
 from climate.identity.admin import check_name, check_text
 from climate.identity.models import Credential, implied
 from climate.identity.passwords import LONGEST, SHORTEST
@@ -44,14 +44,16 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
         raise Forbidden("This application credential may not create others")
     if not grant.project_id:
         raise Forbidden("An application credential needs a project; use a token with a project scope")
-    if set(new.roles) - implied(grant.roles):
-        raise InvalidInput(f"roles must be among those of the token: {', '.join(sorted(implied(grant.roles)))}")
+    roles = lookup.named_roles(identity, new.roles or grant.roles)
+    allowed = _allowed(identity, grant)
+    if len(roles) < len(set(new.roles)) or {role.name for role in roles} - allowed:
+        raise InvalidInput(f"roles must be among those of the user in the project: {', '.join(sorted(allowed))}")
     credential = Credential(
         id=uuid4().hex,
         name=check_name(new.name, LONGEST_NAME),
         user_id=grant.user_id,
         project_id=grant.project_id,
-        roles=new.roles or grant.roles,
+        roles=tuple(role.id for role in roles),
         description=check_text("description", new.description),
         unrestricted=new.unrestricted,
         expires_at=new.expires_at,
@@ -76,6 +78,14 @@ def remove(identity: "Identity", grant: Grant, author: Caller, user_id: str, cre
         audit.credential_deleted(conn, author, credential)
         identity.revoke(conn, CREDENTIAL, credential_id, user_id)
     identity.watch.forget()
+
+
+def _allowed(identity: "Identity", grant: Grant) -> frozenset[str]:
+    """Return the roles that a credential may have: those of the token, and those that its user was given since."""
+    if grant.credential_id:
+        return implied(grant.roles)
+    own = lookup.roles(identity, grant.user_id, grant.project_id)
+    return implied((*grant.roles, *(role.name for role in own)))
 
 
 def _secret(wanted: str | None) -> str:

@@ -1,14 +1,16 @@
 """Reads of identity: users, projects, application credentials and role assignments."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from climate.connections import reading
 from climate.domain.errors import NotFound
 from climate.identity import admin
-from climate.identity.models import Assignment, Credential, Project, User, Who
+from climate.identity.models import Assignment, Credential, Project, Role, User, Who
 from climate.identity.store import assignments
 from climate.identity.store import credentials as credential_rows
 from climate.identity.store import projects as project_rows
+from climate.identity.store import roles as role_rows
 from climate.identity.store import users as user_rows
 from climate.identity.store.assignments import Filter
 
@@ -61,15 +63,39 @@ def credential(identity: "Identity", user_id: str, credential_id: str) -> Creden
     return result
 
 
-def roles(identity: "Identity", user_id: str, project_id: str) -> list[str]:
-    """Return the roles of a user in a project."""
+def all_roles(identity: "Identity") -> list[Role]:
+    """Return all roles by name."""
+    with reading(identity.engine) as conn:
+        return role_rows.listing(conn)
+
+
+def role(identity: "Identity", role_id: str) -> Role:
+    """Return a role. Raise NotFound."""
+    with reading(identity.engine) as conn:
+        result = role_rows.find(conn, role_id)
+    if result is None:
+        raise admin.no_such("role", role_id)
+    return result
+
+
+def named_roles(identity: "Identity", references: Iterable[str]) -> list[Role]:
+    """Return the roles with these ids or names; deleted ones are left out. The default roles need no SQL."""
+    wanted = tuple(references)
+    if not set(wanted) - role_rows.DEFAULT.keys():
+        return [role_rows.DEFAULT[one] for one in wanted]
+    with reading(identity.engine) as conn:
+        return role_rows.named(conn, wanted)
+
+
+def roles(identity: "Identity", user_id: str, project_id: str | None) -> list[Role]:
+    """Return the roles of a user in a project or, without one, in the system."""
     with reading(identity.engine) as conn:
         return assignments.roles(conn, user_id, project_id)
 
 
-def check_role(identity: "Identity", user_id: str, project_id: str, role: str) -> None:
-    """Raise NotFound unless a user has a role in a project."""
-    if role not in roles(identity, user_id, project_id):
+def check_role(identity: "Identity", user_id: str, project_id: str | None, role_id: str) -> None:
+    """Raise NotFound unless a user has a role in a project or, without one, in the system."""
+    if role_id not in [one.id for one in roles(identity, user_id, project_id)]:
         raise NotFound("The user does not have this role there")
 
 

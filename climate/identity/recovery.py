@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.policy import ADMIN, Caller
-from climate.identity import admin, clouds, lookup, private_files
+from climate.identity import admin, clouds, lookup, private_files, roles
 from climate.identity.clouds import Known
 from climate.identity.initial_accounts import USERS, kept_password, password_file
 from climate.identity.service import Identity
@@ -33,10 +33,10 @@ def reset_admin_password(identity: Identity, settings: Settings, password: str, 
     admin.change_user(identity, RECOVERY, user.id, {"password": password, "enabled": True})
     project = next(iter(lookup.projects(identity, NAME)), None)
     if project is None:
-        project = admin.create_project(identity, RECOVERY, NAME)
+        project = admin.create_project(identity, RECOVERY, admin.NewProject(NAME))
     if not project.enabled:
         admin.change_project(identity, RECOVERY, project.id, {"enabled": True})
-    admin.give_role(identity, RECOVERY, user.id, project.id, ADMIN)
+    roles.give(identity, RECOVERY, user.id, project.id, ADMIN)
     private_files.write(password_file(settings.home, NAME), password + "\n")
     return write_clouds(settings, echo, fresh=NAME)
 

@@ -109,7 +109,7 @@ class Watch:
 
 def _subjects(grant: Grant) -> tuple[Key, ...]:
     """Return the subjects whose revocation covers tokens with this grant."""
-    role = role_subject(grant.user_id, grant.project_id)
+    role = role_subject(grant.user_id, None if grant.is_system else grant.project_id)
     return (USER, grant.user_id), (PROJECT, grant.project_id), (CREDENTIAL, grant.credential_id), (ROLE, role)
 
 

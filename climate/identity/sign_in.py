@@ -9,6 +9,7 @@ that turn ends. Concurrent attempts exceed the limit of a login by at most one p
 turn.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -18,8 +19,8 @@ from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.domain.errors import AccountGuessed, Forbidden, NotAuthenticated, TooManyAttempts
-from climate.identity.models import Credential, User, Who, implied
-from climate.identity.store import assignments, attempts, credentials, projects, revocations, users
+from climate.identity.models import Credential, Scope, User, Who, WholeSystem, implied
+from climate.identity.store import assignments, attempts, credentials, projects, revocations, roles, users
 from climate.identity.store.revocations import TOKEN
 from climate.identity.tokens import Grant
 
@@ -40,7 +41,7 @@ UNSCOPED = Who()
 """Scope of a token without a project."""
 
 
-def by_password(identity: "Identity", who: Who, password: str, scope: Who | None, address: str) -> Grant:
+def by_password(identity: "Identity", who: Who, password: str, scope: Scope | None, address: str) -> Grant:
     """Return the grant of a user with that password; `scope` None stands for the user's default project."""
     with reading(identity.engine) as conn:
         named = users.find(conn, who)
@@ -60,8 +61,11 @@ def by_password(identity: "Identity", who: Who, password: str, scope: Who | None
     return _scoped(identity, user, scope, _begin(identity, user, "password", issued))
 
 
-def by_token(identity: "Identity", old: Grant, scope: Who | None) -> Grant:
-    """Return the grant of the holder of a valid token, for another project; it expires with the old token."""
+def by_token(identity: "Identity", old: Grant, scope: Scope | None) -> Grant:
+    """Return the grant of the holder of a valid token, for another project or the system.
+
+    It expires with the old token.
+    """
     if old.credential_id:
         raise Forbidden("A token of an application credential cannot be exchanged for another")
     with identity.engine.begin() as conn:
@@ -99,7 +103,8 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
         user = _present(holder and holder[0])
         fresh = _begin(identity, user, "application_credential", issued)
         granted = _in_project(conn, user, Who(id=credential.project_id), fresh)
-    return _limited(granted, credential, issued)
+        allowed = [role.name for role in roles.named(conn, credential.roles)]
+    return _limited(granted, credential, allowed, issued)
 
 
 def sign_out(identity: "Identity", grant: Grant) -> None:
@@ -109,14 +114,14 @@ def sign_out(identity: "Identity", grant: Grant) -> None:
     identity.watch.forget()
 
 
-def _limited(granted: Grant, credential: Credential, now: datetime) -> Grant:
-    roles = tuple(role for role in credential.roles if role in implied(granted.roles))
-    if not roles or (credential.expires_at is not None and credential.expires_at <= now):
+def _limited(granted: Grant, credential: Credential, allowed: Sequence[str], now: datetime) -> Grant:
+    own = tuple(role for role in allowed if role in implied(granted.roles))
+    if not own or (credential.expires_at is not None and credential.expires_at <= now):
         raise NotAuthenticated()
     end = credential.expires_at.timestamp() if credential.expires_at else granted.expires_at
     return replace(
         granted,
-        roles=roles,
+        roles=own,
         credential_id=credential.id,
         restricted=not credential.unrestricted,
         expires_at=min(granted.expires_at, end),
@@ -128,11 +133,13 @@ def _begin(identity: "Identity", user: User, method: str, issued: datetime) -> G
     return Grant(user.id, user.name, (method,), issued_at=at, expires_at=at + identity.token_seconds)
 
 
-def _scoped(identity: "Identity", user: User, scope: Who | None, grant: Grant) -> Grant:
+def _scoped(identity: "Identity", user: User, scope: Scope | None, grant: Grant) -> Grant:
     if scope == UNSCOPED:
         return grant
     with identity.engine.begin() as conn:
         users.for_sign_in(conn, Who(id=user.id))
+        if isinstance(scope, WholeSystem):
+            return _in_system(conn, user, grant)
         if scope is not None:
             return _in_project(conn, user, scope, grant)
         if user.default_project_id is None:
@@ -145,10 +152,17 @@ def _scoped(identity: "Identity", user: User, scope: Who | None, grant: Grant) -
 
 def _in_project(conn: Connection, user: User, scope: Who, grant: Grant) -> Grant:
     project = projects.find(conn, scope, share=True)
-    roles = assignments.roles(conn, user.id, project.id) if project and project.enabled else []
-    if project is None or not roles:
+    own = assignments.roles(conn, user.id, project.id) if project and project.enabled else []
+    if project is None or not own:
         raise NotAuthenticated()
-    return replace(grant, project_id=project.id, project_name=project.name, roles=tuple(roles))
+    return replace(grant, project_id=project.id, project_name=project.name, roles=tuple(role.name for role in own))
+
+
+def _in_system(conn: Connection, user: User, grant: Grant) -> Grant:
+    own = assignments.roles(conn, user.id, None)
+    if not own:
+        raise NotAuthenticated()
+    return replace(grant, is_system=True, roles=tuple(role.name for role in own))
 
 
 def _present(user: User | None) -> User:

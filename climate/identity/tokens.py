@@ -34,6 +34,8 @@ class Grant:
     """True for a sign-in with a credential that may not create others."""
     audit_ids: tuple[str, ...] = field(default_factory=lambda: (token_urlsafe(16),))
     """Audit id of the token, then those of the tokens it was derived from."""
+    is_system: bool = False
+    """True for a token of the whole system; `roles` are then those of the user there."""
 
     def caller(self) -> Caller:
         """Return the caller, as the rest of climate uses it."""
@@ -43,12 +45,15 @@ class Grant:
             roles=frozenset(self.roles),
             user_name=self.user_name,
             project_name=self.project_name,
+            is_system=self.is_system,
         )
 
 
 def seal(keys: KeyRing, grant: Grant) -> str:
     """Return the token of `grant`."""
     values = [getattr(grant, name) for name in Grant.__dataclass_fields__]
+    if not grant.is_system:
+        values.pop()  # processes of the release before read tokens without this value
     data = json.dumps(values, separators=(",", ":")).encode()
     return keys.fernet().encrypt_at_time(data, int(grant.issued_at)).decode()
 

@@ -3,7 +3,7 @@
 from migrations.scripts import alone
 
 revision = "0056"
-down_revision = "0047"
+down_revision = "0050"
 
 
 def upgrade() -> None:

@@ -137,7 +137,7 @@ def test_a_change_that_is_refused_is_not_reported(here: Place) -> None:
     with pytest.raises(Conflict):
         directory.create_user(here.identity, READER, directory.NewUser("demo"))
     with pytest.raises(Conflict):
-        directory.create_project(here.identity, READER, "demo")
+        directory.create_project(here.identity, READER, directory.NewProject("demo"))
     assert len(entries(here.climate)) == before
 
 

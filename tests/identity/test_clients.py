@@ -116,7 +116,7 @@ def test_the_directory_as_the_sdk_uses_it(there: Place) -> None:
     assert not admin.identity.validate_user_has_project_role(project.id, user.id, "admin")
     assert admin.identity.find_project("physics").id == project.id
     assert {one.name for one in admin.identity.users()} == {"admin", "demo", "marie"}
-    assert {one.id for one in admin.identity.roles()} == {"admin", "member", "reader"}
+    assert {one.id for one in admin.identity.roles()} == {"admin", "manager", "member", "reader", "service"}
     assert [one.type for one in admin.identity.services()][:2] == ["identity", "compute"]
     assert len(list(admin.identity.endpoints())) == 18
     assert [one.id for one in admin.identity.regions()] == ["RegionOne"]

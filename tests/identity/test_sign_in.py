@@ -12,6 +12,7 @@ from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from climate.identity import admin as directory
+from climate.identity import roles
 from climate.identity.admin import NewUser
 from climate.identity.audit import SETUP
 from climate.identity.passwords import Passwords
@@ -95,11 +96,11 @@ def test_a_body_that_is_no_sign_in_is_refused_with_the_mistake(here: Place, auth
     assert names in answer.json["error"]["message"]
 
 
-def test_a_system_scope_is_refused_in_clear_words(here: Place) -> None:
+def test_a_domain_scope_is_refused_in_clear_words(here: Place) -> None:
     body = password_body("admin", here.password("admin"))
-    body["auth"]["scope"] = {"system": {"all": True}}
+    body["auth"]["scope"] = {"domain": {"id": "default"}}
     answer = Asker(app_of(here)).ask("POST", TOKENS, json=body)
-    assert (answer.status_code, "no scope of system" in answer.json["error"]["message"]) == (400, True)
+    assert (answer.status_code, "no scope of a domain" in answer.json["error"]["message"]) == (400, True)
 
 
 def test_only_failures_count_and_they_count_for_a_minute(here: Place) -> None:
@@ -277,9 +278,9 @@ def test_a_credential_gives_no_more_than_its_maker_has(here: Place, demo: Asker)
 
 def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here: Place, admin: Asker) -> None:
     me = admin.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).json["token"]["user"]["id"]
-    made = directory.create_project(here.identity, SETUP, "lab")
+    made = directory.create_project(here.identity, SETUP, directory.NewProject("lab"))
     for role in ("member", "reader"):
-        directory.give_role(here.identity, SETUP, me, made.id, role)
+        roles.give(here.identity, SETUP, me, made.id, role)
     maker = Asker(app_of(here))
     maker.sign_in("admin", here.password("admin"), "lab")
     path = f"/identity/v3/users/{me}/application_credentials"
@@ -296,16 +297,16 @@ def test_a_credential_may_have_less_than_its_maker_and_loses_what_he_loses(here:
 
     reads, writes, both = credential("reader"), credential("member"), credential("member", "reader")
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], ["member"], ["member", "reader"]]
-    directory.take_role(here.identity, SETUP, me, made.id, "member")
+    roles.take(here.identity, SETUP, me, made.id, "member")
     assert [roles_by(body) for body in (reads, writes, both)] == [["reader"], [], ["reader"]]
 
 
 def test_a_role_that_is_taken_revokes_tokens_of_its_project_only(here: Place, admin: Asker, demo: Asker) -> None:
     shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
     me = shown["user"]["id"]
-    lab = directory.create_project(here.identity, SETUP, "lab").id
+    lab = directory.create_project(here.identity, SETUP, directory.NewProject("lab")).id
     for role in ("member", "reader"):
-        directory.give_role(here.identity, SETUP, me, lab, role)
+        roles.give(here.identity, SETUP, me, lab, role)
     other = Asker(app_of(here))
     other.sign_in("demo", here.password("demo"), "lab")
     assert admin.ask("DELETE", f"/identity/v3/projects/{lab}/users/{me}/roles/member").status_code == 204
@@ -341,7 +342,7 @@ def test_the_project_of_ones_own_token_is_not_deleted(admin: Asker) -> None:
 
 
 def test_lists_of_projects_and_users_are_filtered(here: Place, admin: Asker) -> None:
-    directory.create_project(here.identity, SETUP, "closed", enabled=False)
+    directory.create_project(here.identity, SETUP, directory.NewProject("closed", enabled=False))
     directory.create_user(here.identity, SETUP, NewUser("gone", enabled=False))
 
     def names(kind: str, query: str) -> set[str]:

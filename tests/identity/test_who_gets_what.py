@@ -10,7 +10,9 @@ USER, PROJECT = f"{V3}/users/<user_id>", f"{V3}/projects/<project_id>"
 CREDENTIALS = f"{USER}/application_credentials"
 CREDENTIAL = f"{CREDENTIALS}/<credential_id>"
 ROLES = f"{PROJECT}/users/<user_id>/roles"
-ROLE, TOKENS = f"{ROLES}/<role>", f"{V3}/auth/tokens"
+ROLE, TOKENS = f"{ROLES}/<role_id>", f"{V3}/auth/tokens"
+SYSTEM_ROLES, TAGS = f"{V3}/system/users/<user_id>/roles", f"{PROJECT}/tags"
+SYSTEM_ROLE, TAG = f"{SYSTEM_ROLES}/<role_id>", f"{TAGS}/<tag>"
 
 FOR_ALL, FOR_ADMINS = (401, 200), (401, 403)
 
@@ -36,7 +38,20 @@ MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
     ("GET", f"{V3}/regions"): FOR_ALL,
     ("GET", f"{V3}/role_assignments"): FOR_ADMINS,
     ("GET", f"{V3}/roles"): FOR_ALL,
-    ("GET", f"{V3}/roles/<role>"): FOR_ALL,
+    ("POST", f"{V3}/roles"): FOR_ADMINS,
+    ("GET", f"{V3}/roles/<role_id>"): FOR_ALL,
+    ("PATCH", f"{V3}/roles/<role_id>"): FOR_ADMINS,
+    ("DELETE", f"{V3}/roles/<role_id>"): FOR_ADMINS,
+    ("GET", SYSTEM_ROLES): FOR_ADMINS,
+    ("GET", SYSTEM_ROLE): FOR_ADMINS,
+    ("PUT", SYSTEM_ROLE): FOR_ADMINS,
+    ("DELETE", SYSTEM_ROLE): FOR_ADMINS,
+    ("GET", TAGS): (401, 404),
+    ("PUT", TAGS): FOR_ADMINS,
+    ("DELETE", TAGS): FOR_ADMINS,
+    ("GET", TAG): (401, 404),
+    ("PUT", TAG): FOR_ADMINS,
+    ("DELETE", TAG): FOR_ADMINS,
     ("GET", f"{V3}/services"): FOR_ALL,
     ("GET", f"{V3}/services/<service_id>"): FOR_ALL,
     ("GET", f"{V3}/users"): FOR_ADMINS,
@@ -56,6 +71,9 @@ MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", f"{V3}/projects"): {"project": {"name": "more"}},
     ("PATCH", PROJECT): {"project": {"enabled": False}},
+    ("PUT", TAGS): {"tags": ["more"]},
+    ("POST", f"{V3}/roles"): {"role": {"name": "more"}},
+    ("PATCH", f"{V3}/roles/<role_id>"): {"role": {"name": "more"}},
     ("POST", f"{V3}/users"): {"user": {"name": "more"}},
     ("PATCH", USER): {"user": {"enabled": False}},
     ("POST", f"{USER}/password"): {"user": {"original_password": "x", "password": "another-password"}},
@@ -102,7 +120,8 @@ def _furnish(admin: Asker, demo: Asker) -> dict[str, str]:
         "<user_id>": me,
         "<project_id>": project,
         "<credential_id>": made["application_credential"]["id"],
-        "<role>": "member",
+        "<role_id>": "member",
+        "<tag>": "gpu",
         "<domain_id>": "default",
         "<service_id>": services["services"][0]["id"],
     }

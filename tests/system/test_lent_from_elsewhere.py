@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from climate import bootstrap
-from climate.identity import admin
+from climate.identity import admin, roles
 from climate.identity.admin import NewUser
 from climate.identity.audit import SETUP
 from climate.identity.models import Project
@@ -122,7 +122,7 @@ def boots(there: Served, leases: Api, tmp_path_factory: pytest.TempPathFactory) 
     with there.identity.engine.begin() as conn:
         projects.add(conn, Project(leases.project_id, name, "", enabled=True))
     user = admin.create_user(there.identity, SETUP, NewUser(name, "open-sesame"))
-    admin.give_role(there.identity, SETUP, user.id, leases.project_id, "member")
+    roles.give(there.identity, SETUP, user.id, leases.project_id, "member")
     folder = tmp_path_factory.mktemp("tenant")
     entry = yaml.safe_load((there.home / "clouds.yaml").read_text())["clouds"]["climate-demo"]
     entry["auth"] |= {"username": name, "password": "open-sesame", "project_name": name}

@@ -12,6 +12,12 @@ from climate.compute.network.render.port_filter import ICMP
 from climate.domain.errors import InvalidInput
 
 
+def _name(value: Any, field: str) -> str:
+    """Return a name as it was given: spaces at its ends belong to it, as in Nova."""
+    validation.name(value, field)
+    return str(value)
+
+
 def _description(value: Any, field: str) -> str:
     return validation.description(value, field) or ""
 
@@ -31,7 +37,7 @@ class Group(Body):
 
     UNKNOWN = "security_group: {first!r} cannot be set; there are {sorted}"
 
-    name = keys.name(required=True)
+    name = Key(_name, shapes.name(), required=True)
     description = Key(_description, shapes.or_null(shapes.text()), default="")
 
 

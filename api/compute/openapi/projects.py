@@ -7,7 +7,12 @@ from api.schema.shapes import PAGE, Operation, answer, flag, number, text
 QUOTA = "/os-quota-sets/<project_id>"
 GROUPS = {"anyOf": [form.shape() for form in (GROUP_TO_63, GROUP)]}
 
+USAGE = "/os-simple-tenant-usage"
+PERIOD = {**PAGE, "start": text(40), "end": text(40)}
+
 OPERATIONS = {
+    ("GET", USAGE): Operation({200: answer("tenant_usages", "array")}, query={**PERIOD, "detailed": text(1)}),
+    ("GET", f"{USAGE}/<project_id>"): Operation({200: answer("tenant_usage")}, query=PERIOD),
     ("GET", "/extensions"): Operation({200: answer("extensions", "array")}),
     ("GET", "/extensions/<alias>"): Operation({200: answer("extension")}),
     ("GET", "/limits"): Operation({200: answer("limits")}, query={"tenant_id": text(), "reserved": flag()}),

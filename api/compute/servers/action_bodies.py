@@ -7,7 +7,7 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from api.compute import body_keys as keys
 from api.compute import validation
-from api.compute.servers.server_bodies import DISK_CONFIG, USER_DATA, flavor_ref, password, user_data
+from api.compute.servers.server_bodies import USER_DATA, disk_config_key, flavor_ref, password, user_data
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Ignored, Key, as_given
 from climate.compute.migrations.live_requests import AUTO
@@ -87,7 +87,7 @@ class Resize(Body):
     UNKNOWN = "resize: {first!r} cannot be set; known are {sorted}"
 
     flavor_ref = flavor_ref()
-    disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+    disk_config = disk_config_key(default=ABSENT)
 
 
 class Rebuild(Body):
@@ -102,7 +102,7 @@ class Rebuild(Body):
     description = keys.description(named="description")
     password = Key(password, shapes.text(), key="adminPass", default="")
     preserve_ephemeral = Ignored(shapes.flag())
-    disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+    disk_config = disk_config_key(default=ABSENT)
     key_name = keys.name(default=ABSENT).or_null()
     user_data = Key(user_data, USER_DATA, default=ABSENT).or_null()
 

@@ -13,7 +13,7 @@ from api.compute.servers.attachment_bodies import INTERFACE
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
-from climate.compute.errors import NoMoreAddresses, NotFound
+from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
 from climate.compute.servers.interfaces import Port
 from climate.domain.errors import InvalidInput
 
@@ -100,7 +100,10 @@ def add_floating(server_id: str, details: Any) -> Response:
     validation.may_write()
     given = action_bodies.ADD_FLOATING.read_value(details, "addFloatingIp")
     fixed_address = None if given["fixed_address"] is None else str(given["fixed_address"])
-    operations.associate(compute(), who(server_id), str(given["address"]), fixed_address)
+    try:
+        operations.associate(compute(), who(server_id), str(given["address"]), fixed_address)
+    except Conflict as refusal:
+        raise InvalidInput(str(refusal)) from None
     return Response(status=202)
 
 

@@ -129,6 +129,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         public_key=_sent_key(server.get("zone_build")) if on_offer else None,
         user_data=server["user_data"],
         config_drive=server["config_drive"],
+        disk_config=server["disk_config"],
         description=server["description"],
         security_groups=_security_groups(server.get("security_groups") or ()),
         tags=_tags(server.get("tags", ())),

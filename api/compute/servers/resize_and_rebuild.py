@@ -47,6 +47,8 @@ def resize(server_id: str, details: Any) -> Response:
     validation.may_write()
     given = action_bodies.RESIZE.read_value(details, "resize")
     operations.resize(compute(), who(server_id), request_body.flavor(given["flavor_ref"]))
+    if "disk_config" in given:
+        operations.describe(compute(), who(server_id), {"disk_config": given["disk_config"]})
     return Response(status=202)
 
 
@@ -68,6 +70,7 @@ def rebuild(server_id: str, details: Any) -> Response:
         name=given.get("name"),
         metadata=given.get("metadata"),
         description=given["description"],
+        disk_config=given.get("disk_config"),
         boot_data=boot_data,
     )
     operations.rebuild(compute(), who(server_id), wanted)

@@ -1,4 +1,4 @@
-"""Scheduler decisions about a server, and the cluster member that runs it."""
+"""Scheduler decisions about a server."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,6 @@ from api.request_context import compute
 from climate.compute.models.server import Server
 from climate.compute.placement import decisions
 from climate.compute.placement.decisions import Decision
-from climate.compute.servers import diagnostics
 from climate.compute.zones.builds import builds
 from climate.compute.zones.builds.builds import InChild
 
@@ -35,18 +34,6 @@ def scheduling(server_id: str) -> Body:
     server = find(server_id)
     views = [_decision_view(server, decision) for decision in decisions.of(compute(), server.id)]
     return {"scheduling": {"server_id": server.id, "reservation_id": server.build_id, "decisions": views}}
-
-
-@blueprint.get("/servers/<server_id>/diagnostics")
-def server_diagnostics(server_id: str) -> Body:
-    """Show the node of a server, and the member if the node is a cluster (administrator).
-
-    Before 2.48 Nova leaves the keys to the driver; climate returns these keys in every version.
-    """
-    validation.may_administer()
-    server = find(server_id)
-    member = diagnostics.member_of(compute(), server)
-    return {"state": server.status.lower(), "host": server.service_host, "node": server.node, "member": member}
 
 
 def _of_child(server_id: str, placed: InChild) -> Body:

@@ -15,6 +15,7 @@ from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given, part
 from climate.compute.models import keypair
 from climate.compute.models.security_group import MOST_GROUPS
+from climate.compute.models.server import MANUAL
 from climate.compute.projects.quota_check import MOST_AT_ONCE
 from climate.domain.errors import InvalidInput
 
@@ -24,7 +25,7 @@ MOST_INTERFACES = 16
 
 TOGETHER = shapes.number(1, 100)
 USER_DATA = {"type": "string", "contentEncoding": "base64", "maxLength": LONGEST_USER_DATA}
-DISK_CONFIG = shapes.one_of("AUTO", "MANUAL")
+DISK_CONFIG = shapes.one_of("AUTO", MANUAL)
 BUILD_ID = {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}
 _BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 NO_PORTS = 'networks: each must be like {"uuid": "…"}, optionally with "fixed_ip"; ports are not supported'
@@ -160,6 +161,17 @@ def _flavor_ref(value: Any, field: str) -> str:
     return str(value)
 
 
+def _disk_config(value: Any, field: str) -> str:
+    if value not in ("AUTO", MANUAL):
+        raise InvalidInput(f"{field} must be AUTO or MANUAL, not {str(value)[:40]!r}")
+    return str(value)
+
+
+def disk_config_key(**options: Any) -> Key:
+    """Return the key of the disk configuration of a server."""
+    return Key(_disk_config, DISK_CONFIG, key="OS-DCF:diskConfig", named="OS-DCF:diskConfig", **options)
+
+
 def flavor_ref(**options: Any) -> Key:
     """Return the key flavorRef, whose value is the id of a flavor or its link."""
     return Key(_flavor_ref, shapes.name(), key="flavorRef", required=True, **options)
@@ -273,7 +285,7 @@ class NewServer(Body):
     tags = Key(server_tags.read, server_tags.LIST, default=ABSENT)
     certificates = Key(_empty, shapes.listing(shapes.name(), 0), key="trusted_image_certificates")
     security_groups = Key(_group_names, GROUP_NAMES, default=ABSENT).or_null()
-    disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+    disk_config = disk_config_key(default=MANUAL)
     hostname = Ignored(shapes.name())
 
 
@@ -310,7 +322,7 @@ class ChangedServer(Body):
     access_ipv4 = access(4, keys.ADDRESS, default=ABSENT)
     access_ipv6 = access(6, keys.ADDRESS_V6, default=ABSENT)
     hostname = Ignored(shapes.name())
-    disk_config = Ignored(DISK_CONFIG, key="OS-DCF:diskConfig")
+    disk_config = disk_config_key(default=ABSENT)
 
 
 NEW, NEW_BUILD, CHANGED = ServerRequest(), BuildRequest(), Below("server", ChangedServer())

@@ -60,7 +60,7 @@ def create() -> tuple[Body, int]:
     answer = {
         "id": made.server_id,
         "links": view.links(f"servers/{made.server_id}"),
-        "OS-DCF:diskConfig": "MANUAL",
+        "OS-DCF:diskConfig": wanted.request.disk_config,
         "security_groups": [{"name": name} for name in wanted.security_groups],
         "adminPass": view.password(wanted.password),
     }

@@ -95,7 +95,7 @@ def full(server: Server, behind: Behind = NOTHING) -> Body:
         "addresses": addresses(server),
         "accessIPv4": server.access[0] or "",
         "accessIPv6": server.access[1] or "",
-        "OS-DCF:diskConfig": "MANUAL",
+        "OS-DCF:diskConfig": server.disk_config,
         "OS-EXT-AZ:availability_zone": _zone(server),
         "config_drive": "True" if server.config_drive else "",
         "key_name": server.key_name,

@@ -7,7 +7,7 @@ from typing import Any
 
 from climate.compute.errors import BadRequest
 from climate.compute.models.flavor import Flavor
-from climate.compute.models.server import ERROR, Server
+from climate.compute.models.server import ERROR, MANUAL, Server
 from climate.compute.placement.flavor_demands import Demand, demand_of
 from climate.compute.placement.occupants import Occupants
 
@@ -135,6 +135,7 @@ class BootRequest:
     """The user data of the servers, in Base64."""
     config_drive: bool = False
     """Attach a config drive with the metadata, with or without user data."""
+    disk_config: str = MANUAL
     description: str | None = None
     access: tuple[str | None, str | None] = (None, None)
     """The access addresses that the owner declares: one of IPv4, one of IPv6."""
@@ -178,6 +179,7 @@ def drafts(request: BootRequest, build_id: str, ids: Sequence[str], now: datetim
         tags=request.tags,
         security_groups=request.security_groups,
         config_drive=request.config_drive or request.user_data is not None,
+        disk_config=request.disk_config,
     )
     if len(ids) == 1 and request.whole <= 1:
         return [first]

@@ -90,6 +90,10 @@ MAKING = frozenset({SPAWN, RESERVE, WAKE})
 """Tasks that create a guest that has never run: after a failure, another node may still succeed."""
 
 
+MANUAL = "MANUAL"
+"""Disk configuration of a server unless it is AUTO."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """A fixed address of a server and its network."""
@@ -167,6 +171,8 @@ class Server:
     """Further data of the task in progress."""
     config_drive: bool = False
     """The server gets its metadata and user data by a drive."""
+    disk_config: str = MANUAL
+    """Disk configuration that its owner declares; drivers make the disk as large as the flavor says in either case."""
     tags: tuple[str, ...] = ()
     security_groups: tuple[str, ...] | None = None
     """Ids of its security groups; None: the group `default` of its project."""

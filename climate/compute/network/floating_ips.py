@@ -222,6 +222,21 @@ def associate(
     tell(conn, [(fixed.network_id, ASSOCIATE, {"floating": floating.address, "fixed": fixed.address})])
 
 
+def move(
+    conn: Connection, floating: Floating, fixed: Fixed | None, now: datetime, tell: TellNetwork = silent_network
+) -> None:
+    """Associate a floating address with a fixed one, or with none, whatever it is associated with now.
+
+    Raise the errors of `disassociate` and `associate`.
+    """
+    if fixed is not None and (floating.fixed_network_id, floating.fixed_address) == (fixed.network_id, fixed.address):
+        return
+    if floating.fixed_address is not None:
+        disassociate(conn, floating, now, tell)
+    if fixed is not None:
+        associate(conn, get(conn, floating.id), fixed, now, tell)
+
+
 def disassociate(conn: Connection, floating: Floating, now: datetime, tell: TellNetwork = silent_network) -> None:
     """Disassociate a floating address. Raise Conflict if it is not associated, or was assigned with its server."""
     if floating.fixed_address is None or floating.fixed_network_id is None:

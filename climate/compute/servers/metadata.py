@@ -28,11 +28,13 @@ ChangedTags = Callable[[Sequence[str]], Sequence[str]]
 def describe(
     compute: Compute, server_id: str, words: Mapping[str, str | None], *, project_id: str | None = None
 ) -> Server:
-    """Update name, description, access_ipv4 or access_ipv6 of a server; return the server. Raises NotFound."""
+    """Update name, description, access addresses or disk_config of a server; return the server. Raises NotFound."""
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)
         if words:
             rows.change(conn, server.id, words, compute.now(conn))
+        if disk_config := words.get("disk_config"):
+            rows.set_disk_config(conn, server.id, disk_config)
     return actions.get(compute, server_id, project_id)
 
 

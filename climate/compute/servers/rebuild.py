@@ -27,6 +27,7 @@ class Rebuilt:
     name: str | None = None
     metadata: Mapping[str, str] | None = None
     description: str | None = None
+    disk_config: str | None = None
     boot_data: Mapping[str, str | None] = field(default_factory=dict)
     """New key_name and user_data; None removes one, and an absent one stays."""
 
@@ -55,6 +56,8 @@ def rebuild(
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
         rows.set_boot_data(conn, server.id, wanted.boot_data)
+        if wanted.disk_config is not None:
+            rows.set_disk_config(conn, server.id, wanted.disk_config)
         actions.record(conn, compute, server, TaskRequest(REBUILD), by)
     compute.cast(server.service_host or "", server_id)
 

@@ -2,12 +2,20 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
 from climate.identity.models import Project, Who
 from climate.identity.store.tables import projects, role_assignments
 
-COLUMNS = (projects.c.id, projects.c.name, projects.c.description, projects.c.enabled)
+COLUMNS = (
+    projects.c.id,
+    projects.c.name,
+    projects.c.description,
+    projects.c.enabled,
+    projects.c.parent_id,
+    projects.c.tags,
+    projects.c.extra,
+)
 
 
 def find(conn: Connection, who: Who, *, share: bool = False) -> Project | None:
@@ -38,10 +46,22 @@ def listing(
     return [_project(row) for row in conn.execute(question)]
 
 
+def has_children(conn: Connection, project_id: str, *, enabled: bool = False) -> bool:
+    """Return whether a project has projects below it; with `enabled`, whether one of them is enabled."""
+    below = projects.c.parent_id == project_id
+    return bool(conn.execute(select(exists().where(below & projects.c.enabled if enabled else below))).scalar_one())
+
+
 def add(conn: Connection, project: Project) -> None:
     conn.execute(
         insert(projects).values(
-            id=project.id, name=project.name, description=project.description, enabled=project.enabled
+            id=project.id,
+            name=project.name,
+            description=project.description,
+            enabled=project.enabled,
+            parent_id=project.parent_id,
+            tags=list(project.tags),
+            extra=dict(project.extra),
         )
     )
 
@@ -57,4 +77,4 @@ def remove(conn: Connection, project_id: str) -> bool:
 
 
 def _project(row: Row[*tuple[object, ...]]) -> Project:
-    return Project(row.id, row.name, row.description, row.enabled)
+    return Project(**{**row._mapping, "tags": tuple(row.tags)})

@@ -10,6 +10,9 @@ from climate.identity.store.tables import revocations as table
 
 TOKEN, USER, PROJECT, CREDENTIAL, ROLE = "token", "user", "project", "credential", "role"
 
+SYSTEM = "system"
+"""Stands for the system where another subject names a project; no project has that id."""
+
 Key = tuple[str, str]
 """Kind and subject of a revocation."""
 
@@ -33,9 +36,9 @@ _UNSEEN = text(
 )
 
 
-def role_subject(user_id: str, project_id: str) -> str:
-    """Return the subject of a revocation of a user's tokens for one project."""
-    return f"{user_id} {project_id}"
+def role_subject(user_id: str, project_id: str | None) -> str:
+    """Return the subject of a revocation of a user's tokens for one project or, without one, for the system."""
+    return f"{user_id} {SYSTEM if project_id is None else project_id}"
 
 
 @dataclass(frozen=True, slots=True)

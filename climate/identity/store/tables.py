@@ -14,7 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP
 
 from climate.transaction_ids import changed
 
@@ -38,6 +38,10 @@ projects = Table(
     Column("description", Text, nullable=False, server_default=""),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("parent_id", ForeignKey("identity_projects.id")),
+    Column("tags", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("extra", JSONB, nullable=False, server_default="{}"),
+    Index("ix_identity_projects_parent_id", "parent_id"),
 )
 
 users = Table(
@@ -51,7 +55,19 @@ users = Table(
     Column("password_hash", Text),
     Column("default_project_id", ForeignKey("identity_projects.id", ondelete="SET NULL")),
     Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("extra", JSONB, nullable=False, server_default="{}"),
 )
+
+roles = Table(
+    "identity_roles",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Index("uq_identity_roles_name", text("lower(name)"), unique=True),
+)
+"""Roles besides the default ones, which have no rows."""
 
 role_assignments = Table(
     "identity_role_assignments",
@@ -59,9 +75,16 @@ role_assignments = Table(
     Column("user_id", ForeignKey("identity_users.id", ondelete="CASCADE"), primary_key=True),
     Column("project_id", ForeignKey("identity_projects.id", ondelete="CASCADE"), primary_key=True),
     Column("role", Text, primary_key=True),
-    CheckConstraint("role IN ('reader', 'member', 'admin')", name="role_known"),
     Index("ix_identity_role_assignments_project_id", "project_id"),
 )
+
+system_roles = Table(
+    "identity_system_roles",
+    metadata,
+    Column("user_id", ForeignKey("identity_users.id", ondelete="CASCADE"), primary_key=True),
+    Column("role", Text, primary_key=True),
+)
+"""Roles of users in the whole system."""
 
 application_credentials = Table(
     "identity_application_credentials",

@@ -16,6 +16,7 @@ COLUMNS = (
     users.c.email,
     users.c.enabled,
     users.c.default_project_id,
+    users.c.extra,
     users.c.password_hash,
 )
 
@@ -78,4 +79,4 @@ def _row(conn: Connection, who: Who, *, share: bool) -> Row[*tuple[Any, ...]] | 
 
 
 def _user(row: Row[*tuple[Any, ...]]) -> User:
-    return User(row.id, row.name, row.description, row.email, row.enabled, row.default_project_id)
+    return User(row.id, row.name, row.description, row.email, row.enabled, row.default_project_id, row.extra)

@@ -217,8 +217,12 @@ def test_a_floating_address_stands_for_a_server(there: World, member: Person, dh
     address = {"address": "203.0.113.10"}
     assert member.act(first, "addFloatingIp", address).status_code == 202
     assert addresses(member, first) == ["10.20.0.2", "203.0.113.10"]
-    told = message(member.act(second, "addFloatingIp", address), 409, "conflictingRequest")
-    assert told == "Floating ip 203.0.113.10 is already in use by fixed ip 10.20.0.2."
+    assert member.act(second, "addFloatingIp", address).status_code == 202
+    assert (addresses(member, first), addresses(member, second)) == (["10.20.0.2"], ["10.20.0.3", "203.0.113.10"])
+    assert member.act(first, "addFloatingIp", address).status_code == 202
+    other = done(member("POST", f"{C}/os-floating-ips", {"pool": "public"}))["floating_ip"]["ip"]
+    told = message(member.act(first, "addFloatingIp", {"address": other}), 400, "badRequest")
+    assert told == "Floating address 203.0.113.10 is already associated with 10.20.0.2"
     assert "associated" in message(
         member.act(first, "removeFixedIp", {"address": "10.20.0.2"}), 409, "conflictingRequest"
     )

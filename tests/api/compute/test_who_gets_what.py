@@ -108,6 +108,8 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", QUOTA): (401, 403, 403, 200, 200, 200),
     ("GET", f"{QUOTA}/defaults"): FOR_ALL,
     ("GET", f"{QUOTA}/detail"): (401, 403, 403, 200, 200, 200),
+    ("GET", "/os-simple-tenant-usage"): (*FOR_ADMINS, 200),
+    ("GET", "/os-simple-tenant-usage/<project_id>"): (401, 403, 403, 200, 200, 200),
     ("PUT", QUOTA): (*FOR_ADMINS, 200),
     ("DELETE", QUOTA): (*FOR_ADMINS, 202),
     ("GET", "/os-keypairs"): FOR_ALL,

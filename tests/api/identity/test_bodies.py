@@ -11,8 +11,9 @@ from climate.domain.errors import InvalidInput, NotFound
 
 def test_defaults_of_a_new_user_and_project() -> None:
     user = bodies.USER.read({"user": {"name": "u", "enabled": None, "other": 1}, "beside": 1})
-    assert (user["enabled"], user["description"], user["password"], "other" in user) == (True, "", None, False)
-    assert bodies.PROJECT.read({"project": {"name": "p"}}) == {"name": "p", "description": "", "enabled": True}
+    assert (user["enabled"], user["description"], user["password"], user["extra"]) == (True, "", None, {"other": 1})
+    defaults = {"description": "", "enabled": True, "parent_id": None, "tags": ()}
+    assert bodies.PROJECT.read({"project": {"name": "p"}}) == {"name": "p", **defaults}
 
 
 def test_change_has_only_the_keys_that_are_given() -> None:
@@ -36,7 +37,10 @@ def test_roles_and_time_of_a_credential() -> None:
         (bodies.CHANGED_USER, {"enabled": None}, "enabled must be true or false"),
         (bodies.CHANGED_PASSWORD, {"password": "p"}, "original_password must be a text"),
         (bodies.CREDENTIAL, {"name": "c", "roles": ["x"]}, "roles must be a list of objects with id or name"),
-        (bodies.CREDENTIAL, {"name": "c", "roles": [{"id": "x"}]}, "roles must be of "),
+        (bodies.PROJECT, {"name": "p", "is_domain": True}, "is_domain must be false"),
+        (bodies.PROJECT, {"name": "p", "tags": ["a", "a"]}, "tags must be at most 80, each once"),
+        (bodies.PROJECT, {"name": "p", "tags": ["a/b"]}, "A tag must have 1 to 255 characters"),
+        (bodies.PROJECT, {"name": "p", "parent_id": 5}, "parent_id must be a text"),
         (bodies.CREDENTIAL, {"name": "c", "expires_at": "x"}, "expires_at must be a date and time like"),
         (bodies.CREDENTIAL, {"name": "c", "expires_at": "1999-01-01"}, "expires_at is out of range"),
         (bodies.CREDENTIAL, {"name": "c", "access_rules": [{}]}, "access_rules are not supported; omit them"),

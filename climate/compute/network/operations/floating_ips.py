@@ -107,7 +107,7 @@ def change(compute: Compute, floating_id: str, project_id: str | None, wanted: C
         if fixed is None and wanted.address is not None:
             fixed = _fixed(conn, PortAddress(_port(there), wanted.address), there.project_id)
         if wanted.is_moved or fixed is not None:
-            _move(compute, conn, there, fixed)
+            floating_ips.move(conn, there, fixed, compute.now(conn), compute.tell_network)
         return floating_ips.get(conn, floating_id)
 
 
@@ -170,14 +170,3 @@ def _port(there: Floating) -> str:
     if there.port_id is None:
         raise InvalidInput("fixed_ip_address needs port_id: the floating address is not associated")
     return there.port_id
-
-
-def _move(compute: Compute, conn: Connection, there: Floating, fixed: Fixed | None) -> None:
-    now = compute.now(conn)
-    stands_for = (there.fixed_network_id, there.fixed_address)
-    if fixed is not None and stands_for == (fixed.network_id, fixed.address):
-        return
-    if there.fixed_address is not None:
-        floating_ips.disassociate(conn, there, now, compute.tell_network)
-    if fixed is not None:
-        floating_ips.associate(conn, floating_ips.get(conn, there.id), fixed, now, compute.tell_network)

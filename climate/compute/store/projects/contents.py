@@ -7,7 +7,15 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, any_, del
 from climate.compute.store.tables.cell_servers import cell_servers
 from climate.compute.store.tables.networks import floating_addresses, networks
 from climate.compute.store.tables.reserved_capacity import grants
-from climate.compute.store.tables.servers import flavors, image_members, images, metadefs, server_groups, servers
+from climate.compute.store.tables.servers import (
+    flavors,
+    image_members,
+    images,
+    metadefs,
+    server_groups,
+    server_usage,
+    servers,
+)
 from climate.compute.store.tables.volumes import volumes
 from climate.compute.store.tables.vpn import authorities
 from climate.compute.store.tables.zone_builds import zone_builds
@@ -33,7 +41,7 @@ def count(conn: Connection, project_id: str) -> Mapping[str, int]:
 
 
 def delete_settings(conn: Connection, project_id: str) -> None:
-    """Delete the server groups of a project, its metadata definitions and VPN, its access to flavors and images."""
+    """Delete the server groups, metadata definitions, usage, VPN and access to flavors and images of a project."""
     # Groups of reservations belong to leases.
     is_granted = exists().where(grants.c.group_id == server_groups.c.id)
     conn.execute(delete(server_groups).where(server_groups.c.project_id == project_id, ~is_granted))
@@ -42,3 +50,4 @@ def delete_settings(conn: Connection, project_id: str) -> None:
     conn.execute(delete(image_members).where(image_members.c.project_id == project_id))
     conn.execute(delete(metadefs).where(metadefs.c.owner == project_id))
     conn.execute(delete(authorities).where(authorities.c.project_id == project_id))
+    conn.execute(delete(server_usage).where(server_usage.c.project_id == project_id))

@@ -16,12 +16,12 @@ _SERVERS = text("""
     INSERT INTO compute_servers (id, name, node_id, launch_index, project_id, user_id, status, task, task_at, flavor,
                                  vcpus, ram_mb, disk_mb, image_id, metadata, hints, zone, key_name, public_key,
                                  user_data, build_id, fault, description, group_id, granted, destination, access_ipv4,
-                                 access_ipv6, config_drive, tags, security_groups, created_at, updated_at)
+                                 access_ipv6, config_drive, disk_config, tags, security_groups, created_at, updated_at)
     SELECT s.id, s.name, s.node_id, s.launch_index, :project_id, :user_id, :status, :task, :now, CAST(:flavor AS jsonb),
            :vcpus, :ram_mb, :disk_mb, CAST(:image_id AS uuid), CAST(:metadata AS jsonb), CAST(:hints AS jsonb), :zone,
            :key_name, :public_key, :user_data, :build_id, CAST(:fault AS jsonb), :description, CAST(:group_id AS uuid),
            :granted, :destination, :access_ipv4, :access_ipv6,
-           :config_drive, :tags, CAST(:security_groups AS uuid[]), :now, :now
+           :config_drive, :disk_config, :tags, CAST(:security_groups AS uuid[]), :now, :now
     FROM unnest(CAST(:ids AS uuid[]), CAST(:names AS text[]), CAST(:nodes AS int[]), CAST(:places AS int[]))
          AS s(id, name, node_id, launch_index)
 """)
@@ -91,6 +91,7 @@ def _common(server: Server) -> Mapping[str, object]:
         "access_ipv4": server.access[0],
         "access_ipv6": server.access[1],
         "config_drive": server.config_drive,
+        "disk_config": server.disk_config,
         "tags": list(server.tags),
         "security_groups": None if server.security_groups is None else list(server.security_groups),
     }

@@ -58,6 +58,11 @@ def set_boot_data(conn: Connection, server_id: str, values: Mapping[str, str | N
     conn.execute(update(servers).where(servers.c.id == server_id).values(**values, **more))
 
 
+def set_disk_config(conn: Connection, server_id: str, value: str) -> None:
+    """Set the disk configuration of a server."""
+    conn.execute(update(servers).where(servers.c.id == server_id).values(disk_config=value))
+
+
 def reset_state(conn: Connection, server_id: str, status: str, now: datetime) -> None:
     """Set the status of a server, and clear its task."""
     conn.execute(_DECREE, {"id": server_id, "status": status, "failed": FAILED, "now": now})

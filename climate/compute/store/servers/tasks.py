@@ -62,7 +62,15 @@ _OF_SERVER = servers.c.id == bindparam("server")
 
 _UPDATE = update(servers).where(_OF_SERVER)
 
-_DELETE = delete_from(servers).where(_OF_SERVER)
+# What is left of a server is the time that it ran.
+_DELETE = text("""
+    WITH gone AS (DELETE FROM compute_servers WHERE id = CAST(:server AS uuid)
+                  RETURNING id, project_id, name, flavor, vcpus, ram_mb, disk_mb, launched_at)
+    INSERT INTO compute_server_usage (server_id, project_id, name, flavor, vcpus, ram_mb, disk_mb, started_at)
+    SELECT id, project_id, name, flavor ->> 'name', vcpus, ram_mb, disk_mb, launched_at
+    FROM gone WHERE launched_at IS NOT NULL
+    ON CONFLICT DO NOTHING
+""")
 
 _FORGET = delete_from(actions).where(actions.c.server_id == bindparam("server"))
 
@@ -126,7 +134,7 @@ def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None
 
 
 def delete(conn: Connection, server_id: str) -> None:
-    """Delete the row of a server, whose addresses are deallocated."""
+    """Delete the row of a server, whose addresses are deallocated, and record the time that it ran."""
     conn.execute(_FORGET, {"server": server_id})
     conn.execute(_DELETE, {"server": server_id})
 

@@ -124,6 +124,7 @@ servers = Table(
     Column("public_key", Text),
     Column("user_data", Text),
     Column("config_drive", Boolean, nullable=False, server_default=text("false")),
+    Column("disk_config", Text, nullable=False, server_default="MANUAL"),
     Column("build_id", Text, nullable=False),
     Column("launch_index", Integer, nullable=False),
     Column("destination", Text),
@@ -210,6 +211,23 @@ actions = Table(
     time("finished_at", nullable=True),
     Index(None, "server_id"),
 )
+
+server_usage = Table(
+    "compute_server_usage",
+    metadata,
+    uuid("server_id", key=True),
+    Column("project_id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("flavor", Text, nullable=False),
+    Column("vcpus", Integer, nullable=False),
+    Column("ram_mb", Integer, nullable=False),
+    Column("disk_mb", BigInteger, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    time("ended_at"),
+    Index(None, "project_id", "ended_at"),
+    Index(None, "ended_at"),
+)
+"""Deleted servers that ran, with the flavor that they had at the end."""
 
 server_groups = Table(
     "compute_server_groups",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from climate.compute.models.request import BootRequest
-from climate.compute.models.server import is_id
+from climate.compute.models.server import MANUAL, is_id
 from climate.compute.zones.client import (
     ChildAnswer,
     ChildError,
@@ -74,6 +74,7 @@ def request_for(order: Order, request: BootRequest, image: str | None, chain: Zo
         "key_name": request.key_name,
         "user_data": request.user_data,
         "config_drive": True if request.config_drive else None,
+        "OS-DCF:diskConfig": None if request.disk_config == MANUAL else request.disk_config,
         "description": request.description,
         "tags": list(request.tags) or None,
         "accessIPv4": request.access[0],

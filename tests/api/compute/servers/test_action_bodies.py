@@ -18,7 +18,7 @@ LIVE = {"host": None, "block_migration": "auto"}
     ("body", "given", "values"),
     [
         (actions.REBOOT_BODY, {"type": "hard"}, {"type": REBOOT_HARD}),
-        (actions.RESIZE, {"flavorRef": "1", "OS-DCF:diskConfig": "AUTO"}, {"flavor_ref": "1"}),
+        (actions.RESIZE, {"flavorRef": "1", "OS-DCF:diskConfig": "AUTO"}, {"flavor_ref": "1", "disk_config": "AUTO"}),
         (
             actions.REBUILD,
             {"imageRef": "i", "adminPass": "x"},

@@ -88,5 +88,5 @@ def test_change_has_a_key_and_leaves_out_what_has_no_effect() -> None:
     changed = server_bodies.CHANGED
     assert changed.read({"server": {"accessIPv4": "", "hostname": "x"}}) == {"access_ipv4": None}
     assert changed.read({"server": {}}) == {}
-    with pytest.raises(InvalidInput, match=r"^server: only accessIPv4, accessIPv6, description, name can be"):
+    with pytest.raises(InvalidInput, match=r"^server: only OS-DCF:diskConfig, accessIPv4, accessIPv6, description, "):
         changed.read({"server": {"status": "ACTIVE"}})

@@ -210,3 +210,28 @@ def test_the_quota_names_limit_and_use(member: Person) -> None:
     assert "already used 5 of 50 instances" in told
     limits = member.get("/compute/v2.1/limits")["limits"]["absolute"]
     assert (limits["maxTotalInstances"], limits["totalInstancesUsed"], limits["totalCoresUsed"]) == (50, 5, 5)
+
+
+def test_the_disk_configuration_is_kept_and_changed(there: World, member: Person) -> None:
+    key = "OS-DCF:diskConfig"
+    made = done(member.boot(**{key: "AUTO"}), 202)["server"]
+    path = f"{SERVERS}/{made['id']}"
+    there.settle()
+    assert (made[key], member.get(path)["server"][key]) == ("AUTO", "AUTO")
+    done(member.act(made["id"], "rebuild", {"imageRef": IMAGE_ID}), 202)
+    there.settle()
+    assert member.get(path)["server"][key] == "AUTO"
+    done(member.act(made["id"], "rebuild", {"imageRef": IMAGE_ID, key: "MANUAL"}), 202)
+    there.settle()
+    assert member.get(path)["server"][key] == "MANUAL"
+    assert done(member("PUT", path, {"server": {key: "AUTO"}}))["server"][key] == "AUTO"
+    done(member.act(made["id"], "resize", {"flavorRef": "2", key: "MANUAL"}), 202)
+    there.settle()
+    assert member.get(path)["server"][key] == "MANUAL"
+    assert done(member.boot(), 202)["server"][key] == "MANUAL"
+
+
+@pytest.mark.parametrize("value", ["auto", "", None, 5])
+def test_an_unknown_disk_configuration_is_refused(member: Person, value: object) -> None:
+    key = "OS-DCF:diskConfig"
+    assert "must be AUTO or MANUAL" in message(member.boot(**{key: value}), 400, "badRequest")

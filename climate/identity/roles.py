@@ -1,0 +1,104 @@
+"""Operations of administrators on roles: create, update and delete, and their assignment to users."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from sqlalchemy import Connection
+
+from climate.domain.errors import Conflict, Forbidden, NotFound
+from climate.domain.policy import Caller
+from climate.identity import audit
+from climate.identity.admin import check_name, check_text, no_such
+from climate.identity.models import ROLES, Role, User, Who
+from climate.identity.store import assignments, projects, unique, users
+from climate.identity.store import roles as store
+from climate.identity.store.revocations import ROLE, role_subject
+
+if TYPE_CHECKING:
+    from climate.identity.service import Identity
+
+LONGEST_NAME = 255
+TAKEN = "A role of this name exists already"
+
+
+def create(identity: "Identity", author: Caller, name: str, description: str = "") -> Role:
+    """Create a role. Raise Conflict when the name is taken, in capitals or not."""
+    role = Role(uuid4().hex, check_name(name, LONGEST_NAME), check_text("description", description))
+    with unique.begin(identity.engine, TAKEN) as conn:
+        _check_free(conn, role.name)
+        store.add(conn, role)
+        audit.role_changed(conn, author, None, role)
+    return role
+
+
+def change(identity: "Identity", author: Caller, role_id: str, name: str | None, description: str | None) -> Role:
+    """Update a role; None keeps a value. Tokens keep the name that the role had when they were issued."""
+    with unique.begin(identity.engine, TAKEN) as conn:
+        before = _lock(conn, role_id)
+        role = before
+        if name is not None:
+            role = replace(role, name=check_name(name, LONGEST_NAME))
+        if description is not None:
+            role = replace(role, description=check_text("description", description))
+        if role.name.lower() != before.name.lower():
+            _check_free(conn, role.name)
+        store.change(conn, role)
+        audit.role_changed(conn, author, before, role)
+    return role
+
+
+def remove(identity: "Identity", author: Caller, role_id: str) -> None:
+    """Delete a role, take it from all users, and revoke their tokens for the projects in which they had it."""
+    with identity.engine.begin() as conn:
+        role = _lock(conn, role_id)
+        audit.role_changed(conn, author, role, None)
+        for user_id, project_id in store.holders(conn, role_id):
+            identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
+        store.remove(conn, role_id)
+    identity.watch.forget()
+
+
+def give(identity: "Identity", author: Caller, user_id: str, project_id: str | None, role_id: str) -> None:
+    """Assign a role in a project or, without one, in the system to a user."""
+    with identity.engine.begin() as conn:
+        user, role = _check_triple(conn, user_id, project_id, role_id)
+        if assignments.add(conn, user_id, project_id, role_id):
+            audit.role_given(conn, author, user, project_id, role.name)
+
+
+def take(identity: "Identity", author: Caller, user_id: str, project_id: str | None, role_id: str) -> None:
+    """Remove a role in a project or in the system from a user, and revoke the user's tokens for that scope."""
+    with identity.engine.begin() as conn:
+        user, role = _check_triple(conn, user_id, project_id, role_id)
+        if not assignments.remove(conn, user_id, project_id, role_id):
+            raise NotFound("The user does not have this role there")
+        audit.role_taken(conn, author, user, project_id, role.name)
+        identity.revoke(conn, ROLE, role_subject(user_id, project_id), user_id)
+    identity.watch.forget()
+
+
+def _lock(conn: Connection, role_id: str) -> Role:
+    if role_id in ROLES:
+        raise Forbidden(f"Role {role_id} is a default role, which cannot be changed or deleted")
+    role = store.lock(conn, role_id)
+    if role is None:
+        raise no_such("role", role_id)
+    return role
+
+
+def _check_free(conn: Connection, name: str) -> None:
+    if store.is_name_taken(conn, name):
+        raise Conflict(TAKEN)
+
+
+def _check_triple(conn: Connection, user_id: str, project_id: str | None, role_id: str) -> tuple[User, Role]:
+    user = users.lock(conn, user_id)
+    if user is None:
+        raise no_such("user", user_id)
+    if project_id is not None and projects.find(conn, Who(id=project_id), share=True) is None:
+        raise no_such("project", project_id)
+    role = store.find(conn, role_id, share=True)
+    if role is None:
+        raise no_such("role", role_id)
+    return user, role

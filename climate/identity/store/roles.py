@@ -1,0 +1,77 @@
+"""Roles as rows; the default roles have none, and are added to what is read."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from climate.identity.models import ROLES, Role
+from climate.identity.store.tables import role_assignments, roles, system_roles
+
+COLUMNS = (roles.c.id, roles.c.name, roles.c.description)
+DEFAULT = {name: Role(name, name) for name in ROLES}
+
+
+def listing(conn: Connection) -> list[Role]:
+    """Return all roles by name."""
+    rows = [Role(**row._mapping) for row in conn.execute(select(*COLUMNS))]
+    return sorted([*DEFAULT.values(), *rows], key=lambda role: role.name)
+
+
+def find(conn: Connection, role_id: str, *, share: bool = False) -> Role | None:
+    """Return the role of that id; with `share`, it stays until this transaction ends."""
+    if role_id in DEFAULT:
+        return DEFAULT[role_id]
+    question = select(*COLUMNS).where(roles.c.id == role_id)
+    row = conn.execute(question.with_for_update(read=True) if share else question).one_or_none()
+    return row and Role(**row._mapping)
+
+
+def lock(conn: Connection, role_id: str) -> Role | None:
+    """Return the role of that id, if it is not a default one; nobody else changes or assigns it meanwhile."""
+    row = conn.execute(select(*COLUMNS).where(roles.c.id == role_id).with_for_update()).one_or_none()
+    return row and Role(**row._mapping)
+
+
+def named(conn: Connection, references: Iterable[str]) -> list[Role]:
+    """Return the roles with these ids or names; an unknown reference has none."""
+    wanted = list(dict.fromkeys(references))
+    others = [one for one in wanted if one not in DEFAULT]
+    known = dict(DEFAULT)
+    if others:
+        either = roles.c.id.in_(others) | roles.c.name.in_(others)
+        for row in conn.execute(select(*COLUMNS).where(either)):
+            role = Role(**row._mapping)
+            known |= {role.id: role, role.name: role}
+    return [known[one] for one in wanted if one in known]
+
+
+def add(conn: Connection, role: Role) -> None:
+    conn.execute(insert(roles).values(id=role.id, name=role.name, description=role.description))
+
+
+def change(conn: Connection, role: Role) -> None:
+    """Write the name and the description of a role."""
+    values = {"name": role.name, "description": role.description}
+    conn.execute(update(roles).where(roles.c.id == role.id).values(values))
+
+
+def remove(conn: Connection, role_id: str) -> None:
+    """Delete a role, which nobody has any more in a project or in the system."""
+    for table in (role_assignments, system_roles):
+        conn.execute(delete(table).where(table.c.role == role_id))
+    conn.execute(delete(roles).where(roles.c.id == role_id))
+
+
+def holders(conn: Connection, role_id: str) -> Sequence[tuple[str, str | None]]:
+    """Return the user and the project of each assignment of a role; the project of the system is None."""
+    in_projects = select(role_assignments.c.user_id, role_assignments.c.project_id)
+    in_system = select(system_roles.c.user_id)
+    found = conn.execute(in_projects.where(role_assignments.c.role == role_id).order_by(role_assignments.c.user_id))
+    of_system = conn.scalars(in_system.where(system_roles.c.role == role_id).order_by(system_roles.c.user_id))
+    return [*((row.user_id, row.project_id) for row in found), *((user_id, None) for user_id in of_system)]
+
+
+def is_name_taken(conn: Connection, name: str) -> bool:
+    """Return whether a role has that name, in capitals or not."""
+    same = select(roles.c.id).where(func.lower(roles.c.name) == name.lower())
+    return name.lower() in DEFAULT or conn.execute(same).first() is not None
