@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, exists, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.identity.models import Assignment
@@ -22,6 +22,13 @@ def roles(conn: Connection, user_id: str, project_id: str) -> list[str]:
     """Return the roles of a user in a project."""
     mine = (role_assignments.c.user_id == user_id) & (role_assignments.c.project_id == project_id)
     return list(conn.scalars(select(role_assignments.c.role).where(mine).order_by(role_assignments.c.role)))
+
+
+def is_active_member(conn: Connection, user_id: str, project_id: str) -> bool:
+    """Return whether an enabled user has a role in an enabled project."""
+    both = role_assignments.join(users).join(projects, projects.c.id == role_assignments.c.project_id)
+    wanted = (users.c.id == user_id, projects.c.id == project_id, users.c.enabled, projects.c.enabled)
+    return bool(conn.scalar(select(exists(select(users.c.id).select_from(both).where(*wanted)))))
 
 
 def listing(conn: Connection, wanted: Filter) -> list[Assignment]:
