@@ -21,6 +21,12 @@ TOKENS = "climate.tokens"
 PER_TOKEN = 20
 """Requests that are allowed for each exchange or revocation of a token."""
 
+CALENDARS = "climate.calendars"
+"""Key of the rate limit for reading calendar feeds, which needs no token and counts by address."""
+
+PER_CALENDAR = 20
+"""Requests that are allowed for each read of a calendar feed."""
+
 POLICY = "climate.policy"
 """Key of the policy."""
 
@@ -43,6 +49,7 @@ def allow(app: Flask) -> None:
     settings = app.extensions[DEPLOYMENT].settings
     app.extensions[ALLOWANCE] = Allowance(settings.requests_per_second)
     app.extensions[TOKENS] = Allowance(settings.requests_per_second / PER_TOKEN, noun="tokens")
+    app.extensions[CALENDARS] = Allowance(settings.requests_per_second / PER_CALENDAR, noun="reads of calendars")
     app.extensions[POLICY] = policy_file.read(settings)
 
 

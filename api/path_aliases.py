@@ -24,6 +24,9 @@ ASKED = "climate.asked_path"
 PROJECT = "climate.path_project"
 """Key of the WSGI environment for the project that the path named."""
 
+CALENDAR = "calendar"
+"""Word of the reservation API before the secret of a calendar feed."""
+
 LONGEST_SHOWN = 80
 
 
@@ -36,6 +39,12 @@ def canonical(path: str) -> str:
     if path.startswith(f"{RESERVATION}/"):
         path = path.removesuffix(SUFFIX)
     return path
+
+
+def without_secret(path: str) -> str:
+    """Return a path without the secret of a calendar feed, for logs: who has the secret needs no token."""
+    before, word, rest = path.partition(f"/{CALENDAR}/")
+    return f"{before}{word}…" if rest else path
 
 
 def nouns(routes: "Map") -> frozenset[str]:

@@ -9,6 +9,7 @@ from flask import Flask, Response, current_app, g, request
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from api.ops.request_counters import tally
+from api.path_aliases import without_secret
 
 GLOBAL_ID = re.compile(r"req-[0-9a-fA-F-]{36}")
 
@@ -42,7 +43,7 @@ def _end(response: Response) -> Response:
     log.info(
         "request",
         method=request.method,
-        path=request.path[:200],
+        path=without_secret(request.path)[:200],
         status=response.status_code,
         milliseconds=round(seconds * 1000, 1),
         address=request.remote_addr,

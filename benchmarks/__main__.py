@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     allocate,
     blazar_import,
+    calendars,
     cells,
     cli,
     create,
@@ -45,6 +46,7 @@ ALL = {
         pool_filling,
         history,
         blazar_import,
+        calendars,
         networks,
         cells,
         zones,

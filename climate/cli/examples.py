@@ -13,6 +13,12 @@ climate audit --kind user --since -7d
 climate audit --object gpu-1 --limit 10
 climate boot web --flavor small --image cirros --wait
 climate boot web --flavor small --image cirros --lease mine --count 2
+climate calendar create
+climate calendar create --name "GPU hosts" --project
+climate calendar delete "GPU hosts"
+climate calendar delete 019af3c1-7a00-7000-8000-000000000001
+climate calendar list
+climate calendar list -f json
 climate cell add north --child --host broker.example.org --username cell
 climate cell add top --parent --host broker.example.org --ask password --local
 climate cell capacities

@@ -10,6 +10,7 @@ DISTRIBUTION = "climate-reservation"
 
 SECTIONS: Sections = {
     "Reserve": {
+        "calendar": ("leases.calendar:group",),
         "lease": ("leases.lease:group",),
         "limit": ("leases.limit:group",),
         "notice": ("leases.notice:group",),

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
+from climate.connections import reading
 from climate.domain.policy import Caller
 from climate.identity import authentication
 from climate.identity.authentication import Headers
@@ -13,7 +14,7 @@ from climate.identity.password_cache import Memory
 from climate.identity.passwords import Passwords
 from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.revocation_cache import Watch
-from climate.identity.store import revocations
+from climate.identity.store import assignments, revocations
 from climate.identity.tokens import Grant, GrantCache
 
 
@@ -56,6 +57,16 @@ class Identity:
     def grant(self, headers: Headers, address: str = "") -> Grant:
         """Return the grant of these headers, with method and expiry."""
         return authentication.grant(self, headers, address)
+
+    def may_read(self, user_id: str, project_id: str) -> bool:
+        """Return whether a user has a role in a project, and both are enabled.
+
+        With another identity service it is always true: a service that only validates tokens cannot tell.
+        """
+        if self.external is not None:
+            return True
+        with reading(self.engine) as conn:
+            return assignments.is_active_member(conn, user_id, project_id)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.

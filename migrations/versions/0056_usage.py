@@ -3,7 +3,7 @@
 from migrations.scripts import alone
 
 revision = "0056"
-down_revision = "0050"
+down_revision = "0054"
 
 
 def upgrade() -> None:

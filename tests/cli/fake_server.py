@@ -170,8 +170,9 @@ class Wire:
             return self._limits(request, path[1:])
         if path[0] == "notices":
             return _json(200, {"notices": self._page(self.notices, request)})
-        if path[0] == "maintenances":
-            return self._maintenances(request, body)
+        own = {"calendar-feeds": self._calendar_feeds, "maintenances": self._maintenances}
+        if path[0] in own:
+            return own[path[0]](request, body)
         if path[0] == "pools":
             return self._pools(path[1:], body)
         if path[2:] == ["reservable"]:
@@ -205,6 +206,14 @@ class Wire:
         if request.method == "PUT":
             lease.update(body)
         return _json(200, {"lease": lease}, {"ETag": '"7"'})
+
+    def _calendar_feeds(self, request: Request, body: Any) -> Response:
+        feed = {"id": "f1", "name": "GPU hosts", "scope": "user", "created_at": "2030-01-01 11:00:00.250000"}
+        if request.method == "DELETE":
+            return Response(status=204)
+        if request.method == "GET":
+            return _json(200, {"calendar_feeds": [feed]})
+        return _json(201, {"calendar_feed": {**feed, **body, "url": f"{self.url}/reservation/v1/calendar/s3.ics"}})
 
     def _maintenances(self, request: Request, body: Any) -> Response:
         window = {"id": "w1", "host": "h1", "state": "planned", "end_date": None, **(body or {})}

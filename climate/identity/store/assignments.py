@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, literal, select
+from sqlalchemy import Connection, Select, delete, exists, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.identity.models import Assignment, Role
@@ -35,6 +35,13 @@ def roles(conn: Connection, user_id: str, project_id: str | None) -> list[Role]:
     if project_id is not None:
         question = question.where(role_assignments.c.project_id == project_id)
     return [Role(row.role, row.name, row.description) for row in conn.execute(question)]
+
+
+def is_active_member(conn: Connection, user_id: str, project_id: str) -> bool:
+    """Return whether an enabled user has a role in an enabled project."""
+    both = role_assignments.join(users).join(projects, projects.c.id == role_assignments.c.project_id)
+    wanted = (users.c.id == user_id, projects.c.id == project_id, users.c.enabled, projects.c.enabled)
+    return bool(conn.scalar(select(exists(select(users.c.id).select_from(both).where(*wanted)))))
 
 
 def listing(conn: Connection, wanted: Filter) -> list[Assignment]:

@@ -1,7 +1,17 @@
 """Tables of the engine. Importing the package declares all of them in `metadata`."""
 
 from climate.store.schema import metadata
-from climate.store.tables import archives, floating_ips, hosts, inventories, journal_checks, leases, operations, usage
+from climate.store.tables import (
+    archives,
+    floating_ips,
+    hosts,
+    inventories,
+    journal_checks,
+    leases,
+    operations,
+    personal,
+    usage,
+)
 
 __all__ = [
     "archives",
@@ -12,5 +22,6 @@ __all__ = [
     "leases",
     "metadata",
     "operations",
+    "personal",
     "usage",
 ]

@@ -79,6 +79,8 @@ leases = Table(
     ),
     Index("ix_leases_name_listed", "name", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_end", "end_date", postgresql_where=text("NOT gone")),
+    # Calendars show the leases of a project in a window of days, deleted ones among them.
+    Index("ix_leases_project_end", "project_id", "end_date"),
     # Usage of a project is read from ended leases, too.
     Index("ix_leases_project_gone", "project_id", "end_date", postgresql_where=text("gone")),
     # Candidates for the next archive.

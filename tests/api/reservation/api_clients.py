@@ -37,6 +37,9 @@ class Doorkeeper:
         except KeyError:
             raise NotAuthenticated() from None
 
+    def may_read(self, user_id: str, project_id: str) -> bool:
+        return any((one.user_id, one.project_id) == (user_id, project_id) for one in PEOPLE.values())
+
 
 @dataclass
 class Deployment:

@@ -95,6 +95,10 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
     ("GET", f"{V1}/audit"): (*FOR_ADMINS, 200),
     ("GET", f"{V1}/usage"): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{V1}/calendar-feeds"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/calendar-feeds"): (401, 201, 403, 201, 201, 201),
+    ("DELETE", f"{V1}/calendar-feeds/<feed_id>"): (401, 404, 403, 404, 204, 204),
+    ("GET", f"{V1}/calendar/<secret>.ics"): (404,) * 6,
 }
 """Route -> the answer to each of ASKERS, about a lease of the project of `reader` and `member`."""
 
@@ -115,6 +119,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", STORAGE): {"closed": True},
     ("PUT", POOL): {"target": 2},
     ("POST", f"{POOL}/moves"): {"hosts": ["2"]},
+    ("POST", f"{V1}/calendar-feeds"): {"name": "own"},
     ("PUT", f"{HOST}/power"): {"driver": "memory", "settings": {"shutdown_seconds": 60}},
 }
 
@@ -143,6 +148,7 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
     )
     window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
     planned = admin("POST", "/maintenances", window).json["maintenance"]
+    feed = member.done(member("POST", "/calendar-feeds", {}), 201)["calendar_feed"]
     names = {
         "<lease_id>": lease["id"],
         "<maintenance_id>": planned["id"],
@@ -153,6 +159,8 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
         "<pool_name>": "reservation",
         "<floatingip_id>": str(address.id),
         "<storage_pool_id>": str(fast.id),
+        "<feed_id>": feed["id"],
+        "<secret>": "A" * 43,
     }
     secrets = ["hidden-name", lease["id"], lease["reservations"][0]["id"], *(event["id"] for event in lease["events"])]
     asker = Person(app, ASKERS[place])

@@ -1,0 +1,1 @@
+"""Calendars: feeds of leases, and leases as iCalendar."""
