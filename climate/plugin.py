@@ -154,13 +154,13 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a reservation could have, so that all reservations of a lease are chosen together.
+    """All that a reservation could have, so that all reservations of a lease are chosen together.
 
     The engine reads the candidates, chooses, locks the choice, and reads again until the choice is still possible.
     """
 
     kind: str
-    """What the numbers are of: HOSTS, ADDRESSES, INVENTORIES, or a name of the plugin's own."""
+    """Kind of the numbers: HOSTS, ADDRESSES, INVENTORIES, or a name of the plugin's own."""
     read: Callable[[Connection], Candidates]
     """Returns what is free, without locks. It may raise what `reserve` would for this reservation alone."""
     lock: Callable[[Connection, Collection[int]], None]

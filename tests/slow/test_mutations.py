@@ -15,6 +15,7 @@ from tests.campaign import length
 ROOT = Path(__file__).parents[2]
 TREES = ("climate", "plugins", "api", "workers", "tests", "migrations")
 EVENTS, HOLDS = "tests/service/leases/test_events.py", "tests/service/leases/test_holds.py"
+MATCHING, JOINT = "tests/domain/hosts/test_", "climate/service/leases/joint_allocation.py"
 ORDER, RACES, LATE = (f"tests/scenarios/test_{name}.py" for name in ("event_order", "races", "late_workers"))
 
 
@@ -254,6 +255,43 @@ MUTANTS = (
             )
         ],
         ["tests/service/leases/test_update.py::test_no_change_while_an_event_runs"],
+    ),
+    Mutant(
+        "a demand takes no host that another holds",
+        [("climate/domain/hosts/flow.py", "for other in range(len(self._demands)):", "for other in ():")],
+        [f"{MATCHING}flow.py::test_a_demand_takes_other_hosts_where_those_it_prefers_are_all_that_another_can_have"],
+    ),
+    Mutant(
+        "drawbacks of hosts do not count",
+        [("climate/domain/hosts/flow.py", "* (hosts ** demand.drawbacks.get(host, 0))", "* hosts")],
+        [f"{MATCHING}flow.py::test_the_chosen_hosts_are_the_best_and_the_shares_fair"],
+    ),
+    Mutant(
+        "a closed pool gives more than its users have of it",
+        [("climate/domain/hosts/packing.py", "self.caps.get(host, self.amount), ", "")],
+        [f"{MATCHING}packing.py::test_no_more_slots_than_a_host_may_give"],
+    ),
+    Mutant(
+        "no host is left whole",
+        [("climate/domain/hosts/packing.py", "yield place, (0,) * len(rest), rest, spare, self._following[place]", "")],
+        [f"{MATCHING}matching.py::test_match_agrees_with_brute_force"],
+    ),
+    Mutant(
+        "a refusal names more reservations than cannot be had together",
+        [("climate/domain/hosts/matching.py", "needed.remove(place)", "pass")],
+        [f"{MATCHING}matching.py::test_match_agrees_with_brute_force"],
+    ),
+    Mutant(
+        "the choice for all reservations is not looked at again",
+        [(JOINT, "matching.holds(demands, rooms, chosen)", "bool(chosen)")],
+        [
+            "tests/service/leases/test_joint_allocation.py::test_a_host_is_removed_while_the_choice_for_all_waits_for_its_row"
+        ],
+    ),
+    Mutant(
+        "reservations that do not change keep their hosts from the others",
+        [(JOINT, "if movable != asked else None", "if movable == asked else None")],
+        ["tests/service/leases/test_joint_allocation.py::test_an_update_moves_what_did_not_change_if_that_is_needed"],
     ),
 )
 

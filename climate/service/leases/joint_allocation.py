@@ -9,12 +9,14 @@ If the choice is not possible any more, another one is made.
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from climate.domain.errors import Busy, ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
+from climate.domain.errors import Busy, ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.hosts import matching
+from climate.domain.hosts.flow import Whole
 from climate.domain.hosts.matching import Assignment, Unmatched
 from climate.plugin import HOSTS, Allocation, Ask, Offer, ResourcePlugin
 from climate.store import locks
@@ -156,6 +158,32 @@ def _settled(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, Ask, 
         chosen = found
         offers[0][3].lock(conn, {number for had in chosen for number in had})
     raise Busy("The hosts are being booked by others right now; try again shortly")
+
+
+def as_many_as_possible(conn: Connection, asked: Sequence[tuple[ResourcePlugin, Ask]]) -> list[Allocation] | None:
+    """Return allocations of what existing reservations hold, and of as many more whole hosts as possible.
+
+    Slots are allocated in full. Return None if a plugin offers nothing, or if that is not possible.
+    """
+    together = frozenset(ask.reservation_id for _, ask in asked)
+    offers = []
+    for place, (plugin, ask) in enumerate(asked):
+        wanted = replace(ask, together=together)
+        offer = offer_of(conn, plugin, wanted)
+        if offer is None or offer.kind != HOSTS:
+            return None
+        offers.append((place, plugin, wanted, replace(offer, read=partial(_no_least, offer.read))))
+    try:
+        found = _settled(conn, offers)
+    except (*SHORTAGES, TooComplex, Unmatchable):
+        return None
+    return [found[place] for place in range(len(asked))]
+
+
+def _no_least(read: Callable[[Connection], Candidates], conn: Connection) -> Candidates:
+    """Return the candidates for a demand of any number of whole hosts beside those that it must keep."""
+    known = read(conn)
+    return replace(known, demand=replace(known.demand, least=0)) if isinstance(known.demand, Whole) else known
 
 
 def read(conn: Connection, offers: Sequence[tuple[int, ResourcePlugin, Ask, Offer]]) -> list[Offered]:

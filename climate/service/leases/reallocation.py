@@ -20,7 +20,7 @@ from climate.domain.policy import ADMIN, Caller
 from climate.domain.status import DONE, ERROR, IN_PROGRESS, UNDONE, EventKind
 from climate.plugin import Ask
 from climate.service.hosts import lease_moves
-from climate.service.leases import preparation
+from climate.service.leases import joint_allocation, preparation
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
 from climate.store import locks
@@ -82,13 +82,17 @@ def reallocate_hosts(conn: Connection, climate: Climate, case: Case) -> Outcome:
     story = journal.of_lease(journal.read(conn, lease.id)) if _lacks(lease) else []
     held = pool_membership.of(conn, {host for r in lease.reservations for host in r.hosts})
     avoided, kept = health.unfit(conn), frozenset(quarantine.hosts(conn, case.now))
+    choices = [
+        _Choice(case, reservation, _sorted_holds(case, reservation, held, story), lease, avoided, kept)
+        for reservation in lease.reservations
+        if reservation.holds or reservation.missing
+    ]
+    together = _chosen_together(conn, climate, [choice for choice in choices if choice.there.wants > 0])
     changed: list[ReservationChanged] = []
-    for reservation in lease.reservations:
-        if reservation.holds or reservation.missing:
-            there = _sorted_holds(case, reservation, held, story)
-            so_far = fold(changed, lease)
-            got = _choose(conn, climate, _Choice(case, reservation, there, so_far, avoided, kept))
-            changed += _change(case, reservation, *there.settled(*got))
+    for choice in choices:
+        r = choice.reservation
+        got = together.get(r.id) or _choose(conn, climate, replace(choice, so_far=fold(changed, lease)))
+        changed += _change(case, r, *choice.there.settled(*got))
     return _record(conn, climate, case, changed, held)
 
 
@@ -126,7 +130,39 @@ class _Choice:
     """Hosts that a lease has not given back, because its end failed."""
 
 
-def _choose(conn: Connection, climate: Climate, choice: _Choice) -> tuple[Sequence[Hold], int]:
+_Got = tuple[Sequence[Hold], int]
+"""Holds to keep, including the usable ones, and the amount that is still missing."""
+
+
+def _chosen_together(conn: Connection, climate: Climate, choices: Sequence[_Choice]) -> Mapping[UUID, _Got]:
+    """Return the choice for several reservations that lack hosts; nothing if each has to choose by itself."""
+    plugins = [plugin for c in choices if (plugin := climate.plugins.get(c.reservation.resource_type))]
+    if len(choices) < 2 or len(plugins) < len(choices):
+        return {}
+    ids = {c.reservation.id for c in choices}
+    lease = choices[0].case.lease
+    others = replace(lease, reservations=tuple(r for r in lease.reservations if r.id not in ids))
+    best: dict[UUID, _Got] = {}
+    for passed_over in _narrowing(choices[0]):
+        asks = [_ask(climate, replace(c, so_far=others), passed_over) for c in choices]
+        found = joint_allocation.as_many_as_possible(conn, list(zip(plugins, asks, strict=True)))
+        got = {c.reservation.id: _weighed(c, one.holds) for c, one in zip(choices, found or (), strict=False)}
+        if got and (not best or _missing(got) < _missing(best)):
+            best = got
+        if best and not _missing(best):
+            break
+    return best
+
+
+def _weighed(choice: _Choice, holds: Sequence[Hold]) -> _Got:
+    return holds, max(0, choice.there.promised - lease_health.weight(holds))
+
+
+def _missing(got: Mapping[UUID, _Got]) -> int:
+    return sum(short for _, short in got.values())
+
+
+def _choose(conn: Connection, climate: Climate, choice: _Choice) -> _Got:
     """Return the holds to keep, including the usable ones, and the amount that is still missing."""
     sound, best = choice.there.sound, choice.there.sound
     if choice.there.wants <= 0:

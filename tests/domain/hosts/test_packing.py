@@ -35,6 +35,11 @@ def test_kept_slots_beyond_the_room_are_refused() -> None:
     assert isinstance(match([slots(2, 1, 1, kept={1: 2})], rooms(1)), Unmatched)
 
 
+def test_no_more_slots_than_a_host_may_give() -> None:
+    assert match([slots(3, 1, 2, caps={1: 1})], rooms(4, 4)) == ({1: 1, 2: 2},)
+    assert match([slots(3, 1, 2, caps={1: 1, 2: 1})], rooms(4, 4)) == Unmatched((0,), 1)
+
+
 def test_resources_that_a_size_does_not_need_do_not_count() -> None:
     nothing = Slots([1], 2, {"vcpus": 1, "disk_gb": 0})
     assert match([nothing], {1: {"vcpus": 2, "disk_gb": -5}}) == ({1: 2},)

@@ -146,6 +146,32 @@ def test_of_two_that_fail_one_is_replaced_where_there_is_one(climate: Climate, c
     assert {pool for host in range(1, 9) for pool in pool_of(climate, host)} == {FREEPOOL, reservation(lease)}
 
 
+def test_reservations_that_lose_hosts_at_once_leave_each_other_what_only_one_can_have(
+    climate: Climate, clock: Clock
+) -> None:
+    """The first takes any of the two that are left, and the second only one of them."""
+    gpus = '["==", "$gpu_count", "2"]'
+    for spare in (3, 5):
+        taken = {"resource_properties": f'["==", "$id", "{spare}"]'}
+        make(climate, clock, hosts_wanted(1, **taken), start=0, hours=1)
+    lease = make(climate, clock, hosts_wanted(3), hosts_wanted(3, resource_properties=gpus), start=0, hours=5)
+    run_due(climate)
+    pass_time(climate, clock, hours=1)
+    first, second = (r.hosts for r in get(climate, lease).reservations)
+    assert set(first) == {1, 2, 4}
+    assert set(second) == {6, 7, 8}
+    fall_ill(climate, clock, first[0], second[0])
+    after = get(climate, lease)
+    assert [r.missing for r in after.reservations] == [0, 0]
+    assert 3 in after.reservations[0].hosts
+    assert 5 in after.reservations[1].hosts
+    fall_ill(climate, clock, 3, 5)
+    assert [r.missing for r in get(climate, lease).reservations] == [1, 1]
+    recover(climate, clock, second[0])
+    assert sum(r.missing for r in get(climate, lease).reservations) == 1
+    assert check.differences(climate) == []
+
+
 def test_no_more_hosts_than_were_promised(climate: Climate, clock: Clock) -> None:
     make(climate, clock, hosts_wanted(6), start=0, hours=1)
     lease = make(climate, clock, hosts_wanted(1, 8), start=0, hours=5)
