@@ -15,7 +15,7 @@ from climate.compute.store.tables import metadata
 from climate.connections import reading
 from climate.store.engine import connect
 
-MANY = 30_000
+MANY = 20_000
 PAGE = 10
 ROWS = 100
 """Maximum number of rows that a page reads, in all of its parts; each filter matches thousands."""
@@ -60,9 +60,12 @@ def engine(make_database: Callable[..., str], engine_template: str) -> Iterator[
     made = connect(make_database(engine_template), pool_size=1)
     metadata.create_all(made)
     with made.begin() as conn:
+        conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
         conn.execute(FILL, {"first": FIRST, "count": MANY})
     with made.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
+        conn.exec_driver_sql("SET statement_timeout = 0")
         conn.exec_driver_sql("VACUUM ANALYZE compute_migrations")
+        conn.exec_driver_sql("RESET statement_timeout")
     yield made
     made.dispose()
 
