@@ -63,7 +63,7 @@ test-tempest: $(VENV)/installed-dev $(TEMPEST)/installed ## run OpenStack's Temp
 	$(BIN)/python -m tests.tempest $(ARGS)
 
 test-keystone: $(VENV)/installed-dev $(KEYSTONE)/installed ## run the tests that need a real Keystone
-	$(BIN)/python -m pytest tests/real_keystone/test_keystone.py $(ARGS)
+	$(BIN)/python -m pytest tests/real_keystone $(ARGS)
 
 test-openstack: $(VENV)/installed-dev $(OPENSTACK)/installed ## run leases on a real OpenStack, which is installed once from PyPI
 	$(BIN)/python -m pytest -m campaign tests/real_openstack $(ARGS)

@@ -2,7 +2,7 @@
 
 A server with the hint, or with the flavor of reserved capacity, runs on the hosts of that reservation only. A server
 with neither never runs on a host of leases. The filter reads the metadata of aggregates that climate writes. It counts
-the servers in the slots of reserved capacity; requests that are scheduled at the same moment are not seen.
+the servers in the slots of reserved capacity; only Placement sees simultaneous requests.
 """
 
 from nova import exception

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from climate.cloud.openstack.http import MICROVERSIONS
+from climate.cloud.openstack.server_actions import MADE_OF, OCCASION
+from climate.cloud.openstack.slots import class_of, inventory
 
 RECORDINGS = Path(__file__).with_name("recordings.json")
 NOBODY = "00000000-0000-4000-8000-000000000000"
+OCTETS = {"Content-Type": "application/octet-stream"}
 
 Answer = dict[str, Any]
 """Status and body."""
@@ -26,10 +29,12 @@ class Ask:
     service: str
 
     def __call__(self, name: str, method: str, path: str, body: Any = None) -> Any:
-        """Return the body of the answer."""
+        """Return the body of the answer; Glance refuses with a page of HTML."""
         version = MICROVERSIONS.get(self.service)
-        sent = self.proxy.request(path, method, json=body, raise_exc=False, microversion=version)
-        self.found[name] = {"status": sent.status_code, "body": sent.json() if sent.content else None}
+        given = {"data": body, "headers": OCTETS} if isinstance(body, bytes) else {"json": body}
+        sent = self.proxy.request(path, method, **given, raise_exc=False, microversion=version)
+        is_json = sent.content and "json" in sent.headers.get("Content-Type", "")
+        self.found[name] = {"status": sent.status_code, "body": sent.json() if is_json else sent.text or None}
         return self.found[name]["body"]
 
 
@@ -41,6 +46,7 @@ def exchanges(connection: Any, host: str) -> dict[str, Answer]:
     provider = next(str(each["id"]) for each in hypervisors if each["service"]["host"] == host)
     _placement(Ask(found, connection.placement, "placement"), provider)
     _network(Ask(found, connection.network, "network"))
+    _image(Ask(found, connection.image, "image"))
     return found
 
 
@@ -74,6 +80,39 @@ def _placement(ask: Ask, provider: str) -> None:
     for what in ("traits", "inventories"):
         ask(f"provider {what}", "GET", f"/resource_providers/{provider}/{what}")
         ask(f"provider missing {what}", "GET", f"/resource_providers/{NOBODY}/{what}")
+    _slots(ask, provider)
+
+
+def _slots(ask: Ask, parent: str) -> None:
+    """Send the requests by which a host gets slots of a reservation."""
+    unit = class_of(NOBODY)
+    for name in ("class create", "class create twice"):
+        ask(name, "PUT", f"/resource_classes/{unit}")
+    form = {"name": "exchange", "parent_provider_uuid": parent}
+    ask("provider create", "POST", "/resource_providers", form)
+    ask("provider create twice", "POST", "/resource_providers", form)
+    ask("provider create nowhere", "POST", "/resource_providers", {"name": "lost", "parent_provider_uuid": NOBODY})
+    (made,) = ask("provider list", "GET", "/resource_providers?name=exchange")["resource_providers"]
+    ask("provider list of nothing", "GET", "/resource_providers?name=nobody")
+    path = f"/resource_providers/{made['uuid']}"
+    generation = made["generation"]
+
+    def wanted(count: int, name: str = unit) -> Any:
+        inventories = {name: inventory(count, 0)} if count else {}
+        return {"resource_provider_generation": generation, "inventories": inventories}
+
+    ask("slots of no class", "PUT", f"{path}/inventories", wanted(2, f"{unit}_"))
+    stored = ask("slots", "PUT", f"{path}/inventories", wanted(2))
+    ask("slots of an old generation", "PUT", f"{path}/inventories", wanted(3))
+    generation = stored["resource_provider_generation"]
+    ask("slots closed", "PUT", f"{path}/inventories", wanted(2) | {"inventories": {unit: inventory(2, 2)}})
+    ask("slots usages", "GET", f"{path}/usages")
+    ask("class delete in use", "DELETE", f"/resource_classes/{unit}")
+    generation = ask("slots read", "GET", f"{path}/inventories")["resource_provider_generation"]
+    ask("slots removed", "PUT", f"{path}/inventories", wanted(0))
+    for name in ("class delete", "class delete twice"):
+        ask(name, "DELETE", f"/resource_classes/{unit}")
+    ask("provider delete", "DELETE", path)
 
 
 def _network(ask: Ask) -> None:
@@ -103,6 +142,24 @@ def _network(ask: Ask) -> None:
         ask(name, "DELETE", path)
     ask("floating tags missing", "PUT", f"{path}/tags", {"tags": []})
     ask("floating disassociate missing", "PUT", path, {"floatingip": {"port_id": None}})
+
+
+def _image(ask: Ask) -> None:
+    """Send requests about images of one name, with the properties of an image that climate lets Nova create."""
+    form = {"name": "exchange", "disk_format": "raw", "container_format": "bare"}
+    made = [
+        ask(name, "POST", "/images", {**form, MADE_OF: NOBODY, OCCASION: name})["id"]
+        for name in ("image create", "image create alike")
+    ]
+    ask("image upload", "PUT", f"/images/{made[0]}/file", b"exchange")
+    ask("image list", "GET", "/images?name=exchange")
+    ask("image list of nothing", "GET", "/images?name=exchange-of-nobody")
+    (last,) = ask("image page", "GET", "/images?name=exchange&limit=1")["images"]
+    ask("image next page", "GET", f"/images?name=exchange&marker={last['id']}")
+    ask("image page after nothing", "GET", f"/images?name=exchange&marker={NOBODY}")
+    for image_id in made:
+        ask("image delete", "DELETE", f"/images/{image_id}")
+    ask("image delete twice", "DELETE", f"/images/{made[0]}")
 
 
 def recorded() -> dict[str, Answer]:

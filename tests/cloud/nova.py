@@ -12,7 +12,9 @@ from flask import Flask, Response, abort, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from climate.cloud import Cloud, openstack
+from tests.cloud.glance import Glance
 from tests.cloud.neutron import Neutron
+from tests.cloud.placement import Placement
 from tests.identity.identity_factory import served
 
 HYPERVISORS = {"n1.example.org": "n1", "n2.example.org": "n2", "m1": "metal", "m2": "metal"}
@@ -36,9 +38,8 @@ class Nova:
     """Called with each action on an aggregate when it is done."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     network: Neutron = field(default_factory=Neutron)
-    traits: dict[str, list[str]] = field(default_factory=dict)
-    inventories: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
-    """Of resource providers, which are named like their hypervisors; others Placement does not know."""
+    image: Glance = field(default_factory=Glance)
+    placement: Placement = field(default_factory=Placement)
     down: set[str] = field(default_factory=set)
     """Hosts of services that are down, or were forced down."""
     flavors: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Nova:
         return jsonify({"flavor": self.flavors.get(flavor_id) or abort(404)})
 
     def drop_flavor(self, flavor_id: str) -> Response:
-        self.log.append(f"drop flavor {self.flavors.pop(flavor_id)['id']}")
+        self.log.append(f"drop flavor {(self.flavors.pop(flavor_id, None) or abort(404))['id']}")
         return Response()
 
     def specs_of(self, flavor_id: str) -> Response:
@@ -219,13 +220,6 @@ class Nova:
         self.servers[server_id]["metadata"].pop(key)
         return Response(status=204)
 
-    def provides(self, provider: str, what: str) -> Response:
-        """Placement's answer about a resource provider."""
-        if provider not in self.traits:
-            return _missing_provider(provider)
-        found: Any = self.traits if what == "traits" else self.inventories
-        return jsonify({what: found[provider]})
-
 
 SIZES = {"vcpus": 8, "memory_mb": 8192, "local_gb": 100, "hypervisor_type": "QEMU", "hypervisor_version": 1}
 
@@ -239,13 +233,6 @@ def _refused(code: int, name: str, message: str) -> Response:
     return answer
 
 
-def _missing_provider(provider: str) -> Response:
-    detail = f"The resource could not be found.\n\n No resource provider with uuid {provider} found  "
-    answer = jsonify({"errors": [{"status": 404, "title": "Not Found", "detail": detail, "request_id": "req-1"}]})
-    answer.status_code = 404
-    return answer
-
-
 def _as_nova(error: HTTPException) -> Response:
     code = error.code or 500
     return _refused(code, ERRORS.get(code, "computeFault"), error.description or "")
@@ -256,12 +243,6 @@ def _version() -> Response:
     return jsonify(
         {"version": {"id": "v2.1", "status": "CURRENT", "version": "2.90", "min_version": "2.1", "links": links}}
     )
-
-
-def _placement_version() -> Response:
-    links = [{"rel": "self", "href": ""}]
-    known = {"id": "v1.0", "status": "CURRENT", "max_version": "1.39", "min_version": "1.0", "links": links}
-    return jsonify({"versions": [known]})
 
 
 @contextmanager
@@ -292,14 +273,17 @@ def nova(folder: Path, *, blazar_filter: bool = False) -> Iterator[tuple[Nova, C
     for method, path, view in routes:
         app.add_url_rule(f"/compute{path}", f"{method} {path}", view, methods=[method])
     there.network.serve(app, "/network")
-    app.add_url_rule("/placement", "placement-versions", _placement_version)
-    app.add_url_rule("/placement/resource_providers/<provider>/<what>", "placement", there.provides)
+    there.image.serve(app, "/image")
+    for hypervisor in HYPERVISORS:
+        there.placement.put(hypervisor)
+    there.placement.serve(app, "/placement")
     with served(app) as port:
         here = f"http://127.0.0.1:{port}"
         entry = {
             "auth_type": "none",
             "compute_endpoint_override": f"{here}/compute",
             "network_endpoint_override": f"{here}/network",
+            "image_endpoint_override": f"{here}/image",
             "placement_endpoint_override": f"{here}/placement",
         }
         (folder / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"nova": entry}}))

@@ -55,7 +55,7 @@ def test_shared_capacity_that_blazar_started_is_closed_and_taken_back(both: tupl
 
 
 def test_shared_capacity_that_blazar_planned_is_granted(both: tuple[Nova, Cloud]) -> None:
-    """The slots of Blazar go, because only Blazar would add them to the host's inventory in Placement."""
+    """Its slots have the names that Blazar would give them."""
     there, cloud = both
     share(there)
     for _ in range(2):
@@ -64,7 +64,7 @@ def test_shared_capacity_that_blazar_planned_is_granted(both: tuple[Nova, Cloud]
     assert there.of(POOL)["hosts"] == ["n1"]
     assert there.of(POOL)["metadata"].items() >= {GRANTED: "demo", TENANT: "demo", RESERVATION: POOL}.items()
     assert OWNER not in there.of(POOL)["metadata"]
-    assert (there.flavors[POOL]["specs"], there.access[POOL]) == ({FLAVOR_SPEC: POOL}, {"demo"})
+    assert (there.flavors[POOL]["specs"], there.access[POOL]) == ({FLAVOR_SPEC: POOL, SLOT: "1"}, {"demo"})
 
 
 def test_a_pool_that_blazar_lent_is_taken_back(both: tuple[Nova, Cloud]) -> None:

@@ -15,8 +15,8 @@ N1 = "n1.example.org"
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of the SDK's own code
 def test_placement_tells_them(tmp_path: Path) -> None:
     with nova(tmp_path) as (there, cloud):
-        there.traits[N1] = ["HW_CPU_X86_AVX2", "CUSTOM_GPU"]
-        there.inventories[N1] = {
+        there.placement.traits[N1] = ["HW_CPU_X86_AVX2", "CUSTOM_GPU"]
+        there.placement.inventories[N1] = {
             "VCPU": {"total": 8, "reserved": 0},
             "CUSTOM_GPU": {"total": 4, "reserved": 1},
             "CUSTOM_RESERVATION_1F6A": {"total": 2},
@@ -28,7 +28,7 @@ def test_placement_tells_them(tmp_path: Path) -> None:
             "resources:CUSTOM_GPU": "3",
         }
         assert [each.name for each in cloud.find_hosts(host.ids[0])] == [N1]
-        there.traits.clear()
+        there.placement.traits.clear()
         assert cloud.find_hosts(N1)[0].capabilities == {}  # Placement knows no such provider
 
 

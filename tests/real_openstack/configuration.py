@@ -92,6 +92,7 @@ def _placement(layout: Layout) -> Sections:
     return {
         "placement_database": {"connection": layout.database("placement")},
         "api": {"auth_strategy": "keystone"},
+        "placement": {"allocation_conflict_retry_count": "1"},  # docs/openstack.md: slots are exceeded otherwise
         "keystone_authtoken": _tokens(layout, "placement"),
     }
 

@@ -24,7 +24,7 @@ class Recorder(filters.BaseHostFilter):
         flavor = spec_obj.flavor
         line = {
             "host": host_state.host,
-            "aggregates": [{"name": each.name, "metadata": dict(each.metadata)} for each in host_state.aggregates],
+            "aggregates": sorted(map(_aggregate, host_state.aggregates), key=lambda each: each["name"]),
             "instances": {uuid: _flavor(each) for uuid, each in host_state.instances.items()},
             "project_id": spec_obj.project_id,
             "instance_uuid": spec_obj.instance_uuid,
@@ -35,6 +35,10 @@ class Recorder(filters.BaseHostFilter):
         with Path(os.environ[PLACE]).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         return True
+
+
+def _aggregate(aggregate):
+    return {"name": aggregate.name, "metadata": dict(aggregate.metadata)}
 
 
 def _flavor(instance):

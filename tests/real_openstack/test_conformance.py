@@ -9,7 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from climate.cloud import ACTIVE, MAINTENANCE, RECYCLING
+from climate.cloud import ACTIVE, MAINTENANCE, RECYCLING, NotYet
+from climate.cloud.openstack.server_actions import MADE_OF, OCCASION
+from tests.cloud.exchanges import OCTETS
 from tests.conformance import test_host_moves, test_host_pools, test_planned_pools, test_servers, test_shared_capacity
 from tests.conformance.conftest import booted
 from tests.real_openstack.conftest import RealScene
@@ -64,3 +66,17 @@ def test_a_server_that_nova_cannot_move_stays(scene: RealScene) -> None:
     scene.settle()
     (server,) = scene.cloud.servers_on(host)
     assert (server.id, server.status) == (server_id, ACTIVE)
+
+
+def test_an_image_of_a_server_is_created_once(scene: RealScene) -> None:
+    """The test stores its content, as a hypervisor does: Nova's fake driver uploads none."""
+    server_id, glance = booted(scene), scene.people.admin.image
+    with pytest.raises(NotYet):
+        scene.cloud.snapshot(server_id, "reserved_s", 10, "end")
+    scene.settle()
+    (image,) = glance.images(name="reserved_s")
+    assert (image.status, image.properties[MADE_OF], image.properties[OCCASION]) == ("queued", server_id, "end")
+    stored = glance.put(f"/images/{image.id}/file", data=b"content", headers=OCTETS)
+    assert stored.ok, stored.text
+    scene.cloud.snapshot(server_id, "reserved_s", 10, "end")
+    assert scene.effects("snapshot") == 1

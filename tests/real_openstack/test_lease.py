@@ -4,12 +4,15 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from climate.cloud import ACTIVE
+from climate.cloud.openstack.http import MICROVERSIONS
+from climate.cloud.openstack.slots import class_of
 from tests.real_openstack import accounts, leases
 from tests.real_openstack.conftest import SECONDS, People
 from tests.real_openstack.leases import (
@@ -33,6 +36,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning"),  # of the SDK
 ]
 
+REQUESTS = 8
+"""Number of servers that are requested at once; the quota of a project is 10."""
 OPENSTACK = str(Path(sys.executable).with_name("openstack"))
 
 
@@ -161,3 +166,30 @@ def test_reserved_capacity_for_servers(people: People, stack: Stack, api: Api) -
     await_lease(api, made["id"], "TERMINATED")
     assert all(people.is_gone(each.id) for each in served)
     assert flavor not in pools(people)
+
+
+def test_simultaneous_requests_do_not_exceed_the_slots(people: People, stack: Stack, api: Api) -> None:
+    """Each passes the filters before another is on its host: Placement counts them."""
+    for host in ("h1", "h2"):
+        register(stack, host)
+    size = {"vcpus": 1, "memory_mb": 256, "disk_gb": 1, "amount": 3, "affinity": None}
+    made = lease(api, {"resource_type": "virtual:instance", **size})
+    flavor = made["reservations"][0]["id"]
+    for _ in range(3):
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            requested = list(pool.map(lambda _: people.request(OWNER, flavor=flavor), range(REQUESTS)))
+        seen = [people.await_status(each, ACTIVE, "ERROR") for each in requested]
+        assert sorted(each.status for each in seen) == [ACTIVE] * 3 + ["ERROR"] * (REQUESTS - 3)
+        for each in requested:
+            people.delete(each)
+    unit = class_of(flavor)
+    assert unit in classes(people)
+    ask(api, "DELETE", f"/leases/{made['id']}")
+    await_so(lambda: api.ask("GET", f"/leases/{made['id']}").status_code == 404, SECONDS, "the end of the lease")
+    assert unit not in classes(people)
+
+
+def classes(people: People) -> set[str]:
+    """Return the resource classes of Placement."""
+    found = people.admin.placement.get("/resource_classes", microversion=MICROVERSIONS["placement"]).json()
+    return {each["name"] for each in found["resource_classes"]}

@@ -5,7 +5,7 @@ spec, restrict access. Nova does not count how many servers of a flavor are on a
 """
 
 from climate.cloud import FREEPOOL, KEPT, Capacity, NotYet, Refused
-from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, servers
+from climate.cloud.openstack import aggregates, fence_store, fencing, flavors, servers, slots
 from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, RESERVATION, TENANT, Look, Pool
 from climate.cloud.openstack.fencing import Changes
 from climate.cloud.openstack.http import Body, Remote
@@ -30,9 +30,13 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     _mark(remote, result, mark | _slots(seen, result, capacity))
     for host in sorted(capacity.slots.keys() - result.hosts):
         aggregates.join(remote, seen.names, host, result)
-    for host in sorted(result.hosts - capacity.slots.keys()):
+    former = _hosts(seen, result) - capacity.slots.keys()
+    for host in sorted(former & result.hosts):
         aggregates.leave(remote, seen.names, host, result)
-    flavors.make(remote, capacity)
+    is_counted = slots.are_counted(remote)
+    if is_counted:
+        slots.offer(remote, capacity.pool, {**capacity.slots, **dict.fromkeys(former, 0)})
+    flavors.make(remote, capacity, slots.class_of(capacity.pool) if is_counted else None)
     flavors.admit(remote, capacity.pool, project)
 
 
@@ -55,6 +59,8 @@ def revoke(remote: Remote, name: str, token: int) -> None:
     if left:
         raise NotYet(f"{left} servers still use {name}")
     flavors.drop(remote, name)
+    if slots.are_counted(remote):
+        slots.drop(remote, name, _hosts(seen, result))
     for host in sorted(result.hosts):
         aggregates.leave(remote, seen.names, host, result)
     aggregates.drop(remote, result)
@@ -97,10 +103,18 @@ def _check_hosts(seen: Look, capacity: Capacity, token: int) -> None:
 
 
 def _slots(seen: Look, pool: Pool, capacity: Capacity) -> Changes:
-    """Return the changes that store the number of slots per host, for the filter that counts them."""
+    """Return the changes that store the number of slots per host, for the filter that counts them.
+
+    Former hosts have none, and stay known: servers may still use their inventories in Placement.
+    """
     wanted: Changes = {f"{SLOTS}{seen.names.spelled(host)}": str(count) for host, count in capacity.slots.items()}
-    outdated = {key for key in pool.metadata if key.startswith(SLOTS)} - wanted.keys()
-    return wanted | dict.fromkeys(outdated)
+    return dict.fromkeys((key for key in pool.metadata if key.startswith(SLOTS)), "0") | wanted
+
+
+def _hosts(seen: Look, pool: Pool) -> frozenset[str]:
+    """Return the hosts that have slots or had them."""
+    former = (key.removeprefix(SLOTS) for key in pool.metadata if key.startswith(SLOTS))
+    return pool.hosts | seen.names.read(former)
 
 
 def _shut(remote: Remote, pool: Pool) -> None:

@@ -2,13 +2,14 @@
 
 from climate.cloud import Capacity, CloudFlavor
 from climate.cloud.openstack.http import Body, Clash, Missing, Remote
+from climate.cloud.openstack.placement import OWN
 
 PRIVATE = "os-flavor-access:is_public"
 RESERVATION = "aggregate_instance_extra_specs:reservation"
 """Extra spec that restricts servers to the hosts of the aggregate with the same value."""
 
-SLOT = "resources:CUSTOM_RESERVATION_"
-"""Prefix of Blazar's extra specs for slots, which only Blazar adds to the inventories of hosts."""
+SLOT = f"resources:{OWN}"
+"""Prefix of the extra specs for slots, which are inventories of Placement."""
 
 
 def name_of(pool: str) -> str:
@@ -16,8 +17,11 @@ def name_of(pool: str) -> str:
     return f"reservation:{pool}"
 
 
-def make(remote: Remote, capacity: Capacity) -> None:
-    """Create the flavor of shared capacity with that size; replace one of another size."""
+def make(remote: Remote, capacity: Capacity, slot: str | None) -> None:
+    """Create the flavor of shared capacity with that size; replace one of another size.
+
+    `slot` is the resource class of which each server takes a unit, if Placement counts them.
+    """
     wanted = {"vcpus": capacity.vcpus, "ram": capacity.memory_mb, "disk": capacity.disk_gb}
     path = f"/flavors/{capacity.pool}"
     try:
@@ -30,10 +34,11 @@ def make(remote: Remote, capacity: Capacity) -> None:
     if known is None:
         named = {"id": capacity.pool, "name": name_of(capacity.pool), PRIVATE: False}
         remote.post("/flavors", {"flavor": named | wanted})
+    counted = {f"resources:{slot}": "1"} if slot else {}
     for key in _extra_specs(remote, capacity.pool):
-        if key.startswith(SLOT):
+        if key.startswith(SLOT) and key not in counted:
             remote.delete(f"{path}/os-extra_specs/{key}")
-    specs = {**capacity.extra_specs, RESERVATION: capacity.pool}
+    specs = {**capacity.extra_specs, RESERVATION: capacity.pool, **counted}
     remote.post(f"{path}/os-extra_specs", {"extra_specs": specs})
 
 

@@ -15,7 +15,7 @@ from requests import Response
 
 from climate.cloud import CloudError, Refused
 
-MICROVERSIONS = {"compute": "2.53", "placement": "1.6"}
+MICROVERSIONS = {"compute": "2.53", "placement": "1.26"}
 LONGEST_REASON = 300
 
 Body = Mapping[str, Any]
@@ -49,12 +49,19 @@ class Remote:
         """Send a POST request and return the body."""
         return self._ask("POST", path, service, json=body)
 
-    def put(self, path: str, body: Body, service: str = "compute") -> Body:
+    def put(self, path: str, body: Body | None, service: str = "compute") -> Body:
         """Send a PUT request."""
         return self._ask("PUT", path, service, json=body)
 
     def delete(self, path: str, service: str = "compute") -> None:
         self._ask("DELETE", path, service)
+
+    def has(self, service: str) -> bool:
+        """Return whether the catalog of the cloud has a service."""
+        try:
+            return self.connection.config.get_session_endpoint(service) is not None
+        except (ClientException, SDKException, OSError) as error:
+            raise CloudError(f"the catalog could not be read: {type(error).__name__}: {_short(error)}") from error
 
     def each(self, path: str, **query: str) -> Iterator[Body]:
         """Yield all entries of a list of compute, page by page; none if the cloud answers that nothing matches."""
