@@ -83,6 +83,14 @@ class Settings:
     pool_dwell: int = setting(
         3600, "Seconds that a host is idle in the reservation pool before it is released.", 0, 31622400
     )
+    idle_warning: int = setting(
+        0, "Seconds without a running server on the hosts of a lease before each notice to its owner; 0: none.", 0
+    )
+    pool_idle: str = setting(
+        "keep",
+        "Action for a lease that is idle after two notices: keep it, or release it.",
+        words=("keep", "release"),
+    )
     pool_drain: bool = setting(True, "Drain hosts with servers for the reservation pool if too few hosts are empty.")
     pool_move_servers: bool = setting(False, "Move servers away from draining hosts instead of waiting for their end.")
     idle_off_after: int = setting(

@@ -3,7 +3,7 @@
 from flask import Flask
 
 from api.openapi import document
-from api.reservation import audit, limits, microversion, notices, openapi, plugins, versions
+from api.reservation import audit, limits, microversion, notices, openapi, plugins, usage, versions
 from api.reservation.hosts import allocations, host_health, maintenance, power, properties
 from api.reservation.hosts import hosts as host_routes
 from api.reservation.leases import events
@@ -25,7 +25,7 @@ NOUNS = (
         maintenance,
         host_health,
     ),
-    *(pool_routes, power, floating_ips, storage, audit),
+    *(pool_routes, power, floating_ips, storage, audit, usage),
 )
 
 

@@ -359,6 +359,8 @@ climate token
 curl -H "X-Auth-Token: $(climate token)" http://127.0.0.1:8000/reservation/v1/leases
 climate up
 climate up --demo --port 9000
+climate usage --start -7d
+climate usage --start -30d --by user --per day -f csv
 climate user create alice --project lab --role member
 climate user create bot --no-password
 climate user delete alice

@@ -14,6 +14,7 @@ SECTIONS: Sections = {
         "limit": ("leases.limit:group",),
         "notice": ("leases.notice:group",),
         "reservation": ("leases.reservation:group",),
+        "usage": ("leases.usage:command",),
     },
     "Servers": {
         "boot": ("servers.server:boot",),

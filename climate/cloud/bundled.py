@@ -1,6 +1,6 @@
 """Cloud interface over the bundled cloud: direct calls, and wake-ups for asynchronous work."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
@@ -220,6 +220,10 @@ class BundledCloud:
     def sleeping(self) -> Sequence[CloudServer]:
         with _translated_errors():
             return [_server(server) for server in lending.sleeping(self.compute)]
+
+    def busy_hosts(self, hosts: Collection[str]) -> frozenset[str]:
+        with _translated_errors():
+            return lending.busy_nodes(self.compute, hosts)
 
     def wake(self, server_id: str, token: int) -> None:
         with _translated_errors():

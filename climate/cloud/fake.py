@@ -1,6 +1,6 @@
 """In-memory cloud that can simulate the failures of a real one. Ships with the engine, for tests of plugins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from climate.cloud import (
     KEPT,
     RESERVED,
     RESIZED,
+    RUNNING,
     SHUTOFF,
     SUSPENDED,
     Capacity,
@@ -254,6 +255,11 @@ class FakeCloud(Pretence):
     def sleeping(self) -> Sequence[CloudServer]:
         with self._verb("sleeping", ""):
             return [server for server in self._servers.values() if server.status == RESERVED]
+
+    def busy_hosts(self, hosts: Collection[str]) -> frozenset[str]:
+        with self._verb("busy_hosts", ""):
+            running = [server.host for server in self._servers.values() if server.status in RUNNING]
+            return frozenset(host for host in hosts if host in running)
 
     def wake(self, server_id: str, token: int) -> None:
         with self._verb("wake", server_id):

@@ -1,6 +1,6 @@
 """Servers of a cloud: the protocol Servers and its values."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -9,6 +9,8 @@ RESERVED, ACTIVE, SHUTOFF, SUSPENDED, BUILD, ERROR = "RESERVED", "ACTIVE", "SHUT
 PAUSED, SHELVED, RESIZED = "PAUSED", "SHELVED_OFFLOADED", "VERIFY_RESIZE"
 IMAGEABLE = frozenset({ACTIVE, SHUTOFF, SUSPENDED, PAUSED, SHELVED, RESIZED})
 """Statuses of servers of which images can be created. Servers in other statuses never ran, or are broken."""
+RUNNING = (ACTIVE, RESIZED)
+"""Statuses of servers whose guests run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ class Servers(Protocol):
 
     def sleeping(self) -> Sequence[CloudServer]:
         """Return all servers that are RESERVED."""
+
+    def busy_hosts(self, hosts: Collection[str]) -> frozenset[str]:
+        """Return those of the hosts on which at least one server is RUNNING."""
 
     def wake(self, server_id: str, token: int) -> None:
         """Spawn a RESERVED server; do nothing when it is ACTIVE. Raise Refused when there is none."""

@@ -61,6 +61,7 @@ RULES = {
     "compute:admin": ADMIN,
     "identity:admin": ADMIN,
     "audit:get": ADMIN,
+    "usage:get": READER,
 }
 """Minimum role for each action, as in Blazar's default policy. An action that is not listed is refused to everybody."""
 

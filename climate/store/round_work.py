@@ -29,6 +29,7 @@ from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
 from climate.store.tables.operations import notices
+from climate.store.usage import host_hours
 
 AT_REST = (Pool.RESERVATION, Pool.LENT, Pool.MULTI_TENANT)
 """Pools whose hosts no round moves by itself."""
@@ -67,7 +68,7 @@ _FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0)
 _VOLUMES = exists(inventories.KEPT)
 _LOOK = select(_HOSTS, _FILLING, _VOLUMES)
 _POWERED = exists().select_from(host_power)
-_OUTSIDE = or_(_POWERED, exists().where(notices.c.next_at <= _NOW))
+_OUTSIDE = or_(_POWERED, exists().where(notices.c.next_at <= _NOW), host_hours.DUE)
 _LOOK_OUTSIDE = select(_OUTSIDE)
 
 
@@ -77,7 +78,7 @@ def look(conn: Connection, now: datetime | None) -> RoundWork:
 
 
 def is_outside(conn: Connection, now: datetime | None) -> bool:
-    """Return whether a host has a power supply, or a notification is due."""
+    """Return whether a host has a power supply, or a notification or a sample of usage is due."""
     return bool(conn.scalar(_LOOK_OUTSIDE, {"now": now}))
 
 

@@ -29,6 +29,22 @@ def test_a_sleeping_server_is_woken_once(scene: Scene) -> None:
         scene.cloud.wake(server_id, 9)
 
 
+def test_a_host_is_busy_while_a_server_runs_on_it(scene: Scene) -> None:
+    hosts = ["h1", "h2", "h3", "unknown"]
+    assert scene.cloud.busy_hosts(hosts) == frozenset()
+    booted(scene, status=RESERVED)
+    assert scene.cloud.busy_hosts(hosts) == frozenset(), "a sleeping server does not run"
+    server = scene.cloud.server(booted(scene))
+    assert server is not None
+    assert server.host is not None
+    assert scene.cloud.busy_hosts(hosts) == {server.host}
+    assert scene.cloud.busy_hosts([name for name in hosts if name != server.host]) == frozenset()
+    assert scene.cloud.busy_hosts([]) == frozenset()
+    scene.cloud.suspend(server.id, 10)
+    scene.settle()
+    assert scene.cloud.busy_hosts(hosts) == frozenset()
+
+
 def test_suspending_and_imaging_happen_once(scene: Scene) -> None:
     server_id = booted(scene)
     for _ in range(2):

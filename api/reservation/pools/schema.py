@@ -12,7 +12,7 @@ from api.reservation.operations import Strict
 from api.reservation.pages import Paged
 from api.reservation.repeated_answers import Update, differing
 from climate.domain.hosts.pool_filling import Step
-from climate.domain.hosts.pools import Deadline, OnEnd, Pool
+from climate.domain.hosts.pools import Deadline, OnEnd, OnIdle, Pool
 from climate.service.host_operations import pool_moves, pools
 from climate.service.hosts import reservable as opening
 
@@ -42,6 +42,7 @@ class TermsOut(_Exact):
     on_end = fields.String(required=True)
     grace_period = fields.Integer(required=True)
     recycle_deadline = fields.String(required=True)
+    idle = fields.String(required=True)
     horizon = fields.Integer(required=True)
     spare = fields.Integer(required=True)
     margin = fields.Integer(required=True)
@@ -89,6 +90,11 @@ class PoolTerms(Update, Strict):
         strict=True, allow_none=True, validate=validate.Range(0, 10**9), metadata={"description": "Seconds."}
     )
     recycle_deadline = fields.String(allow_none=True, validate=validate.OneOf([str(word) for word in Deadline]))
+    idle = fields.String(
+        allow_none=True,
+        validate=validate.OneOf([str(word) for word in OnIdle]),
+        metadata={"description": "Action for a lease that is still idle after two notices: end it, or keep it."},
+    )
     horizon = _number("horizon", "Seconds ahead whose allocations set the size of the pool; 0: they do not.")
     spare = _number("spare", "Minimum of hosts beyond the allocated ones.")
     margin = _number("margin", "The same in percent of the allocated hosts; the greater of the two applies.")

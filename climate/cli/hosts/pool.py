@@ -19,8 +19,8 @@ HOSTS = (
 BACKLOG = ("id", "name", "pool", "kind", "start", "end", "lease_id", "lease_name", "project_id", "reason")
 PLAN = ("id", "name", "pool", "step", "reason")
 TERMS = (
-    "target", "on_end", "grace_period", "recycle_deadline", "horizon", "spare", "margin", "slack", "dwell", "drain",
-    "move_servers",
+    "target", "on_end", "grace_period", "recycle_deadline", "idle", "horizon", "spare", "margin", "slack", "dwell",
+    "drain", "move_servers",
 )  # fmt: skip
 
 UNREGISTERED = "not registered"
@@ -113,6 +113,9 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     "--recycle-deadline",
     type=click.Choice(["terminate", "move"]),
     help="Action for servers on recycling hosts whose next lease starts.",
+)
+@click.option(
+    "--idle", type=click.Choice(["keep", "release"]), help="Action for a lease that is still idle after two notices."
 )
 @click.option(
     "--unset", type=click.Choice(TERMS), multiple=True,

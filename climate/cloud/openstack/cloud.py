@@ -1,6 +1,6 @@
 """`OpenStackCloud`: the methods of the cloud interface, over HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -140,6 +140,9 @@ class OpenStackCloud:
     def sleeping(self) -> Sequence[CloudServer]:
         """Return servers that were shelved for a lease; other shelved servers belong to their users."""
         return [servers.view(each) for each in servers.asleep(self.remote)]
+
+    def busy_hosts(self, hosts: Collection[str]) -> frozenset[str]:
+        return servers.running_on(self.remote).intersection(hosts)
 
     def wake(self, server_id: str, token: int) -> None:
         server_actions.wake(self.remote, server_id, token)

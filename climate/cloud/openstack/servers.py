@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from climate.cloud import ERROR, RESERVED, CloudServer
+from climate.cloud import ERROR, RESERVED, RUNNING, CloudServer
 from climate.cloud.openstack.http import Body, Missing, Remote
 
 SHELVED = ("SHELVED_OFFLOADED", "SHELVED")
@@ -38,6 +38,12 @@ def asleep(remote: Remote) -> list[Body]:
     """Return the servers of all projects that sleep until their lease."""
     result = (each for status in SHELVED for each in remote.each("/servers/detail", all_tenants="1", status=status))
     return [each for each in result if each["status"] in SHELVED and each["metadata"].get(SLEEPS) == "true"]
+
+
+def running_on(remote: Remote) -> frozenset[str]:
+    """Return the hypervisors on which servers run, of all projects."""
+    result = (each for status in RUNNING for each in remote.each("/servers/detail", all_tenants="1", status=status))
+    return frozenset(each[NODE] for each in result if each["status"] in RUNNING and each.get(NODE))
 
 
 def view(seen: Body) -> CloudServer:

@@ -3,7 +3,7 @@
 Moving a node between pools and placing a server on it hold the same row lock, always taken in name order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -76,6 +76,12 @@ def sleeping(compute: Compute) -> list[Server]:
     """Return all servers that are RESERVED."""
     with reading(compute.engine) as conn:
         return servers.sleeping(conn)
+
+
+def busy_nodes(compute: Compute, names: Collection[str]) -> frozenset[str]:
+    """Return those of the nodes on which at least one server runs."""
+    with reading(compute.engine) as conn:
+        return servers.busy_nodes(conn, names)
 
 
 def enrol(compute: Compute, name: str, token: int) -> None:

@@ -48,6 +48,13 @@ class OnEnd(StrEnum):
     RELEASE = "release"  # move the host to the multi-tenant pool with its servers
 
 
+class OnIdle(StrEnum):
+    """Action for a lease that is still idle after two notices."""
+
+    KEEP = "keep"
+    RELEASE = "release"  # end the lease
+
+
 class Deadline(StrEnum):
     """Action when a recycling host still has servers and its next lease is about to start."""
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from climate.cloud import CloudServer
 from climate.context import Climate
 from climate.domain.errors import InvalidInput, InvalidPeriod, NotFound
-from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, Pool
+from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, OnIdle, Pool
 from climate.domain.operator_facts import terms_stream
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
@@ -37,7 +37,11 @@ MOST: Mapping[str, int] = {
     "margin": 1000,
 }
 
-WORDS: Mapping[str, frozenset[str]] = {"on_end": frozenset(OnEnd), "recycle_deadline": frozenset(Deadline)}
+WORDS: Mapping[str, frozenset[str]] = {
+    "on_end": frozenset(OnEnd),
+    "recycle_deadline": frozenset(Deadline),
+    "idle": frozenset(OnIdle),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from climate.service.journal.check import NO_JOURNAL, Difference
 from climate.service.leases import repair
 from climate.service.leases.event_shares import QUEUE
 from climate.service.transaction import run
+from climate.service.usage import round as usage
 from climate.store.journal import journal, row_differences, row_repair
 from climate.store.journal.projections import LEASE, LIMITS, TERMS, WINDOW, Projection
 
@@ -45,7 +46,10 @@ class Rebuilt:
 
 
 def rebuild(climate: Climate) -> Rebuilt:
-    """Write the rows that differ from the journal; rows that cannot be repaired stay as they are."""
+    """Write the rows that differ from the journal; rows that cannot be repaired stay as they are.
+
+    The host hours of all leases are computed anew.
+    """
     with reading(climate.engine) as conn:
         begun = journal.last_position(conn)
     streams = 0
@@ -65,6 +69,7 @@ def rebuild(climate: Climate) -> Rebuilt:
         one for streams_of in _portions(damaged, check.PORTION) for one in check.compare_streams(climate, streams_of)
     ]
     left += unknown
+    usage.recompute(climate)
     return Rebuilt(streams, len(damaged) - len({one.stream for one in left}), tuple(left))
 
 

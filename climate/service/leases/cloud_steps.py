@@ -4,7 +4,7 @@ A repeated run of an event skips the steps that its last run has completed. Noth
 claim on the event is lost.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -140,6 +140,9 @@ class Steps:
 
     def sleeping(self) -> Sequence[CloudServer]:
         return self._cloud.sleeping()
+
+    def busy_hosts(self, hosts: Collection[str]) -> frozenset[str]:
+        return self._cloud.busy_hosts(hosts)
 
     def wake(self, server_id: str, token: int) -> None:
         self._again(f"wake:{server_id}", self._cloud.wake, server_id, token)

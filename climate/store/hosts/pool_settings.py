@@ -20,7 +20,7 @@ from climate.store.tables.hosts import pool_terms
 FILLING = ("horizon", "spare", "margin", "slack", "dwell", "drain", "move_servers")
 """Settings that let the pool's target follow its allocations."""
 
-NAMES = ("on_end", "grace_period", "recycle_deadline", "target", *FILLING)
+NAMES = ("on_end", "grace_period", "recycle_deadline", "idle", "target", *FILLING)
 """Names of the settings."""
 
 
@@ -32,6 +32,8 @@ class Terms:
     grace_period: int
     recycle_deadline: str
     target: int
+    idle: str = "keep"
+    """Action for a lease that is still idle after two notices."""
     horizon: int = 0
     spare: int = 2
     margin: int = 25
@@ -72,6 +74,7 @@ def of(conn: Connection, settings: Settings, said: Mapping[str, Any] | None = No
         "grace_period": settings.grace_period,
         "recycle_deadline": settings.recycle_deadline,
         "target": settings.pool_target,
+        "idle": settings.pool_idle,
         **{name: getattr(settings, f"pool_{name}") for name in FILLING},
     }
     return Terms(**{name: value if said.get(name) is None else said[name] for name, value in fallback.items()})

@@ -1,6 +1,16 @@
 """Tables of the engine. Importing the package declares all of them in `metadata`."""
 
 from climate.store.schema import metadata
-from climate.store.tables import archives, floating_ips, hosts, inventories, journal_checks, leases, operations
+from climate.store.tables import archives, floating_ips, hosts, inventories, journal_checks, leases, operations, usage
 
-__all__ = ["archives", "floating_ips", "hosts", "inventories", "journal_checks", "leases", "metadata", "operations"]
+__all__ = [
+    "archives",
+    "floating_ips",
+    "hosts",
+    "inventories",
+    "journal_checks",
+    "leases",
+    "metadata",
+    "operations",
+    "usage",
+]

@@ -156,6 +156,7 @@ pool_terms = Table(
     Column("dwell", Integer),
     Column("drain", Boolean),
     Column("move_servers", Boolean),
+    Column("idle", Text),
     CheckConstraint("target >= 0 AND grace_period >= 0", name="not_negative"),
     CheckConstraint(
         "horizon >= 0 AND spare >= 0 AND margin >= 0 AND slack >= 0 AND dwell >= 0", name="filling_not_negative"

@@ -94,6 +94,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("PUT", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 200),
     ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
     ("GET", f"{V1}/audit"): (*FOR_ADMINS, 200),
+    ("GET", f"{V1}/usage"): (401, 200, 403, 200, 200, 200),
 }
 """Route -> the answer to each of ASKERS, about a lease of the project of `reader` and `member`."""
 

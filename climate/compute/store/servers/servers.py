@@ -1,14 +1,15 @@
 """Rows of servers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, TextualSelect, column, select, text, update
 
 from climate.compute.models.flavor import recorded
-from climate.compute.models.server import Address, Room, Server
+from climate.compute.models.server import RUNNING, Address, Room, Server
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.nodes.availability_zones import ZONE_OF_NODE
+from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import servers
 
 COLUMNS = f"""
@@ -140,6 +141,13 @@ def on_service(conn: Connection, host: str) -> list[Server]:
 def sleeping(conn: Connection) -> list[Server]:
     """Return all servers that are RESERVED."""
     return [server_of(row) for row in conn.execute(_SLEEPING).mappings()]
+
+
+def busy_nodes(conn: Connection, names: Collection[str]) -> frozenset[str]:
+    """Return those of the nodes on which at least one server runs."""
+    query = select(nodes.c.name).distinct().join(servers, servers.c.node_id == nodes.c.id)
+    running = query.where(in_array(nodes.c.name, sorted(names)), servers.c.status.in_(RUNNING))
+    return frozenset(conn.scalars(running))
 
 
 def known(conn: Connection, ids: Sequence[str]) -> set[str]:

@@ -48,6 +48,7 @@ def test_pools_are_listed_and_shown(admin: Person, member: Person, climate: Clim
                 "on_end": "terminate",
                 "grace_period": 0,
                 "recycle_deadline": "terminate",
+                "idle": "keep",
                 "horizon": 0,
                 "spare": 2,
                 "margin": 25,

@@ -1,0 +1,1 @@
+"""Usage of hosts by leases: the round that computes it, and reports."""
