@@ -45,6 +45,7 @@ EXTENSIONS = {
     "os-remote-consoles": "Consoles",
     "os-security-groups": "SecurityGroups",
     "os-server-diagnostics": "ServerDiagnostics",
+    "os-server-external-events": "ServerExternalEvents",
     "os-server-groups": "ServerGroups",
     "os-server-password": "ServerPassword",
     "os-services": "Services",

@@ -6,15 +6,9 @@ from dataclasses import dataclass, field
 from climate.domain.errors import Forbidden
 from climate.domain.policy_rules import BadRule, Check, Credentials, compiled
 
-READER, MEMBER, MANAGER, ADMIN, SERVICE = "reader", "member", "manager", "admin", "service"
+READER, MEMBER, ADMIN = "reader", "member", "admin"
 
-IMPLIED = {
-    ADMIN: {ADMIN, MANAGER, MEMBER, READER},
-    MANAGER: {MANAGER, MEMBER, READER},
-    MEMBER: {MEMBER, READER},
-    READER: {READER},
-    SERVICE: {SERVICE},
-}
+IMPLIED = {ADMIN: {ADMIN, MEMBER, READER}, MEMBER: {MEMBER, READER}, READER: {READER}}
 """Roles implied by each role."""
 
 
@@ -115,7 +109,7 @@ class Policy:
         Roles that climate does not know are kept, for rules that name them.
         """
         who = Credentials(frozenset(role.lower() for role in roles), project_id, user_id)
-        return (who.roles - frozenset(ROLE_RULES.values())) | {role for role, check in self.roles.items() if check(who)}
+        return (who.roles - frozenset(IMPLIED)) | {role for role, check in self.roles.items() if check(who)}
 
 
 def policy_of(actions: Mapping[str, str], named: Mapping[str, str]) -> Policy:

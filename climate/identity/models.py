@@ -4,13 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from climate.domain.policy import ADMIN, IMPLIED, MANAGER, MEMBER, READER, SERVICE
+from climate.domain.policy import ADMIN, IMPLIED, MEMBER, READER
 
 DOMAIN_ID, DOMAIN_NAME = "default", "Default"
 """The only domain; it has no row of its own."""
 
+MANAGER, SERVICE = "manager", "service"
+
 ROLES = (ADMIN, MANAGER, MEMBER, READER, SERVICE)
 """Default roles, which cannot be changed; their ids are their names."""
+
+# Not in the policy: another identity service may have a role of this name that implies nothing.
+_IMPLIED = {**IMPLIED, ADMIN: IMPLIED[ADMIN] | {MANAGER}, MANAGER: IMPLIED[MEMBER] | {MANAGER}}
 
 Extra = Mapping[str, object]
 """Attributes of a user or a project that only clients read."""
@@ -18,7 +23,7 @@ Extra = Mapping[str, object]
 
 def implied(roles: Iterable[str]) -> frozenset[str]:
     """Return the roles, and those that they imply."""
-    return frozenset(inner for role in roles for inner in IMPLIED.get(role, {role}))
+    return frozenset(inner for role in roles for inner in _IMPLIED.get(role, {role}))
 
 
 @dataclass(frozen=True, slots=True)

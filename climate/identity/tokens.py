@@ -12,6 +12,7 @@ from cryptography.fernet import InvalidToken, MultiFernet
 from climate.domain.errors import NotAuthenticated
 from climate.domain.policy import Caller
 from climate.identity.keys import KeyRing
+from climate.identity.models import MANAGER, implied
 
 LONGEST = 4096
 """Maximum length of a token in characters."""
@@ -42,7 +43,7 @@ class Grant:
         return Caller(
             user_id=self.user_id,
             project_id=self.project_id,
-            roles=frozenset(self.roles),
+            roles=frozenset(self.roles) | (implied([MANAGER]) if MANAGER in self.roles else frozenset()),
             user_name=self.user_name,
             project_name=self.project_name,
             is_system=self.is_system,

@@ -85,6 +85,26 @@ def test_a_role_of_ones_own_allows_what_a_rule_says_and_nothing_else() -> None:
             require(operator, action)
 
 
+def test_a_manager_may_do_what_a_member_may(here: Place) -> None:
+    me, project = user_id(here, "demo"), project_id(here, "demo")
+    roles.give(here.identity, SETUP, me, project, "manager")
+    roles.take(here.identity, SETUP, me, project, "member")
+    asker = Asker(app_of(here))
+    answer = asker.sign_in("demo", here.password("demo"), "demo")
+    assert answer.json is not None
+    assert answer.json["token"]["roles"] == [{"id": "manager", "name": "manager"}]
+    caller = here.identity.authenticate({"X-Auth-Token": asker.token})
+    require(caller, "leases:post")
+    with pytest.raises(Forbidden):
+        require(caller, "identity:admin")
+
+
+def test_a_manager_of_another_identity_service_is_mapped_by_rules_only() -> None:
+    mapped = policy_of({}, {}).mapped(["manager"], "p", "u")
+    with pytest.raises(Forbidden):
+        require(Caller("u", "p", mapped), "leases:post")
+
+
 def test_a_token_shows_the_id_and_the_name_of_each_role(here: Place) -> None:
     made = roles.create(here.identity, SETUP, "operator")
     roles.give(here.identity, SETUP, user_id(here, "demo"), project_id(here, "demo"), made.id)

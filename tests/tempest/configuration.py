@@ -70,7 +70,7 @@ def sections(cloud: Cloud, folder: Path) -> dict[str, dict[str, object]]:
         "network-feature-enabled": {"api_extensions": ",".join(cloud.extensions)},
         "service_available": {"cinder": False, "swift": False, "horizon": False},
         # Servers of the demo driver are processes without SSH: scenarios that sign in to one fail soon.
-        "validation": {"run_validation": False, "connect_timeout": 5, "ssh_timeout": 5},
+        "validation": {"run_validation": False, "connect_timeout": 5, "ssh_timeout": 5, "ping_timeout": 5},
         "resource_reservation": {"lease_interval": 1},
     }
     for section, options in ABSENT.items():

@@ -2,6 +2,7 @@
 
 from api.compute.servers.attachment_bodies import META
 from api.compute.servers.attachment_bodies import METADATA as METADATA_BODY
+from api.compute.servers.external_events import EVENTS
 from api.compute.servers.server_bodies import CHANGED, NEW
 from api.compute.servers.server_tags import TAGS as TAGS_BODY
 from api.schema.shapes import PAGE, Operation, answer, flag, number, one_of, text
@@ -72,5 +73,8 @@ OPERATIONS = {
     ("GET", f"{ONE}/os-server-password"): Operation({200: answer("password", "string")}),
     ("DELETE", f"{ONE}/os-server-password"): Operation({204: None}),
     ("GET", f"{ONE}/scheduling"): Operation({200: answer("scheduling")}),
+    ("POST", "/os-server-external-events"): Operation(
+        {200: answer("events", "array"), 207: answer("events", "array")}, EVENTS.shape()
+    ),
     ("GET", f"{ONE}/diagnostics"): Operation({200: {"type": "object", "required": ["state"]}}),
 }
