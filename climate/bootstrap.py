@@ -29,7 +29,7 @@ from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.compute.virt.qemu.driver import MachineOptions
 from climate.compute.virt.qemu.migration_ports import Listening
-from climate.configuration import cells, networks, policy_file, scheduler, zones
+from climate.configuration import cells, mail, networks, policy_file, scheduler, zones
 from climate.context import Climate
 from climate.domain.errors import Conflict
 from climate.domain.policy import ADMIN, Caller
@@ -67,6 +67,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
     # Token keys are not used here: they are deleted after a few rotations, with the secrets that they sealed.
     vault = Vault(KeyRing(settings.home / "keys", name="secret").fernet)
     cloud = replace(_compute(engine, settings, vault), cells=cells.options(settings, vault))
+    users = identity.build(engine, settings, contents=DeploymentContents(), external=_keystone(settings))
     return Deployment(
         settings=settings,
         climate=Climate(
@@ -78,8 +79,9 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             zones=BundledZones(cloud),
             cells=BundledCells(cloud),
             vault=vault,
+            addresses=users.addresses,
         ),
-        identity=identity.build(engine, settings, contents=DeploymentContents(), external=_keystone(settings)),
+        identity=users,
         compute=cloud,
     )
 
@@ -108,6 +110,7 @@ def check(settings: Settings) -> None:
     zones.check(settings)
     cells.check(settings)
     webhooks.check(settings)
+    mail.server(settings)
     policy_file.read(settings)
     keys.check(settings.home / "keys")
     controller.check(settings)

@@ -1,6 +1,6 @@
 """Context that is passed to every operation of the engine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import random
@@ -16,6 +16,11 @@ from climate.power import PowerDriver
 from climate.sealed_secrets import Vault
 from climate.settings import Settings
 from climate.store.engine import database_time
+
+
+def no_addresses(user_ids: Collection[str]) -> Mapping[str, str]:
+    """Return no address of any user."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Climate:
     """The zones below this one."""
     cells: ChildDeployments = field(default_factory=NoChildren)
     """The cells below this one."""
+    addresses: Callable[[Collection[str]], Mapping[str, str]] = no_addresses
+    """Returns the mail addresses of users by their ids; without those that have none."""
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Seals secrets that have to be read again."""
 

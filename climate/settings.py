@@ -119,6 +119,11 @@ class Settings:
     notify_private: bool = setting(False, "Allow CLIMATE_NOTIFY_URL to point to this machine or a private network.")
     notify_seconds: float = setting(10.0, "Timeout of posting one notification, in seconds.", 0.1, 30)
     notify_tries: int = setting(15, "Attempts to post one notification, over some hours.", 1, 100)
+    smtp_url: str = secret(
+        "URL of the server that sends mail: smtp://, smtp+starttls:// or smtps://, [USER:PASSWORD@]HOST[:PORT]; "
+        "when empty, no mail is sent."
+    )
+    mail_from: str = setting("", "Address of the sender of mail; CLIMATE_SMTP_URL needs it.")
     notice_days: int = setting(90, "Days for which notifications are kept.", 1, 3650)
     archive_dir: str = setting(
         "", "Folder of the archives of leases, one for all machines; when empty, `archives` below CLIMATE_HOME."

@@ -31,7 +31,7 @@ from climate.service.host_operations import (
 )
 from climate.service.hosts import reconcile
 from climate.service.leases import healing
-from climate.service.notifications import delivery
+from climate.service.notifications import delivery, mail
 from climate.service.power import controller
 from climate.service.usage import round as usage
 from climate.settings import Settings
@@ -64,7 +64,13 @@ ROUNDS: Sequence[Round] = (
 OWN_ROUNDS: Sequence[Round] = (cleaning.end_lost_runs,)
 """Rounds of each worker, for its own machine."""
 
-OUTSIDE_ROUNDS: Sequence[Round] = (controller.run_round, evacuation.run_round, delivery.deliver, usage.run_round)
+OUTSIDE_ROUNDS: Sequence[Round] = (
+    controller.run_round,
+    evacuation.run_round,
+    delivery.deliver,
+    mail.deliver,
+    usage.run_round,
+)
 """Rounds that run apart, so that an unresponsive power supply or receiver delays no other round."""
 
 ROUNDS_LOCK, OUTSIDE_LOCK, NETWORKS_LOCK, MESSAGES_LOCK = "pools", "outside", "networks", "network messages"

@@ -3,7 +3,18 @@
 from flask import Flask
 
 from api.openapi import document
-from api.reservation import audit, calendar_feeds, limits, microversion, notices, openapi, plugins, usage, versions
+from api.reservation import (
+    audit,
+    calendar_feeds,
+    limits,
+    mail_preferences,
+    microversion,
+    notices,
+    openapi,
+    plugins,
+    usage,
+    versions,
+)
 from api.reservation.hosts import allocations, host_health, maintenance, power, properties
 from api.reservation.hosts import hosts as host_routes
 from api.reservation.leases import events
@@ -25,7 +36,7 @@ NOUNS = (
         maintenance,
         host_health,
     ),
-    *(pool_routes, power, floating_ips, storage, audit, calendar_feeds, usage),
+    *(pool_routes, power, floating_ips, storage, audit, calendar_feeds, mail_preferences, usage),
 )
 
 

@@ -63,7 +63,7 @@ class FeedOut(Schema):
 
 
 class NewFeedOut(FeedOut):
-    url = fields.String(required=True, metadata={"description": "The secret URL. It is shown this once."})
+    url = fields.String(required=True, metadata={"description": "The URL, which is shown this once."})
 
 
 class FeedAnswer(Schema):

@@ -10,9 +10,10 @@ from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import Moment, date, out_date
-from api.reservation.ids import marker_number
+from api.reservation.ids import LONGEST_NUMBER, marker_number
 from api.reservation.leases.schema import LinkOut
 from api.reservation.operations import PREFIX, Operation, serve
+from climate.domain.errors import NotFound
 from climate.service.notifications import delivery
 from climate.service.notifications.delivery import Listing
 from climate.store.notifications import Kept
@@ -28,6 +29,9 @@ class NoticeQuery(pages.Paged):
     since = Moment()
     kind = fields.String(metadata={"description": "Such as lease.before_end or host.failed."})
     lease_id = fields.UUID()
+    dead = fields.Boolean(
+        load_default=False, metadata={"description": "Only those whose delivery by mail or webhook was given up."}
+    )
 
 
 class NoticeOut(Schema):
@@ -45,6 +49,13 @@ class NoticeOut(Schema):
     lease_id = fields.UUID(required=True, allow_none=True)
     host_id = fields.String(required=True, allow_none=True)
     details = fields.Dict(required=True)
+    audience = fields.String(metadata={"description": "With dead=true: people, hook, enforcement or mail."})
+    attempts = fields.Integer(metadata={"description": "With dead=true: tries of delivery."})
+    error = fields.String(metadata={"description": "With dead=true: result of the last try."})
+
+
+class NoticeAnswer(Schema):
+    notice = fields.Nested(NoticeOut, required=True)
 
 
 class NoticesAnswer(Schema):
@@ -67,8 +78,27 @@ def list_notices(query: Read) -> ResponseReturnValue:
         lease_id=query.get("lease_id"),
         marker=marker_number(part.marker),
         limit=part.fetch,
+        dead=query["dead"],
     )
-    return pages.listing("notices", delivery.listed(climate(), caller(), wanted), part, _body)
+    kept = delivery.listed(climate(), caller(), wanted)
+    return pages.listing("notices", kept, part, _dead_body if query["dead"] else _body)
+
+
+@serve(
+    blueprint,
+    "POST",
+    "/notices/<notice_id>/resend",
+    Operation("notices:resend", {200: NoticeAnswer}, refuses=(404,)),
+)
+def resend_notice(notice_id: str, query: Read) -> ResponseReturnValue:
+    """Send a notification again whose delivery was given up."""
+    if not notice_id.isascii() or not notice_id.isdigit() or len(notice_id) > LONGEST_NUMBER:
+        raise NotFound(f"Object with {{'notice_id': '{notice_id[:80]}'}} not found")
+    return {"notice": _body(delivery.resend(climate(), caller(), int(notice_id)))}
+
+
+def _dead_body(kept: Kept) -> dict[str, Any]:
+    return {**_body(kept), "audience": str(kept.notice.audience), "attempts": kept.attempts, "error": kept.error}
 
 
 def _body(kept: Kept) -> dict[str, Any]:

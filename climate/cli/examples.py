@@ -205,6 +205,10 @@ climate limit show default
 climate limit show default --at -7d
 climate limit unset 546f375fc9354437b5aeeaf5f4d18c16
 climate limit unset 546f375fc9354437b5aeeaf5f4d18c16 leases
+climate mail set start end_1h degraded
+climate mail set --none
+climate mail show
+climate mail show -f json
 climate maintenance end 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55
 climate maintenance end 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55 9b2f5c1d-7e60-4b57-8f6e-0c9d3a4b1e22
 climate maintenance history 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55
@@ -239,6 +243,8 @@ climate node maintenance gpu-1 --reason "new disks"
 climate node maintenance gpu-1 --end
 climate notice list
 climate notice list --since -1h --follow
+climate notice resend 1734
+climate notice resend 1734 1735
 climate openstack register --dry-run
 climate openstack register --url https://climate.example.org
 climate poller

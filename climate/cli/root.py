@@ -13,6 +13,7 @@ SECTIONS: Sections = {
         "calendar": ("leases.calendar:group",),
         "lease": ("leases.lease:group",),
         "limit": ("leases.limit:group",),
+        "mail": ("leases.mail:group",),
         "notice": ("leases.notice:group",),
         "reservation": ("leases.reservation:group",),
         "usage": ("leases.usage:command",),

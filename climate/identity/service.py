@@ -1,5 +1,6 @@
 """Dependencies of the operations of identity."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from climate.identity.password_cache import Memory
 from climate.identity.passwords import Passwords
 from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.revocation_cache import Watch
-from climate.identity.store import assignments, revocations
+from climate.identity.store import assignments, revocations, users
 from climate.identity.tokens import Grant, GrantCache
 
 
@@ -27,6 +28,9 @@ class Authenticator(Protocol):
 
     def authenticate(self, headers: Headers, address: str = "") -> Caller:
         """Return the caller of these headers, as `Identity` does."""
+
+    def mail_address(self, user_id: str) -> str:
+        """Return the mail address of a user; "" without one. Raise Unavailable if the service does not answer."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,14 @@ class Identity:
             return True
         with reading(self.engine) as conn:
             return assignments.is_active_member(conn, user_id, project_id)
+
+    def addresses(self, user_ids: Collection[str]) -> dict[str, str]:
+        """Return the mail addresses of enabled users by their ids; without those that have none."""
+        if self.external is not None:
+            known = {user_id: self.external.mail_address(user_id) for user_id in user_ids}
+            return {user_id: address for user_id, address in known.items() if address}
+        with reading(self.engine) as conn:
+            return users.addresses(conn, user_ids)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.

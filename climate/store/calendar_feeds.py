@@ -1,6 +1,6 @@
 """Calendar feeds as rows, and the leases that a feed shows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -94,6 +94,12 @@ def entries(conn: Connection, feed: Feed, window: Period, most: int) -> list[Ent
     wanted += [leases.c.user_id == feed.user_id] if feed.scope is Scope.USER else []
     query = select(*_ENTRY, _RESOURCES).where(*wanted).order_by(leases.c.end_date, leases.c.id).limit(most)
     return [_entry(row) for row in conn.execute(query)]
+
+
+def entries_of(conn: Connection, lease_ids: Collection[UUID]) -> dict[UUID, Entry]:
+    """Return leases as entries, by their ids."""
+    rows = conn.execute(select(*_ENTRY, _RESOURCES).where(leases.c.id == func.any(list(lease_ids))))
+    return {row.id: _entry(row) for row in rows}
 
 
 _ENTRY = (

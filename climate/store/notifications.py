@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import ColumnElement, Connection, Text, literal_column, select, text, update
 
 from climate.domain.errors import InvalidInput
-from climate.domain.notifications import Audience, Notice
+from climate.domain.notifications import TOPICS, Audience, Notice
 from climate.store import locks
 from climate.store.batch_delete import drop
 from climate.store.tables.operations import notices
@@ -24,6 +24,8 @@ class Kept:
     at: datetime
     notice: Notice
     attempts: int = 0
+    error: str = ""
+    """Result of the last try, if it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Listing:
     lease_id: UUID | None = None
     marker: int | None = None
     limit: int | None = None
+    dead: bool = False
+    """Only those whose delivery was given up, including mail; for admins to other services, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +54,32 @@ class Result:
 
 _ADD = text("""
     INSERT INTO notices (at, next_at, audience, kind, message, project_id, user_id, lease_id, host, body)
-    SELECT :now, :now, n.audience, n.kind, n.message, n.project_id, n.user_id, n.lease_id, n.host, n.body
+    SELECT :now, :now, a.audience, n.kind, n.message, n.project_id, n.user_id, n.lease_id, n.host, n.body
     FROM ROWS FROM (jsonb_to_recordset(CAST(:notices AS jsonb)) AS
-        (audience text, kind text, message text, project_id text, user_id text, lease_id uuid, host bigint, body jsonb)
-        ) WITH ORDINALITY AS n (audience, kind, message, project_id, user_id, lease_id, host, body, place)
-    ORDER BY n.place
+        (audience text, kind text, message text, project_id text, user_id text, lease_id uuid, host bigint, body jsonb,
+         topic text)
+        ) WITH ORDINALITY AS n (audience, kind, message, project_id, user_id, lease_id, host, body, topic, place),
+        LATERAL (
+            SELECT n.audience, 0 AS place
+            UNION ALL
+            SELECT 'mail', 1 FROM mail_preferences p
+            WHERE p.user_id = n.user_id AND n.topic = ANY(p.topics) AND n.audience = 'people') AS a
+    ORDER BY n.place, a.place
 """)
 
 
 def add(conn: Connection, now: datetime, messages: Sequence[Notice]) -> None:
-    """Store notifications in the order given, in one statement; they are due for delivery at once."""
+    """Store notifications in the order given, in one statement; they are due for delivery at once.
+
+    One to people is stored a second time, as mail, for a user who asked for mail about its topic.
+    """
     if messages:
         conn.execute(_ADD, {"now": now, "notices": json.dumps([_row(notice) for notice in messages])})
 
 
 def listed(conn: Connection, wanted: Listing) -> list[Kept]:
     """Return notifications for users, oldest first. Raise InvalidInput for a marker that is not among them."""
-    shown = [notices.c.audience == Audience.PEOPLE]
+    shown = _dead(wanted) if wanted.dead else [notices.c.audience == Audience.PEOPLE]
     shown += [notices.c.project_id == wanted.project_id] if wanted.project_id is not None else []
     query = select(notices).where(*shown).order_by(notices.c.id).limit(wanted.limit)
     if wanted.marker is not None:
@@ -80,6 +93,23 @@ def listed(conn: Connection, wanted: Listing) -> list[Kept]:
     return [_kept(row) for row in conn.execute(query)]
 
 
+def _dead(wanted: Listing) -> list[ColumnElement[bool]]:
+    """Return the conditions for deliveries that were given up; those to other services are for admins."""
+    own = [notices.c.audience.in_((Audience.PEOPLE, Audience.MAIL))] if wanted.project_id is not None else []
+    return [_GIVEN_UP, *own]
+
+
+# Literal, as in the condition of its index.
+_GIVEN_UP: ColumnElement[bool] = notices.c.next_at.is_(None) & (notices.c.error != literal_column("''", Text))
+
+
+def resend(conn: Connection, notice_id: int, now: datetime) -> Kept | None:
+    """Make a delivery that was given up due again; None if there is none of this id."""
+    again = update(notices).where(notices.c.id == notice_id, _GIVEN_UP).values(next_at=now, attempts=0, error="")
+    row = conn.execute(again.returning(*notices.c)).one_or_none()
+    return _kept(row) if row else None
+
+
 _CLAIM = text("""
     WITH due AS (
         SELECT n.id FROM notices n
@@ -88,7 +118,8 @@ _CLAIM = text("""
             AND NOT EXISTS (
                 SELECT FROM notices e
                 WHERE e.lease_id = n.lease_id AND e.id < n.id AND e.next_at IS NOT NULL
-                    AND (e.audience = 'enforcement') = (n.audience = 'enforcement'))
+                    AND (e.audience = 'enforcement') = (n.audience = 'enforcement')
+                    AND (e.audience = 'mail') = (n.audience = 'mail'))
         ORDER BY n.next_at, n.id LIMIT :most
         FOR NO KEY UPDATE SKIP LOCKED)
     UPDATE notices n SET next_at = :until, attempts = n.attempts + 1 FROM due WHERE n.id = due.id
@@ -146,6 +177,7 @@ def _row(notice: Notice) -> Mapping[str, Any]:
         "lease_id": str(notice.lease_id) if notice.lease_id else None,
         "host": notice.host,
         "body": dict(notice.body),
+        "topic": TOPICS.get(notice.kind),
     }
 
 
@@ -153,4 +185,4 @@ def _kept(row: Any) -> Kept:
     notice = Notice(
         row.kind, row.message, row.project_id, row.user_id, row.lease_id, row.host, row.body, Audience(row.audience)
     )
-    return Kept(row.id, row.at, notice, row.attempts)
+    return Kept(row.id, row.at, notice, row.attempts, row.error)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from sqlalchemy import (
@@ -18,6 +18,7 @@ from sqlalchemy import (
     cast,
     exists,
     func,
+    not_,
     or_,
     select,
 )
@@ -29,10 +30,14 @@ from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
 from climate.store.tables.operations import notices
+from climate.store.tables.personal import mail_preferences, mail_reminders
 from climate.store.usage import host_hours
 
 AT_REST = (Pool.RESERVATION, Pool.LENT, Pool.MULTI_TENANT)
 """Pools whose hosts no round moves by itself."""
+
+REMINDERS_EVERY = timedelta(seconds=30)
+"""Time between two looks for reminders, if any user gets mail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,9 @@ _FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0)
 _VOLUMES = exists(inventories.KEPT)
 _LOOK = select(_HOSTS, _FILLING, _VOLUMES)
 _POWERED = exists().select_from(host_power)
-_OUTSIDE = or_(_POWERED, exists().where(notices.c.next_at <= _NOW), host_hours.DUE)
+_REMINDED = exists().where(mail_reminders.c.written_until > _NOW - REMINDERS_EVERY).select_from(mail_reminders)
+_REMINDERS = and_(exists().select_from(mail_preferences), not_(_REMINDED))
+_OUTSIDE = or_(_POWERED, exists().where(notices.c.next_at <= _NOW), _REMINDERS, host_hours.DUE)
 _LOOK_OUTSIDE = select(_OUTSIDE)
 
 
@@ -78,7 +85,7 @@ def look(conn: Connection, now: datetime | None) -> RoundWork:
 
 
 def is_outside(conn: Connection, now: datetime | None) -> bool:
-    """Return whether a host has a power supply, or a notification or a sample of usage is due."""
+    """Return whether a host has a power supply, or a notification, a reminder or a sample of usage may be due."""
     return bool(conn.scalar(_LOOK_OUTSIDE, {"now": now}))
 
 

@@ -3,7 +3,7 @@
 from migrations.scripts import alone
 
 revision = "0056"
-down_revision = "0054"
+down_revision = "0055"
 
 
 def upgrade() -> None:

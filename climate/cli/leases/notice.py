@@ -15,6 +15,7 @@ from climate.cli.options import listed
 from climate.cli.session import Session, current
 
 COLUMNS = ("at", "kind", "message", "lease_id", "host_id")
+DEAD_COLUMNS = ("id", "at", "kind", "message", "audience", "attempts", "error")
 PAUSE = 2.0
 """Poll period of --follow in seconds."""
 
@@ -31,20 +32,31 @@ def group() -> None:
 @click.option("--since", type=MomentType(), help="Only notifications since this time.")
 @click.option("--kind", help="Only notifications of this kind, such as lease.before_end.")
 @click.option("--lease", help="Only notifications about this lease.")
+@click.option("--dead", is_flag=True, help="Only those whose delivery by mail or webhook was given up.")
 @click.option("--follow", is_flag=True, help="Keep running and show new ones; one JSON object per line with -f json.")
 @listed
-def list_(since: Moment | None, kind: str | None, lease: str | None, follow: bool) -> None:
+def list_(since: Moment | None, kind: str | None, lease: str | None, dead: bool, follow: bool) -> None:
     """List notifications, oldest first."""
     session = current()
     client = session.client
     asked = {"kind": kind, "lease_id": lookup.lease_id(client, lease) if lease else None}
+    asked["dead"] = "true" if dead else None
     asked["since"] = wire(since.when(client.now())) if since else None
     query = {name: value for name, value in asked.items() if value}
     if not follow:
-        session.show_all(client.pages("reservation", "/notices", "notices", query), COLUMNS)
+        session.show_all(client.pages("reservation", "/notices", "notices", query), DEAD_COLUMNS if dead else COLUMNS)
         return
     for notice in followed(client, query):
         click.echo(_line(notice, session), nl=False)
+
+
+@group.command("resend")
+@click.argument("notices", nargs=-1, required=True, metavar="NOTICE...")
+def resend(notices: tuple[str, ...]) -> None:
+    """Send notifications again whose delivery was given up, by their ids (administrator)."""
+    client = current().client
+    for notice in notices:
+        client.json("reservation", "POST", f"/notices/{lookup.part(notice)}/resend")
 
 
 def _line(notice: dict[str, Any], session: Session) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from keystoneauth1.exceptions import ClientException
@@ -51,6 +52,17 @@ class Keystone:
         if answer.status_code != 200:
             raise self._failed(SILENT, f"status {answer.status_code}")
         return self._body(answer)
+
+    def user(self, user_id: str) -> Body:
+        """Return a user; an empty one if Keystone does not show it. Raise Unavailable without an answer."""
+        answer = self._get(f"/users/{quote(user_id, safe='')}", {}, {})
+        if answer.status_code >= 500:
+            raise self._failed("Keystone did not show a user", f"status {answer.status_code}")
+        try:
+            shown = answer.json()["user"] if answer.status_code == 200 else {}
+        except (ValueError, LookupError, TypeError):
+            shown = {}
+        return shown if isinstance(shown, dict) else {}
 
     def own_token(self) -> str:
         """Return a token of climate's own user. Raise Unavailable if Keystone issues none."""

@@ -37,6 +37,12 @@ class KeystoneIdentity:
         service = headers.get("X-Service-Token")
         return self._mapped(self.grant(token, expired_too=bool(service) and self._is_service(str(service)))).caller()
 
+    def mail_address(self, user_id: str) -> str:
+        """Return the mail address that Keystone has for an enabled user, or ""."""
+        user = self.keystone.user(user_id)
+        address = user.get("email") if user.get("enabled", True) else None
+        return address if isinstance(address, str) else ""
+
     def grant(self, token: str, *, expired_too: bool = False) -> Grant:
         """Return the grant of a token with Keystone's own roles, from the cache or from Keystone."""
         if len(token) > LONGEST or not (token.isascii() and token.isprintable()) or " " in token:

@@ -1,10 +1,10 @@
 """Users as rows."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from climate.identity.models import User, Who
 from climate.identity.store.tables import users
@@ -51,6 +51,12 @@ def listing(conn: Connection, name: str | None = None) -> list[User]:
     if name is not None:
         question = question.where(users.c.name == name)
     return [_user(row) for row in conn.execute(question)]
+
+
+def addresses(conn: Connection, user_ids: Collection[str]) -> dict[str, str]:
+    """Return the mail addresses of those of these users who are enabled and have one."""
+    wanted = (users.c.id == func.any(list(user_ids)), users.c.enabled, users.c.email != "")
+    return {row.id: row.email for row in conn.execute(select(users.c.id, users.c.email).where(*wanted))}
 
 
 def add(conn: Connection, user: User, password_hash: str | None) -> None:

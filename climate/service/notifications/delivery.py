@@ -1,6 +1,6 @@
 """Delivery of notifications about leases and hosts to owners, admins and other services."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from climate import http_client
 from climate.context import Climate
+from climate.domain.errors import NotFound
 from climate.domain.notifications import Audience, Notice
 from climate.domain.policy import Caller, require
 from climate.http_client import CourierError, Parcel, Receipt
@@ -38,6 +39,10 @@ GONE = 410
 """HTTP status of a receiver that wants this notification never again."""
 
 
+Send = Callable[[Climate, Sequence[Kept], datetime], Sequence[Result]]
+"""Sends claimed notifications, and returns a result for each."""
+
+
 def notify(conn: Connection, now: datetime, *notices: Notice) -> None:
     """Write notifications in the transaction of their cause, in one statement; none without notifications."""
     notifications.add(conn, now, notices)
@@ -55,20 +60,43 @@ def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Kept]:
     return run(climate, notifications.listed, narrowed)
 
 
+def resend(climate: Climate, caller: Caller, notice_id: int) -> Kept:
+    """Try a delivery that was given up again, from its first attempt on. Raise NotFound if there is none."""
+    require(caller, "notices:resend")
+    return run(climate, _resend, climate, notice_id)
+
+
+def _resend(conn: Connection, climate: Climate, notice_id: int) -> Kept:
+    kept = notifications.resend(conn, notice_id, climate.now(conn))
+    if kept is None:
+        raise NotFound(f"No notice {notice_id} whose delivery was given up; `GET /v1/notices?dead=true` lists them")
+    return kept
+
+
 def deliver(climate: Climate) -> int:
     """Send due notifications, each at least once and those of a lease in order; return the number delivered.
 
     Any number of workers may run it at once. No transaction is open during a request.
     """
     addressed = _addressed(climate)
-    others = [audience for audience in Audience if audience not in addressed]
+    others = [audience for audience in Audience if audience not in (*addressed, Audience.MAIL)]
+    return drain(climate, addressed, others, _send)
+
+
+def drain(climate: Climate, addressed: Sequence[Audience], others: Sequence[Audience], send: Send) -> int:
+    """Send what is due to `addressed` for some seconds; mark what is due to `others` as not to be delivered.
+
+    Return the number delivered.
+    """
     arrived, ends = 0, None
     while True:
         now, claimed = run(climate, _claim, climate, addressed, others)
         ends = ends or now + ROUND
         if not claimed:
             return arrived
-        good = _send(climate, claimed, now)
+        results = send(climate, claimed, now)
+        run(climate, notifications.settle, results)
+        good = sum(not result.error for result in results)
         arrived += good
         if not good or now >= ends:
             return arrived
@@ -89,12 +117,10 @@ def _addressed(climate: Climate) -> list[Audience]:
     return [*result, Audience.ENFORCEMENT] if settings.enforcement_url else result
 
 
-def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> int:
-    """Send all of them, and record the results; return the number delivered."""
+def _send(climate: Climate, claimed: Sequence[Kept], now: datetime) -> list[Result]:
+    """Send all of them."""
     answers = http_client.post_all([_parcel(climate, kept, now) for kept in claimed])
-    results = [_result(climate, kept, answer, now) for kept, answer in zip(claimed, answers, strict=True)]
-    run(climate, notifications.settle, results)
-    return sum(not result.error for result in results)
+    return [_result(climate, kept, answer, now) for kept, answer in zip(claimed, answers, strict=True)]
 
 
 def _parcel(climate: Climate, kept: Kept, now: datetime) -> Parcel:
@@ -106,9 +132,13 @@ def _parcel(climate: Climate, kept: Kept, now: datetime) -> Parcel:
 
 def _result(climate: Climate, kept: Kept, answer: Receipt | CourierError, now: datetime) -> Result:
     trouble = str(answer) if isinstance(answer, CourierError) else webhooks.trouble(answer.status)
+    return result(climate, kept, trouble, now, unwanted=isinstance(answer, Receipt) and answer.status == GONE)
+
+
+def result(climate: Climate, kept: Kept, trouble: str, now: datetime, *, unwanted: bool) -> Result:
+    """Return the result of a try: "" is a success, and an `unwanted` notification is not tried again."""
     if not trouble:
         return Result(kept.id, kept.attempts, None, "")
-    unwanted = isinstance(answer, Receipt) and answer.status == GONE
     last = unwanted or kept.attempts >= climate.settings.notify_tries
     again_at = None if last else now + _delay(kept.attempts, climate.chance())
     log.warning("notification delivery failed", notice=kept.id, kind=kept.notice.kind, reason=trouble, given_up=last)

@@ -42,9 +42,11 @@ notices = Table(
     Column("next_at", Time),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("error", Text, nullable=False, server_default=""),
-    CheckConstraint("audience IN ('people', 'hook', 'enforcement')", name="audience_known"),
+    CheckConstraint("audience IN ('people', 'hook', 'enforcement', 'mail')", name="audience_known"),
     Index("ix_notices_project", "project_id", "id"),
     Index("ix_notices_at", "at"),
+    # Deliveries that were given up.
+    Index("ix_notices_dead", "id", postgresql_where=text("next_at IS NULL AND error <> ''")),
     Index("ix_notices_due", "next_at", postgresql_where=text("next_at IS NOT NULL")),
     # Notifications of a lease are delivered in order.
     Index("ix_notices_lease_due", "lease_id", "id", postgresql_where=text("next_at IS NOT NULL")),

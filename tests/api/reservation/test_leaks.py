@@ -95,6 +95,9 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
     ("GET", f"{V1}/audit"): (*FOR_ADMINS, 200),
     ("GET", f"{V1}/usage"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/notices/<notice_id>/resend"): (*FOR_ADMINS, 404),
+    ("GET", f"{V1}/mail-preferences"): (401, 200, 403, 200, 200, 200),
+    ("PUT", f"{V1}/mail-preferences"): (401, 200, 403, 200, 200, 200),
     ("GET", f"{V1}/calendar-feeds"): (401, 200, 403, 200, 200, 200),
     ("POST", f"{V1}/calendar-feeds"): (401, 201, 403, 201, 201, 201),
     ("DELETE", f"{V1}/calendar-feeds/<feed_id>"): (401, 404, 403, 404, 204, 204),
@@ -120,6 +123,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", POOL): {"target": 2},
     ("POST", f"{POOL}/moves"): {"hosts": ["2"]},
     ("POST", f"{V1}/calendar-feeds"): {"name": "own"},
+    ("PUT", f"{V1}/mail-preferences"): {"topics": ["start"]},
     ("PUT", f"{HOST}/power"): {"driver": "memory", "settings": {"shutdown_seconds": 60}},
 }
 
