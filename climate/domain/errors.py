@@ -75,6 +75,10 @@ class NotEnoughStorage(Conflict):
     """Not enough storage available"""
 
 
+class TooComplex(Conflict):
+    """The reservations are too different to be allocated together: ask for fewer or for equal sizes in one lease."""
+
+
 class IllegalMove(Conflict):
     """The event is not in a state that allows this."""
 
