@@ -28,6 +28,7 @@ from climate.cloud import (
     TakesBackTogether,
     Trouble,
 )
+from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
@@ -118,6 +119,16 @@ class Ask:
         return self.period.longer(self.margin)
 
     @property
+    def tail(self) -> int:
+        """Return the seconds after the period for which hosts have to be free."""
+        return int(self.margin.total_seconds())
+
+    @property
+    def shared_tail(self) -> int:
+        """Return the seconds after the period for which slots, addresses and storage have to be free."""
+        return int(max(self.grace, self.grace_of_lease).total_seconds())
+
+    @property
     def shared_window(self) -> Period:
         """Return the time for which slots of shared hosts have to be free; such hosts are not cleaned."""
         return self.period.longer(max(self.grace, self.grace_of_lease))
@@ -186,6 +197,12 @@ class ResourcePlugin(Protocol):
 
     def reserve(self, conn: Connection, ask: Ask) -> Allocation:
         """Choose resources to hold, without writing. Raise NotEnoughHosts if that many are not free."""
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None:
+        """Return what `reserve` would choose from and when it is free; optional hook.
+
+        None if the reservation fits at any time. A plugin without this hook cannot be searched for.
+        """
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         """Hand over the reserved resources."""

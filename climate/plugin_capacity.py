@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 from climate.cloud import Capacity, HostPools, NotYet, Servers, SharedCapacity
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
 from climate.domain.hosts import flavor_demand
@@ -15,7 +16,7 @@ from climate.domain.hosts.flavor_demand import Demand
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.lease import Reservation
 from climate.plugin import Allocation, Ask, Lent, with_grace
-from climate.store.allocation import capacity
+from climate.store.allocation import capacity, free_times
 from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.resource_classes import Taken
 from climate.store.hosts.hosts import FLAVOR_TYPE
@@ -61,6 +62,16 @@ def reserve(
     chosen = capacity.pick(conn, wanted, patient=ask.patient)
     holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()))
     return Allocation(spec=spec, holds=holds)
+
+
+def demand(
+    conn: Connection, ask: Ask, horizon: Horizon, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
+) -> SharedDemand:
+    """Return the demand for slots as `reserve` chooses them for a new reservation."""
+    spec = with_grace(ask)
+    order = Order(size_of(spec), spec["amount"], spec["affinity"])
+    wanted = CapacityRequest(requirement, ask.shared_window, order, project_id=ask.owner, classes=classes)
+    return free_times.of_capacity(conn, wanted, horizon, ask.shared_tail)
 
 
 def size_of(spec: Mapping[str, Any]) -> Size:

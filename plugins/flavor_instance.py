@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from climate import plugin_capacity
 from climate.cloud import CloudFlavor, HostPools, SharedCapacity
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.hosts.capacity import Size
 from climate.plugin import Allocation, Ask, Lent
@@ -82,6 +83,11 @@ class FlavorInstance:
         demand = plugin_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
         ask = replace(ask, spec={"affinity": None, **ask.spec})
         return plugin_capacity.reserve(conn, ask, demand.requirement, demand.classes)
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
+        needs = plugin_capacity.demand_of(json.loads(ask.spec["resource_properties"]))
+        ask = replace(ask, spec={"affinity": None, **ask.spec})
+        return plugin_capacity.demand(conn, ask, horizon, needs.requirement, needs.classes)
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Protocol
 
 from marshmallow import Schema, fields, validate, validates_schema
@@ -21,6 +22,7 @@ from climate.cloud import (
     TakesBackTogether,
     Trouble,
 )
+from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
 from climate.domain.hosts import requirements
@@ -29,8 +31,8 @@ from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
 from climate.plugin import CLOUD_POOLS, TERMS, Allocation, Ask, Lent
 from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
+from climate.store.allocation import free_times, requirements_sql
 from climate.store.allocation import hosts as availability
-from climate.store.allocation import requirements_sql
 from climate.store.allocation.hosts import HostRequest, Short
 from climate.store.hosts import hosts
 
@@ -172,6 +174,12 @@ class PhysicalHost:
             self._refuse_to_shrink(conn, ask, wanted)
         numbers = availability.pick(conn, wanted, patient=ask.patient)
         return Allocation(spec=dict(ask.spec), holds=tuple(Hold(number, wanted.window) for number in numbers))
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
+        ask = _with_terms(ask)
+        lead = ask.settings.power_on_lead if ask.settings.idle_off_after else 0
+        ready = horizon.now + timedelta(seconds=lead)
+        return free_times.of_hosts(conn, self._wanted(conn, ask), horizon, ask.tail, ready)
 
     def on_start(self, cloud: HostPools, lent: Lent) -> None:
         cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token)

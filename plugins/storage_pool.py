@@ -7,12 +7,13 @@ from marshmallow import Schema, fields, validate
 from sqlalchemy import Connection
 
 from climate.cloud.volumes import VolumeOrder, Volumes
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.plugin_fields import Count, grace_period
-from climate.store.allocation import inventories
+from climate.store.allocation import free_times, inventories
 from climate.store.allocation.inventories import AmountRequest
 
 RESOURCE_TYPE = "storage:pool"
@@ -118,6 +119,10 @@ class StoragePool:
         chosen = inventories.pick(conn, wanted, patient=ask.patient)
         holds = tuple(AmountHold(number, count * piece, wanted.window) for number, count in chosen.items())
         return Allocation(spec=spec, amounts=holds)
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
+        spec = with_grace(ask)
+        return free_times.of_amounts(conn, _wanted(ask, spec, _volume_gb(spec)), horizon, ask.shared_tail)
 
     def on_start(self, cloud: Volumes, lent: Lent) -> None:
         """Create the volumes, or extend them to their new size."""

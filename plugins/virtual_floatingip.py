@@ -8,11 +8,12 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from sqlalchemy import Connection
 
 from climate.cloud import FloatingIps
+from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
 from climate.plugin import Allocation, Ask, Lent, with_grace
 from climate.plugin_fields import Count, grace_period
-from climate.store.allocation import floating_ips
+from climate.store.allocation import floating_ips, free_times
 from climate.store.allocation.floating_ips import AddressRequest
 
 MOST = 10_000
@@ -106,6 +107,12 @@ class FloatingIp:
         chosen = floating_ips.pick(conn, wanted, patient=ask.patient)
         holds = tuple(AddressHold(one.number, one.address, wanted.window) for one in chosen)
         return Allocation(spec=spec, addresses=holds)
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
+        spec = with_grace(ask)
+        required = tuple(spec["required_floatingips"])
+        wanted = AddressRequest(spec["network_id"], spec["amount"], ask.shared_window, required=required)
+        return free_times.of_addresses(conn, wanted, horizon, ask.shared_tail)
 
     def on_start(self, cloud: FloatingIps, lent: Lent) -> None:
         network = lent.reservation.spec["network_id"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection
 
 from climate.cloud import Cloud
+from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import Conflict
 from climate.plugin import Allocation, Ask, Lent
 from plugins.virtual_instance.room import RoomForServers
@@ -31,6 +32,9 @@ class VirtualInstance:
         if ask.present and form is self._sleeping and (other := sorted(ROOM & set(ask.spec))):
             raise Conflict(f"{other[0]} cannot be updated")
         return form.reserve(conn, ask)
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None:
+        return self._form(ask.spec).demand(conn, ask, horizon)
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         self._form(lent.reservation.spec).on_start(cloud, lent)
