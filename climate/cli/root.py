@@ -10,6 +10,7 @@ DISTRIBUTION = "climate-reservation"
 
 SECTIONS: Sections = {
     "Reserve": {
+        "find": ("leases.find:command",),
         "lease": ("leases.lease:group",),
         "limit": ("leases.limit:group",),
         "notice": ("leases.notice:group",),

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 from sqlalchemy import Connection
 
+from climate.connections import reading
 from climate.context import Climate
 from climate.domain import lease_events
 from climate.domain import limits as limit_rules
@@ -200,6 +201,12 @@ def asked(wanted: Wanted, known: Known, until: datetime, longest: timedelta) -> 
         permit=known.rules.permit,
         turns=known.rules.turns() if known.rules.values else (),
     )
+
+
+def present(climate: Climate) -> datetime:
+    """Return the present time, as the start of a search."""
+    with reading(climate.engine) as conn:
+        return climate.now(conn).replace(microsecond=0)
 
 
 def moment(at: int) -> datetime:
