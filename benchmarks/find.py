@@ -73,6 +73,7 @@ def main(short: bool) -> None:
 def _take(engine: Engine, first: datetime, length: timedelta, count: int) -> None:
     slots = count // HOSTS
     with engine.begin() as conn:
+        conn.execute(text("SET LOCAL statement_timeout = 0"))
         conn.execute(_UNCONSTRAINED)
         conn.execute(_TAKEN, {"first": first, "every": length / slots, "slots": slots})
 

@@ -74,12 +74,12 @@ def _binding(inquiry: Inquiry, known: Known, found: Found) -> Binding:
         if demand is not None and not demand.is_possible:
             return _impossible(inquiry, place, demand)
     unlimited = replace(known, rules=replace(known.rules, values={}))
-    if _fits(wanted, unlimited):
+    if not _fits(wanted, known) and _fits(wanted, unlimited):
         if known.rules.exceeded:
             name, error = next(iter(known.rules.exceeded.items()))
             return Binding(name, str(error))
-        if found.refusal is not None:
-            return Binding("refused", str(found.refusal))
+    elif found.refusal is not None:
+        return Binding("refused", str(found.refusal))
     if wanted.windows and _fits(replace(wanted, windows=()), unlimited):
         return Binding("between", "It would fit outside the given windows")
     if _fits(wanted, _read(inquiry, replace(wanted, in_maintenance=True))):

@@ -164,7 +164,13 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
         "<floatingip_id>": str(address.id),
         "<storage_pool_id>": str(fast.id),
     }
-    secrets = ["hidden-name", "hidden-hold", lease["id"], lease["reservations"][0]["id"], *(event["id"] for event in lease["events"])]
+    secrets = [
+        "hidden-name",
+        "hidden-hold",
+        lease["id"],
+        lease["reservations"][0]["id"],
+        *(event["id"] for event in lease["events"]),
+    ]
     asker = Person(app, ASKERS[place])
     for route in sorted(MATRIX, key=lambda route: (route[0] == "DELETE", route[1] == LEASE)):
         method, rule = route

@@ -144,7 +144,7 @@ def test_an_offer_makes_one_hold(member: Person) -> None:
 def test_offers_of_others_expired_and_forged_ones(member: Person, stranger: Person, clock: Clock) -> None:
     one = offer(member, earliest="2030-01-02 12:00")
     assert stranger("POST", "/holds", {"offer": one}).status_code == 404
-    for forged in (one[:-4] + "AAA=", "x", "é", one + "\n", "gAAAAA" * 100):
+    for forged in (one[:-4] + "AAA=", "x", "é", "gAAAAA" * 100):
         assert member("POST", "/holds", {"offer": forged}).status_code == 404, forged[:20]
     clock.forward(minutes=10)
     refused = member("POST", "/holds", {"offer": one})
