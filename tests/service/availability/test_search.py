@@ -101,8 +101,8 @@ def test_cleaning_grace_and_maintenance_are_kept_free(cleaned: Climate, clock: C
         maintenance.plan(cleaned, ADMIN, MaintenanceOrder(str(place), day.start, day.end, "disks"))
     graceful = hosts_wanted(8, grace_period=600)
     cleaned = replace(cleaned, settings=replace(cleaned.settings, max_grace_period=3600))
-    assert starts(find(cleaned, wanted(clock, graceful, hours=2.6))) == [clock.time + HOUR + timedelta(minutes=10)]
-    assert starts(find(cleaned, wanted(clock, graceful, hours=2.7))) == [clock.time + 5 * HOUR]
+    assert starts(find(cleaned, wanted(clock, graceful, hours=2.5))) == [clock.time + HOUR + timedelta(minutes=10)]
+    assert starts(find(cleaned, wanted(clock, graceful, hours=2.51))) == [clock.time + 5 * HOUR]
 
 
 def test_limits_of_the_project_are_kept_over_time(climate: Climate, clock: Clock) -> None:
