@@ -28,6 +28,7 @@ from climate.cloud import (
     TakesBackTogether,
     Trouble,
 )
+from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import ClimateError, Conflict, InvalidInput
 from climate.domain.facts import AddressHold, AmountHold, Hold
 from climate.domain.hosts.pools import Pool
@@ -124,6 +125,16 @@ class Ask:
     def window(self) -> Period:
         """Return the time for which hosts have to be free."""
         return self.period.longer(self.margin)
+
+    @property
+    def tail(self) -> int:
+        """Return the seconds after the period for which hosts have to be free."""
+        return int(self.margin.total_seconds())
+
+    @property
+    def shared_tail(self) -> int:
+        """Return the seconds after the period for which slots, addresses and storage have to be free."""
+        return int(max(self.grace, self.grace_of_lease).total_seconds())
 
     @property
     def shared_window(self) -> Period:
@@ -224,6 +235,12 @@ class ResourcePlugin(Protocol):
 
         Refuses what `reserve` refuses for other reasons than a shortage. A plugin without this hook, or with None,
         chooses by `reserve`, before the others.
+        """
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None:
+        """Return what `reserve` would choose from and when it is free; optional hook.
+
+        None if the reservation fits at any time. A plugin without this hook cannot be searched for.
         """
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection
 
 from climate.cloud import Capacity, HostPools, NotYet, Servers, SharedCapacity
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict
 from climate.domain.facts import Hold
 from climate.domain.hosts import flavor_demand
@@ -17,7 +18,7 @@ from climate.domain.hosts.requirements import Requirement
 from climate.domain.lease import Reservation
 from climate.plugin import HOSTS, Allocation, Ask, Lent, Offer, with_grace
 from climate.store import locks
-from climate.store.allocation import candidates, capacity
+from climate.store.allocation import candidates, capacity, free_times
 from climate.store.allocation.capacity import CapacityRequest, Cramped
 from climate.store.allocation.resource_classes import Taken
 from climate.store.hosts.hosts import FLAVOR_TYPE
@@ -88,6 +89,16 @@ def _request(
 def _allocation(ask: Ask, spec: Mapping[str, Any], chosen: Mapping[int, int]) -> Allocation:
     holds = tuple(Hold(host, ask.shared_window, count) for host, count in sorted(chosen.items()) if count)
     return Allocation(spec=spec, holds=holds)
+
+
+def demand(
+    conn: Connection, ask: Ask, horizon: Horizon, requirement: Requirement, classes: Mapping[str, int] = NO_CLASSES
+) -> SharedDemand:
+    """Return the demand for slots as `reserve` chooses them for a new reservation."""
+    spec = with_grace(ask)
+    order = Order(size_of(spec), spec["amount"], spec["affinity"])
+    wanted = CapacityRequest(requirement, ask.shared_window, order, project_id=ask.owner, classes=classes)
+    return free_times.of_capacity(conn, wanted, horizon, ask.shared_tail)
 
 
 def size_of(spec: Mapping[str, Any]) -> Size:

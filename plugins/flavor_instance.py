@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from climate import plugin_capacity
 from climate.cloud import CloudFlavor, HostPools, SharedCapacity
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.hosts.capacity import Size
 from climate.domain.hosts.flavor_demand import Demand
@@ -92,6 +93,10 @@ class FlavorInstance:
     def offer(self, conn: Connection, ask: Ask) -> Offer:
         ask, demand = _demanded(ask)
         return plugin_capacity.offer(ask, demand.requirement, demand.classes)
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
+        ask, demand = _demanded(ask)
+        return plugin_capacity.demand(conn, ask, horizon, demand.requirement, demand.classes)
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         flavor = json.loads(lent.reservation.spec["resource_properties"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ from climate.cloud import (
     TakesBackTogether,
     Trouble,
 )
+from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import Hold
 from climate.domain.hosts import requirements
@@ -31,7 +33,7 @@ from climate.domain.lease import Reservation
 from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
 from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
 from climate.store import locks
-from climate.store.allocation import candidates, requirements_sql
+from climate.store.allocation import candidates, free_times, requirements_sql
 from climate.store.allocation import hosts as availability
 from climate.store.allocation.hosts import HostRequest, Short
 from climate.store.hosts import hosts
@@ -196,6 +198,12 @@ class PhysicalHost:
             Short(wanted),
             partial(availability.ends, wanted=wanted),
         )
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
+        ask = _with_terms(ask)
+        lead = ask.settings.power_on_lead if ask.settings.idle_off_after else 0
+        ready = horizon.now + timedelta(seconds=lead)
+        return free_times.of_hosts(conn, self._wanted(conn, ask), horizon, ask.tail, ready)
 
     def on_start(self, cloud: HostPools, lent: Lent) -> None:
         cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token)

@@ -8,12 +8,13 @@ from marshmallow import Schema, fields, validate
 from sqlalchemy import Connection
 
 from climate.cloud.volumes import VolumeOrder, Volumes
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import FOREVER, AmountHold
 from climate.domain.period import Period
 from climate.plugin import INVENTORIES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin_fields import Count, grace_period
-from climate.store.allocation import candidates, inventories
+from climate.store.allocation import candidates, free_times, inventories
 from climate.store.allocation.inventories import AmountRequest
 
 RESOURCE_TYPE = "storage:pool"
@@ -137,6 +138,10 @@ class StoragePool:
             lambda chosen, _: _allocation(spec, wanted, chosen),
             inventories.Short(wanted),
         )
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
+        spec = with_grace(ask)
+        return free_times.of_amounts(conn, _wanted(ask, spec, _volume_gb(spec)), horizon, ask.shared_tail)
 
     def on_start(self, cloud: Volumes, lent: Lent) -> None:
         """Create the volumes, or extend them to their new size."""

@@ -9,11 +9,12 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from sqlalchemy import Connection
 
 from climate.cloud import FloatingIps
+from climate.domain.availability.demands import Horizon, WholeDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import AddressHold
 from climate.plugin import ADDRESSES, Allocation, Ask, Lent, Offer, with_grace
 from climate.plugin_fields import Count, grace_period
-from climate.store.allocation import candidates, floating_ips
+from climate.store.allocation import candidates, floating_ips, free_times
 from climate.store.allocation.floating_ips import AddressRequest
 
 MOST = 10_000
@@ -126,6 +127,12 @@ class FloatingIp:
             lambda chosen, known: _allocation(ask, spec, {number: known.names[number] for number in sorted(chosen)}),
             floating_ips.Short(wanted),
         )
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> WholeDemand:
+        spec = with_grace(ask)
+        required = tuple(spec["required_floatingips"])
+        wanted = AddressRequest(spec["network_id"], spec["amount"], ask.shared_window, required=required)
+        return free_times.of_addresses(conn, wanted, horizon, ask.shared_tail)
 
     def on_start(self, cloud: FloatingIps, lent: Lent) -> None:
         network = lent.reservation.spec["network_id"]

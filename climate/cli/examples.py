@@ -77,6 +77,9 @@ climate event requeue 3f0c8a4e-5a3f-4a0e-9d8f-2f1d7c1b6a55
 climate event requeue 9b2f5c1d-7e60-4b57-8f6e-0c9d3a4b1e22
 climate event set-aside
 climate event set-aside -f json
+climate find --hosts 4 --property '[">=", "$vcpus", "4"]' --for 6h --within 1w
+climate find --min 2 --max 8 --for 2h --between 'Mon-Fri 08:00-18:00 Europe/Berlin' --mode most
+climate find --hosts 2 --for 6h --take 1 --name training
 climate flavor list
 climate flavor list -f value -c name
 climate floating associate 203.0.113.7 web

@@ -11,6 +11,7 @@ DISTRIBUTION = "climate-reservation"
 SECTIONS: Sections = {
     "Reserve": {
         "calendar": ("leases.calendar:group",),
+        "find": ("leases.find:command",),
         "lease": ("leases.lease:group",),
         "limit": ("leases.limit:group",),
         "mail": ("leases.mail:group",),

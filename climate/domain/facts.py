@@ -288,6 +288,15 @@ class HoldConfirmed:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldRenewed:
+    """Renewal of a hold. `event_id` is the event that ends the hold, which is due at `until` now."""
+
+    event_id: UUID
+    at: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class HoldExpired:
     """Expiry of a hold that was not confirmed. `event_id` is the event that ended it, `outcome` OK or LATE."""
 
@@ -355,6 +364,7 @@ Fact = (
     | EventFailed
     | EventRequeued
     | HoldConfirmed
+    | HoldRenewed
     | HoldExpired
     | LeasePartHeld
     | LeasePartConfirmed

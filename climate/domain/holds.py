@@ -4,13 +4,15 @@ A held lease has an event `expire_hold` before all its other events. None of the
 open, and the lease is gone once it has run. A confirmation closes it, and the lease goes on like any other.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from climate.domain import facts
 from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.facts import Fact, PlannedEvent
 from climate.domain.lease import Event, Lease
 from climate.domain.period import Period
-from climate.domain.status import UNDONE, PartState
+from climate.domain.status import RENEWED, UNDONE, PartState
 
 
 def check_length(length: timedelta | None, longest: timedelta) -> None:
@@ -46,6 +48,27 @@ def confirm(lease: Lease, key: str, now: datetime) -> facts.HoldConfirmed:
     if any(part.state is not PartState.CONFIRMED for part in lease.parts):
         raise Conflict(f"The lease {lease.id} is still being created: child zones have not confirmed their parts")
     return facts.HoldConfirmed(expiry.id, now, key)
+
+
+def renew(lease: Lease, until: datetime, now: datetime) -> facts.HoldRenewed:
+    """Return the facts that renew a hold; raise Conflict if it has expired or was renewed before."""
+    expiry = running(lease, now)
+    if not renewable(lease):
+        raise Conflict(
+            f"The hold {lease.id} was renewed before: make a lease of it until {expiry.due_at:%Y-%m-%d %H:%M:%S} UTC"
+        )
+    return facts.HoldRenewed(expiry.id, now, max(until, expiry.due_at))
+
+
+def renewable(lease: Lease) -> bool:
+    """Return whether the hold was not renewed yet."""
+    return lease.expiry is not None and lease.expiry.outcome != RENEWED
+
+
+def named(lease: Lease, name: str, events: Sequence[PlannedEvent], now: datetime) -> list[Fact]:
+    """Return the facts that give the lease made of a hold its name, and these events beside its own."""
+    changed: list[Fact] = [facts.LeaseRenamed(now, name)] if name != lease.name else []
+    return [*changed, *([facts.LeaseRescheduled(now, lease.period, tuple(events))] if events else [])]
 
 
 def running(lease: Lease, now: datetime) -> Event:

@@ -24,6 +24,7 @@ from climate.domain.status import (
     HELD_STATUS,
     IN_PROGRESS,
     LEASE_STATUS,
+    RENEWED,
     SKIPPED,
     UNDONE,
     EventKind,
@@ -375,10 +376,8 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=None)
         case facts.EventSkipped(event_id, at, outcome, reason):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=reason)
-        case facts.HoldConfirmed(event_id, at):
-            return _with(lease, event_id, at, status=DONE, outcome=CANCELLED, reason="the hold was confirmed")
-        case facts.HoldExpired(event_id, at, outcome):
-            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="the hold was not confirmed in time")
+        case facts.HoldConfirmed() | facts.HoldRenewed() | facts.HoldExpired():
+            return _hold_moved(lease, fact)
         case facts.EventFailed(event_id, at, outcome, reason):
             return _with(lease, event_id, at, status=ERROR, outcome=outcome, reason=reason)
         case facts.EventPutBack(event_id, at, run_at, reason, spent):
@@ -389,6 +388,16 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             done = tuple(share for share in lease.event(event_id).shares if share.outcome == OK)
             return _with(lease, event_id, at, status=UNDONE, run_at=at, **anew, shares=done)
     raise ValueError(f"unknown fact {type(fact).__name__}")
+
+
+def _hold_moved(lease: Lease, fact: facts.HoldConfirmed | facts.HoldRenewed | facts.HoldExpired) -> Lease:
+    match fact:
+        case facts.HoldConfirmed(event_id, at):
+            return _with(lease, event_id, at, status=DONE, outcome=CANCELLED, reason="the hold was confirmed")
+        case facts.HoldRenewed(event_id, at, until):
+            return _with(lease, event_id, at, due_at=until, run_at=until, outcome=RENEWED)
+        case facts.HoldExpired(event_id, at, outcome):
+            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="the hold was not confirmed in time")
 
 
 def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:

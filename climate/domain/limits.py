@@ -146,6 +146,12 @@ def check(limits: Mapping[Limit, int], wish: Wish, others: Use) -> None:
             raise _exceeded(limit, limits[limit], max(over, key=lambda point: (point.total, point.own)))
 
 
+def share(limits: Mapping[Limit, int], wish: Wish, others: Use) -> float:
+    """Return the greatest share of a limit along time that the project uses with the lease; 0 without such limits."""
+    along = [limit for limit in COUNTED if limits.get(limit, NO_LIMIT) > 0]
+    return max((max(point.total for point in _in_use(one, wish, others)) / limits[one] for one in along), default=0.0)
+
+
 def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
     """Return the maximum use of a limit within the window."""
     return max(point.others for point in _points(limit, (taken, NOTHING, NOTHING), window, days))

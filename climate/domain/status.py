@@ -65,6 +65,9 @@ class PartState(StrEnum):
 CANCELLED, SKIPPED = "CANCELLED", "SKIPPED"
 """Outcomes of events that are DONE without having run."""
 
+RENEWED = "RENEWED"
+"""Outcome of the open event that ends a hold, once the hold was renewed."""
+
 MISSED = "MISSED"
 """Outcome of a start in ERROR whose lease is over."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection
 
 from climate.cloud import Cloud
+from climate.domain.availability.demands import Demand, Horizon
 from climate.domain.errors import Conflict
 from climate.plugin import Allocation, Ask, Lent, Offer
 from plugins.virtual_instance.room import RoomForServers
@@ -36,6 +37,9 @@ class VirtualInstance:
         """Return the hosts with room; None for a server by its id, which takes nothing of others."""
         form = self._form(ask.present.spec if ask.present else ask.spec)
         return form.offer(conn, ask) if isinstance(form, RoomForServers) else None
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> Demand | None:
+        return self._form(ask.spec).demand(conn, ask, horizon)
 
     def on_start(self, cloud: Cloud, lent: Lent) -> None:
         self._form(lent.reservation.spec).on_start(cloud, lent)

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from climate import plugin_capacity
 from climate.cloud import HostPools, SharedCapacity
+from climate.domain.availability.demands import Horizon, SharedDemand
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.hosts import requirements
 from climate.domain.hosts.requirements import Requirement
@@ -44,6 +45,10 @@ class RoomForServers:
             if ask.present and ask.spec["amount"] < ask.present.spec["amount"]:
                 raise Conflict("amount cannot be updated: it can only grow once the lease has started")
         return ask
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> SharedDemand:
+        ask = replace(ask, spec={"affinity": None, "resource_properties": "", **ask.spec})
+        return plugin_capacity.demand(conn, ask, horizon, self._requirement(conn, ask))
 
     def on_start(self, cloud: SharedCapacity, lent: Lent) -> None:
         plugin_capacity.hand_over(cloud, lent, plugin_capacity.size_of(lent.reservation.spec))

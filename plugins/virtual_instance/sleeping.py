@@ -17,6 +17,7 @@ from climate.cloud import (
     Refused,
     Servers,
 )
+from climate.domain.availability.demands import Horizon
 from climate.domain.errors import Conflict, NotFound
 from climate.plugin import Allocation, Ask, Lent
 from climate.plugin_fields import GIVEN_UP
@@ -52,6 +53,9 @@ class SleepingServer:
             raise Conflict(f"The server {resource_id} is in another lease already")
         on_end = actions(ask.spec.get("on_end") or ask.settings.on_end)
         return Allocation(spec={"on_end": ", ".join(on_end)}, resource_id=resource_id, exists_before_start=True)
+
+    def demand(self, conn: Connection, ask: Ask, horizon: Horizon) -> None:
+        """Return None: a server that sleeps takes nothing of the pool."""
 
     def on_start(self, cloud: Servers, lent: Lent) -> None:
         server = self._lent(cloud, lent)

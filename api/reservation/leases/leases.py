@@ -28,9 +28,11 @@ from api.reservation.leases.schema import (
 )
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.zone_tree import over_the_tree
-from climate.domain.errors import Forbidden
+from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.domain.lease_events import AdditionalEvent
+from climate.service.availability import holds
+from climate.service.availability.holds import Details
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import lease_hosts, leases
 from climate.service.leases.leases import Order
@@ -75,8 +77,10 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     """Create a lease.
 
     All its reservations are allocated, or none.  With `hold_seconds` the lease is HELD until it is
-    confirmed.  A dry run answers 200 instead of 201.
+    confirmed.  With `hold` it is made of a hold.  A dry run answers 200 instead of 201.
     """
+    if body["hold"] is not None:
+        return _made_of_hold(query, headers, body)
     order = Order(
         name=body["name"],
         start=None if body["start_date"] == NOW else body["start_date"],
@@ -89,6 +93,16 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(lease_id=str(made.id))
     return {"lease": lease_body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
+
+
+def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    if query["dry_run"]:
+        raise InvalidInput("dry_run cannot be used with hold: what is held is free for this lease")
+    events = [AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]]
+    details = Details(body["name"], body["before_end_date"], events)
+    made = holds.take(climate(), caller(), body["hold"], details, key_of(headers))
+    bind_contextvars(lease_id=str(made.id))
+    return {"lease": lease_body(made)}, 201, tag(made.version)
 
 
 @serve(

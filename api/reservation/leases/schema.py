@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from marshmallow import RAISE, Schema, ValidationError, fields, validate
+from marshmallow import RAISE, Schema, ValidationError, fields, validate, validates_schema
 
+from api.errors import MISSING
 from api.request_context import climate
 from api.reservation.dates import Moment, out_date, out_stamp
 from api.reservation.leases.reservation_specs import change_schema
@@ -18,13 +19,16 @@ MOST_PARTS = 64
 
 LONGEST_NAME = 80
 
+OF_HOLDS = ("start_date", "end_date", "reservations", "hold_seconds")
+"""Fields that a lease made of a hold takes from the hold."""
+
 
 def _is_a_name(text: str) -> None:
     if not 1 <= len(text) <= LONGEST_NAME or not text.strip():
         raise ValidationError(f"Must be a text of 1 to {LONGEST_NAME} characters, not only blanks.")
 
 
-def _name(**more: Any) -> fields.String:
+def name_field(**more: Any) -> fields.String:
     limits = validate.Length(1, LONGEST_NAME, error=f"Must be a text of 1 to {LONGEST_NAME} characters.")
     return fields.String(validate=[limits, _is_a_name], **more)
 
@@ -50,9 +54,17 @@ class AskedEvent(Strict):
 class LeaseOrder(Strict):
     """A new lease."""
 
-    name = _name(required=True)
-    start_date = Moment(required=True, now=True)
-    end_date = Moment(required=True)
+    name = name_field(required=True)
+    start_date = Moment(now=True)
+    end_date = Moment()
+    hold = fields.UUID(
+        allow_none=True,
+        load_default=None,
+        metadata={
+            "description": "Id of a hold of which the lease is made: it has the dates and reservations, and the body"
+            " only `name`, `before_end_date` and `events`."
+        },
+    )
     before_end_date = Moment(allow_none=True, load_default=None)
     reservations = fields.List(AskedReservation(), load_default=list, validate=validate.Length(max=MOST_PARTS))
     events = fields.List(fields.Nested(AskedEvent), load_default=list, validate=validate.Length(max=MOST_EVENTS))
@@ -66,6 +78,16 @@ class LeaseOrder(Strict):
             " and it does not start before. The maximum is CLIMATE_HOLD_SECONDS."
         },
     )
+
+    @validates_schema(pass_original=True, skip_on_field_errors=False)
+    def _dates_or_hold(self, data: dict[str, Any], original: Any, **_: Any) -> None:
+        given = original if isinstance(original, dict) else {}
+        if data.get("hold") is None:
+            missing = [name for name in OF_HOLDS[:2] if name not in given]
+            if missing:
+                raise ValidationError({name: [MISSING] for name in missing})
+        elif held := [name for name in OF_HOLDS if given.get(name) not in (None, [])]:
+            raise ValidationError({held[0]: ["not together with hold, which has it"]})
 
 
 class LeaseQuery(Paged):
@@ -175,7 +197,7 @@ class LeaseChanges(Update, Strict):
     answer_schema = LeaseOut
     may_be_empty = True
 
-    name = _name()
+    name = name_field()
     start_date = Moment(now=True)
     end_date = Moment(now=True)
     before_end_date = Moment(allow_none=True)

@@ -126,6 +126,7 @@ SENTENCES: Mapping[str, Sentence] = {
     "EventClaimTakenBack": lambda row, event, look: f"{event} was stopped before it did anything",
     "EventFailed": lambda row, event, look: f"{event} failed{_why(row['body'])}",
     "EventRequeued": lambda row, event, look: f"{event} is to be tried again",
+    "HoldRenewed": lambda row, event, look: "renewed: it is held for longer",
     "HoldConfirmed": lambda row, event, look: "confirmed: it is an ordinary lease now",
     "HoldExpired": lambda row, event, look: "the hold expired without a confirmation",
     "LeasePartHeld": lambda row, event, look: f"{row['body'].get('hosts')} hosts of a child are held",

@@ -106,6 +106,22 @@ def run_approved(
     raise Busy("The available resources kept changing while the approval service was asked; try again")
 
 
+def rehearse(
+    climate: Climate, caller: Caller, function: Callable[[Connection, bool, Gate, *Args], T], *args: *Args
+) -> T | Lease:
+    """Run `function(conn, patient, gate, *args)`, ask the service whether it approves, and keep nothing.
+
+    Return the result, or the planned lease if the service was asked. Raise the refusals of both.
+    """
+    gate = Gate(bool(climate.settings.enforcement_url))
+    try:
+        return allocate(climate, function, gate, *args, keep=False)
+    except Planned as planned:
+        wanted = planned
+    _ask(climate.settings, caller, wanted)
+    return wanted.after
+
+
 def parcel(settings: Settings, call: str, body: Mapping[str, object]) -> Parcel:
     """Build one request to the service."""
     return Parcel(

@@ -38,9 +38,9 @@ def _confirm(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID,
     try:
         lease = stored.get(conn, lease_id, project_id=leases.scope(caller), lock=True)
     except NotFound:
-        return _confirmed_before(leases.story(conn, climate, caller, lease_id), key)
+        return confirmed_before(leases.story(conn, climate, caller, lease_id), key)
     if not lease.held:
-        return _confirmed_before(leases.story(conn, climate, caller, lease_id), key)
+        return confirmed_before(leases.story(conn, climate, caller, lease_id), key)
     now = climate.now(conn)
     after = stored.record(conn, caller, lease, holds.confirm(lease, key, now))
     delivery.notify(conn, now, *lease_events.of(climate.settings, lease, after))
@@ -48,7 +48,7 @@ def _confirm(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID,
     return after
 
 
-def _confirmed_before(story: Sequence[Entry], key: str) -> Lease:
+def confirmed_before(story: Sequence[Entry], key: str) -> Lease:
     """Return the lease after its confirmation under this key; otherwise raise the reason of the refusal."""
     lease = fold(journal.of_lease(story))
     for entry in story:

@@ -79,6 +79,16 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
+def rehearse(climate: Climate, caller: Caller, order: Order, parts: Sequence[planning.Part]) -> Lease:
+    """Return the lease that `create` would record now, with the approval of the external service; keep nothing.
+
+    `parts` are its reservations, checked by the cloud. Raise the refusals of `create`, shortages without explanation.
+    """
+    request = _Request(caller, order, parts, None)
+    planned = enforcement.rehearse(climate, caller, _create, climate, request)
+    return planned if isinstance(planned, Lease) else planned[0]
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     """A request to create a lease, with the idempotency key of the client."""

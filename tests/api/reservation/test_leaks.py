@@ -15,6 +15,7 @@ ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
 
 V1 = "/reservation/v1"
 LEASE = f"{V1}/leases/<lease_id>"
+HELD = f"{V1}/holds/<hold_id>"
 HOST = f"{V1}/os-hosts/<host_id>"
 WINDOW = f"{V1}/maintenances/<maintenance_id>"
 NOBODYS = "00000000-0000-4000-8000-000000000000"
@@ -35,6 +36,12 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("PUT", LEASE): (401, 404, 403, 403, 200, 200),
     ("DELETE", LEASE): (401, 404, 403, 403, 204, 204),
     ("POST", f"{LEASE}/confirm"): (401, 404, 403, 403, 409, 409),
+    ("POST", f"{V1}/availability"): (401, 200, 403, 403, 200, 200),
+    ("GET", f"{V1}/holds"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/holds"): (401, 404, 403, 403, 404, 404),
+    ("GET", HELD): (401, 404, 403, 200, 200, 200),
+    ("POST", f"{HELD}/renew"): (401, 404, 403, 403, 200, 200),
+    ("DELETE", HELD): (401, 404, 403, 403, 204, 204),
     ("GET", f"{V1}/os-hosts"): (*FOR_ADMINS, 200),
     ("POST", f"{V1}/os-hosts"): (*FOR_ADMINS, 409),
     ("GET", HOST): (*FOR_ADMINS, 200),
@@ -107,6 +114,8 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
 
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{V1}/leases"): order(name="own"),
+    ("POST", f"{V1}/availability"): {"reservations": [reservation()], "duration": 3600},
+    ("POST", f"{V1}/holds"): {"offer": "none"},
     ("PUT", LEASE): {"name": "changed"},
     ("POST", f"{V1}/os-hosts"): {"name": "h1"},
     ("PUT", HOST): {"rack": "4"},
@@ -150,11 +159,13 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
     lease = member.lease(
         "hidden-name", **dates, reservations=[reservation(min=8, max=8), addresses_wanted(1), storage_wanted()]
     )
+    hold = member.lease("hidden-hold", hold_seconds=600)
     window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
     planned = admin("POST", "/maintenances", window).json["maintenance"]
     feed = member.done(member("POST", "/calendar-feeds", {}), 201)["calendar_feed"]
     names = {
         "<lease_id>": lease["id"],
+        "<hold_id>": hold["id"],
         "<maintenance_id>": planned["id"],
         "<host_id>": "1",
         "<name>": "gpu_count",
@@ -166,7 +177,13 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
         "<feed_id>": feed["id"],
         "<secret>": "A" * 43,
     }
-    secrets = ["hidden-name", lease["id"], lease["reservations"][0]["id"], *(event["id"] for event in lease["events"])]
+    secrets = [
+        "hidden-name",
+        "hidden-hold",
+        lease["id"],
+        lease["reservations"][0]["id"],
+        *(event["id"] for event in lease["events"]),
+    ]
     asker = Person(app, ASKERS[place])
     for route in sorted(MATRIX, key=lambda route: (route[0] == "DELETE", route[1] == LEASE)):
         method, rule = route

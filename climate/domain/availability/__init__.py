@@ -1,0 +1,1 @@
+"""Search for free times: domain rules of `POST /v1/availability`."""

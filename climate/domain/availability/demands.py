@@ -1,0 +1,246 @@
+"""What one reservation asks for in a search, and when it is free. Times are whole seconds since 1970.
+
+Begins are rounded down and ends up, so that a period that the search calls free is free.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from itertools import accumulate
+
+from climate.domain.availability.openings import Span
+from climate.domain.hosts.flow import Whole
+from climate.domain.hosts.packing import Slots
+from climate.domain.period import Period
+
+FAR = 1 << 40
+"""A time after all others."""
+
+Resources = Mapping[str, int]
+
+HOSTS, ADDRESSES, AMOUNTS = "hosts", "addresses", "amounts"
+"""Kinds of numbers that climate's own resource types choose from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """Period in which a lease may lie, and the present time."""
+
+    period: Period
+    now: datetime
+    in_maintenance: bool = False
+    """True if maintenance windows count as free time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeDemand:
+    """Whole hosts or addresses: `least` to `most` of those in `busy`, each with its sorted, disjoint busy periods."""
+
+    kind: str
+    """Kind of the numbers. Demands of one kind choose from the same numbers."""
+    least: int
+    most: int
+    tail: int
+    """Seconds after the lease for which they have to be free too: the grace and cleaning time."""
+    busy: Mapping[int, Sequence[Span]]
+    must: frozenset[int] = frozenset()
+    """Numbers that have to be among them."""
+
+    @property
+    def is_possible(self) -> bool:
+        """Return whether enough of them exist, whatever holds them."""
+        return len(self.busy) >= self.least and self.must <= self.busy.keys()
+
+    def free(self, start: int, end: int) -> list[int]:
+        """Return the numbers that are free for a lease from `start` to `end`."""
+        until = end + self.tail
+        return [number for number, periods in self.busy.items() if _is_free(periods, start, until)]
+
+    def number(self, start: int, end: int) -> int:
+        """Return how many are free for a lease from `start` to `end`."""
+        return len(self.free(start, end))
+
+    def demanded(self, start: int, end: int) -> Whole:
+        return Whole(self.free(start, end), self.least, self.most, self.must)
+
+    def changes(self) -> Iterable[int]:
+        """Return the times at which more may become free."""
+        return {end for periods in self.busy.values() for _, end in periods}
+
+    def counts(self, length: int) -> "Steps":
+        """Return the number that is free for a lease of that length, by its start."""
+        reach, edges = length + self.tail, list[int]()
+        for periods in self.busy.values():
+            edges += _excluded(periods, reach)
+        return Steps.of(len(self.busy), edges)
+
+    def level(self) -> "Steps":
+        """Return the number that is free at each time."""
+        return Steps.of(len(self.busy), [edge for periods in self.busy.values() for edge in _edges(periods)])
+
+
+def _is_free(periods: Sequence[Span], start: int, until: int) -> bool:
+    place = bisect_left(periods, (until,)) - 1
+    return place < 0 or periods[place][1] <= start
+
+
+def _excluded(periods: Sequence[Span], reach: int) -> list[int]:
+    """Return the edges of the starts at which a lease that needs `reach` seconds meets a busy period."""
+    edges: list[int] = []
+    last = -FAR
+    for begin, end in periods:
+        first = begin - reach + 1
+        if first > last:
+            if edges:
+                edges.append(last << 1)
+            edges.append(first << 1 | 1)
+        last = end
+    if edges:
+        edges.append(last << 1)
+    return edges
+
+
+def _edges(periods: Sequence[Span]) -> Iterable[int]:
+    for begin, end in periods:
+        yield begin << 1 | 1
+        yield end << 1
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A count along time: `levels[i]` from `times[i]` on, until the next of `times`; `levels` has one more in front."""
+
+    times: Sequence[int]
+    levels: Sequence[int]
+
+    @classmethod
+    def of(cls, total: int, edges: list[int]) -> "Steps":
+        """Return the steps for edges: twice the time, and one more where one less is free from then on."""
+        edges.sort()
+        levels = list(accumulate((1 - 2 * (edge & 1) for edge in edges), initial=total))
+        return cls([edge >> 1 for edge in edges], levels)
+
+    def at(self, moment: int) -> int:
+        return self.levels[bisect_right(self.times, moment)]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Free resources of a shared host along time: `rooms[i]` from `times[i - 1]` on.
+
+    A room is None while the host is held as a whole.
+    """
+
+    times: Sequence[int]
+    rooms: Sequence[Resources | None]
+
+    @classmethod
+    def of(cls, capacity: Resources, uses: Iterable[tuple[int, int, Resources | None]]) -> "Profile":
+        """Return the profile of a host with uses of (begin, end, resources); None uses the whole host."""
+        edges: dict[int, list[tuple[int, Resources | None]]] = {}
+        for begin, end, taken in uses:
+            edges.setdefault(begin, []).append((1, taken))
+            edges.setdefault(end, []).append((-1, taken))
+        times, room, lent = sorted(edges), dict(capacity), 0
+        rooms: list[Resources | None] = [dict(capacity)]
+        for moment in times:
+            for sign, taken in edges[moment]:
+                lent += sign if taken is None else 0
+                for name, amount in (taken or {}).items():
+                    room[name] = room.get(name, 0) - sign * amount
+            rooms.append(None if lent else dict(room))
+        return cls(times, rooms)
+
+    def room(self, start: int, until: int) -> Resources | None:
+        """Return what is free throughout; None if the host is held as a whole at some time."""
+        first, last = bisect_right(self.times, start), bisect_left(self.times, until)
+        found = self.rooms[first]
+        for one in self.rooms[first + 1 : last + 1]:
+            if found is None or one is None:
+                return None
+            found = {name: min(amount, one[name]) for name, amount in found.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDemand:
+    """Slots of one size on hosts that others may share, or volumes of storage pools."""
+
+    kind: str
+    amount: int
+    size: Resources
+    tail: int
+    profiles: Mapping[int, Profile]
+    affinity: bool | None = None
+    lasting: bool = False
+    """True if it is kept after the lease, and hence has to be free for ever."""
+
+    @property
+    def least(self) -> int:
+        return self.amount
+
+    @property
+    def is_possible(self) -> bool:
+        """Return whether there is room for them on empty hosts."""
+        empty = {number: profile.rooms[0] or {} for number, profile in self.profiles.items()}
+        return self._worth(empty.values()) >= self.amount
+
+    def free(self, start: int, end: int) -> dict[int, Resources]:
+        """Return what is free on each host for a lease from `start` to `end`, where a slot fits."""
+        until = FAR if self.lasting else end + self.tail
+        found = {}
+        for number, profile in self.profiles.items():
+            room = profile.room(start, until)
+            if room is not None and self._fit(room):
+                found[number] = room
+        return found
+
+    def number(self, start: int, end: int) -> int:
+        """Return how many slots are free for a lease from `start` to `end`."""
+        return sum(self._fit(room) for room in self.free(start, end).values())
+
+    def demanded(self, rooms: Mapping[int, Resources]) -> Slots:
+        return Slots(list(rooms), self.amount, self.size, self.affinity)
+
+    def suffices(self, rooms: Mapping[int, Resources]) -> bool:
+        """Return whether the slots fit, if nothing else is asked for."""
+        return self._worth(rooms.values()) >= self.amount
+
+    def changes(self) -> Iterable[int]:
+        return {moment for profile in self.profiles.values() for moment in profile.times}
+
+    def level(self) -> Steps:
+        """Return the number of slots that fit at each time."""
+        total, turns = 0, list[tuple[int, int]]()
+        for profile in self.profiles.values():
+            worth = [self._fit(room or {}) for room in profile.rooms]
+            total += worth[0]
+            turns += [(at, after - before) for at, before, after in zip(profile.times, worth, worth[1:], strict=False)]
+        turns.sort()
+        return Steps([at for at, _ in turns], list(accumulate((change for _, change in turns), initial=total)))
+
+    def _fit(self, room: Resources) -> int:
+        return max(0, min((room.get(name, 0) // part for name, part in self.size.items() if part), default=self.amount))
+
+    def _worth(self, rooms: Iterable[Resources]) -> int:
+        fits = [self._fit(room) for room in rooms]
+        if self.affinity is None:
+            return sum(fits)
+        return max(fits, default=0) if self.affinity else sum(fit > 0 for fit in fits)
+
+
+Demand = WholeDemand | SharedDemand
+
+
+def longest_free(demand: WholeDemand, start: int, until: int) -> int:
+    """Return the latest end up to which `least` of the numbers are free for a lease from `start`; at most `until`."""
+    nexts = []
+    for periods in demand.busy.values():
+        place = bisect_right(periods, (start, FAR))
+        if place and periods[place - 1][1] > start:
+            continue
+        nexts.append(periods[place][0] if place < len(periods) else FAR)
+    ends = nlargest(demand.least, nexts)
+    return min(until, ends[-1] - demand.tail) if len(ends) >= demand.least else start

@@ -1,0 +1,233 @@
+"""Search for the times at which several reservations fit together.
+
+A lease can begin to fit only where something changes: something becomes free, a window opens, a limit has room again.
+Only these starts are tried, rounded up to the step. At each of them counts rule out most; what remains is matched
+(`climate.domain.hosts.matching`), so that the search knows what fits exactly as the allocation does.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from climate.domain.availability.demands import Demand, Resources, SharedDemand, Steps, WholeDemand, longest_free
+from climate.domain.availability.openings import Span
+from climate.domain.errors import TooComplex
+from climate.domain.hosts import matching
+from climate.domain.hosts.matching import Unmatched
+
+MOST_TRIES = 20_000
+"""Maximum number of matchings in one search; some seconds."""
+
+
+class Mode(StrEnum):
+    """Which of the possible times is best."""
+
+    FIRST = "first"
+    MOST = "most"
+    LONGEST = "longest"
+    AT = "at"
+    CHEAPEST = "cheapest"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A period in which everything fits, and the number of each reservation."""
+
+    start: int
+    end: int
+    counts: tuple[int, ...]
+    cost: float = 0.0
+
+
+Permit = Callable[[Candidate], float | None]
+"""Return the share of the project's limits in use with that lease, or None beyond a limit."""
+
+
+def _unlimited(candidate: Candidate) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A search: demands, the length of the lease in seconds, and where the lease may lie."""
+
+    demands: Sequence[Demand]
+    length: int
+    openings: Sequence[Span]
+    """Sorted, disjoint; a lease lies within one of them."""
+    mode: Mode = Mode.FIRST
+    step: int = 1
+    """A start is a multiple of it, in seconds since 1970."""
+    longest: int = 0
+    """Maximum length for the mode `longest`."""
+    permit: Permit = _unlimited
+    turns: Sequence[int] = ()
+    """Further times at which a lease may begin to fit, such as those at which the project gives something back."""
+
+
+@dataclass
+class _Work:
+    left: int = MOST_TRIES
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooComplex("The search has too many possibilities: ask for a shorter time, or for a coarser step")
+
+
+@dataclass(frozen=True)
+class _Search:
+    question: Question
+    counts: Mapping[int, Steps]
+    """Free numbers by start for each demand of whole hosts, by its index."""
+    work: _Work = field(default_factory=_Work)
+
+
+def candidates(question: Question) -> Iterator[Candidate]:
+    """Yield the possible periods, best first: each at another start."""
+    if any(not demand.is_possible for demand in question.demands):
+        return
+    search = _begun(question)
+    if question.mode in (Mode.FIRST, Mode.AT):
+        for start in _starts(question):
+            if found := _tried(search, start, start + question.length):
+                yield found
+        return
+    if question.mode is Mode.LONGEST:
+        yield from sorted(_longest(search), key=lambda one: (one.start - one.end, one.start))
+        return
+    tried = (_tried(search, start, start + question.length) for start in _starts(question))
+    found_all = [one for one in tried if one]
+    if question.mode is Mode.MOST:
+        yield from sorted(found_all, key=lambda one: (-sum(one.counts), one.start))
+    else:
+        yield from sorted(found_all, key=lambda one: (one.cost, one.start))
+
+
+def _begun(question: Question) -> _Search:
+    demands = enumerate(question.demands)
+    counts = {place: one.counts(question.length) for place, one in demands if isinstance(one, WholeDemand)}
+    return _Search(question, counts)
+
+
+def _starts(question: Question) -> list[int]:
+    """Return the starts to try, ascending."""
+    if question.mode is Mode.AT:
+        return [begin for begin, end in question.openings[:1] if begin + question.length <= end]
+    known = {begin for begin, _ in question.openings} | set(question.turns)
+    for demand in question.demands:
+        known |= set(demand.changes())
+    step, begins = question.step, [begin for begin, _ in question.openings]
+    found = set()
+    for moment in known:
+        start = -(-moment // step) * step
+        place = bisect_right(begins, start) - 1
+        if place >= 0 and start + question.length <= question.openings[place][1]:
+            found.add(start)
+    return sorted(found)
+
+
+def _tried(search: _Search, start: int, end: int) -> Candidate | None:
+    """Return the candidate if everything fits then, within the limits of the project."""
+    question = search.question
+    if any(steps.at(start) < question.demands[place].least for place, steps in search.counts.items()):
+        return None
+    counts = _counts(search, start, end)
+    return _permitted(question, Candidate(start, end, counts)) if counts else None
+
+
+def _counts(search: _Search, start: int, end: int) -> tuple[int, ...] | None:
+    """Return the number of each reservation for a lease of the question's length, or longer."""
+    demands = search.question.demands
+    only = demands[0] if len(demands) == 1 else None
+    if isinstance(only, WholeDemand) and not only.must and end - start == search.question.length:
+        return (min(only.most, search.counts[0].at(start)),)
+    search.work.step()
+    if isinstance(only, SharedDemand):
+        return (only.amount,) if only.suffices(only.free(start, end)) else None
+    return matched(demands, start, end)
+
+
+def matched(demands: Sequence[Demand], start: int, end: int) -> tuple[int, ...] | None:
+    """Return the number that each demand gets from `start` to `end`; None if they do not fit together."""
+    result = dict[int, int]()
+    for kind in {demand.kind for demand in demands}:
+        places = [place for place, demand in enumerate(demands) if demand.kind == kind]
+        rooms: dict[int, Resources] = {}
+        asked: list[matching.Demand] = []
+        for place in places:
+            demand = demands[place]
+            if isinstance(demand, WholeDemand):
+                asked.append(demand.demanded(start, end))
+                continue
+            free = demand.free(start, end)
+            for number, room in free.items():
+                rooms[number] = {**room, **rooms.get(number, {})}
+            asked.append(demand.demanded(free))
+        found = matching.match(asked, rooms)
+        if isinstance(found, Unmatched):
+            return None
+        result.update((place, sum(had.values())) for place, had in zip(places, found, strict=True))
+    return tuple(result[place] for place, _ in enumerate(demands))
+
+
+def _permitted(question: Question, wanted: Candidate) -> Candidate | None:
+    """Return the candidate with as much as the project's limits allow; None if they do not allow its least.
+
+    The cheapest lease asks for no more than its least.
+    """
+    least = tuple(demand.least for demand in question.demands)
+    few = replace(wanted, counts=least)
+    if question.mode is not Mode.CHEAPEST and (cost := question.permit(wanted)) is not None:
+        return replace(wanted, cost=cost)
+    cost = question.permit(few)
+    if cost is None:
+        return None
+    best = replace(few, cost=cost)
+    if question.mode is Mode.CHEAPEST:
+        return best
+    low, high = 0, max(got - had for got, had in zip(wanted.counts, least, strict=True))
+    while high - low > 1:
+        more = (low + high) // 2
+        counts = tuple(min(had + more, got) for got, had in zip(wanted.counts, least, strict=True))
+        tried = replace(wanted, counts=counts)
+        cost = question.permit(tried)
+        low, high = (low, more) if cost is None else (more, high)
+        best = best if cost is None else replace(tried, cost=cost)
+    return best
+
+
+def _longest(search: _Search) -> Iterator[Candidate]:
+    """Yield the longest lease at each start."""
+    question = search.question
+    begins = [begin for begin, _ in question.openings]
+    for start in _starts(question):
+        shortest = _tried(search, start, start + question.length)
+        if not shortest:
+            continue
+        until = min(question.openings[bisect_right(begins, start) - 1][1], start + question.longest)
+        for demand in question.demands:
+            if isinstance(demand, WholeDemand):
+                until = longest_free(demand, start, until)
+        yield _prolonged(search, shortest, until)
+
+
+def _prolonged(search: _Search, known: Candidate, until: int) -> Candidate:
+    """Return the candidate with the latest end up to `until`; what fits for longer fits for less."""
+
+    def to(end: int) -> Candidate | None:
+        search.work.step()
+        counts = matched(search.question.demands, known.start, end)
+        return _permitted(search.question, Candidate(known.start, end, counts)) if counts else None
+
+    if until <= known.end:
+        return known
+    if best := to(until):
+        return best
+    low, high = known.end, until
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = to(middle)
+        low, high, known = (middle, high, found) if found else (low, middle, known)
+    return known

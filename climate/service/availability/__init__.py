@@ -1,0 +1,1 @@
+"""Search for free times, and offers that can be kept."""

@@ -1,0 +1,234 @@
+"""Free times of hosts, addresses and storage pools in a horizon, for the search for a time that fits.
+
+One statement per reservation. Allocations come as packed numbers, one value per host: a hundred thousand of them are
+read in some tens of milliseconds. Allocations outside the horizon are not read.
+"""
+
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, LargeBinary, Select, Text, bindparam, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
+
+from climate.domain.availability.demands import (
+    ADDRESSES,
+    AMOUNTS,
+    HOSTS,
+    Horizon,
+    Profile,
+    Resources,
+    SharedDemand,
+    WholeDemand,
+)
+from climate.domain.availability.openings import Span
+from climate.domain.facts import FOREVER
+from climate.domain.hosts.requirements import Requirement
+from climate.domain.period import Period
+from climate.store.allocation.capacity import CapacityRequest
+from climate.store.allocation.floating_ips import AddressRequest
+from climate.store.allocation.host_queries import far_from_up, suits
+from climate.store.allocation.hosts import HostRequest
+from climate.store.allocation.inventories import AmountRequest
+from climate.store.tables.hosts import hosts
+from climate.store.tables.leases import IN_FORCE
+
+Uses = Mapping[int, list[tuple[int, int, Resources | None]]]
+
+MISSING = -1
+"""Stands for an address that is required and cannot be reserved."""
+
+_SPAN = (
+    "int8send(floor(date_part('epoch', lower(during)))::int8)"
+    " || int8send(ceil(date_part('epoch', upper(during)))::int8)"
+)
+_WORDS = "int8send(slots::int8) || int8send(vcpus) || int8send(memory_mb) || int8send(disk_gb)"
+
+
+def of_hosts(conn: Connection, wanted: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
+    """Return the demand for whole hosts. Hosts that are off or shutting down are free from `ready` on."""
+    window = _reach(horizon, wanted.window)
+    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance), _given(wanted, window))
+    begin, up_at = seconds(horizon.now), seconds(ready)
+    busy = {}
+    for number, off, packed in rows:
+        periods = _spans(packed)
+        busy[number] = _merged([(begin, up_at), *periods] if off and begin < up_at else periods)
+    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy)
+
+
+def of_capacity(conn: Connection, wanted: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
+    """Return the demand for slots on shared hosts."""
+    window = _reach(horizon, wanted.window)
+    capacities, uses = dict[int, Resources](), dict[int, list[tuple[int, int, Resources | None]]]()
+    for number, vcpus, memory, disk, packed in conn.execute(
+        _shared(wanted.requirement, horizon.in_maintenance), _given(wanted, window)
+    ):
+        capacities[number] = {"vcpus": vcpus, "memory_mb": memory, "disk_gb": disk}
+        uses[number] = [
+            (begin, end, {"vcpus": v, "memory_mb": m, "disk_gb": d} if slots else None)
+            for begin, end, slots, v, m, d in _rows(packed, 6)
+        ]
+    if wanted.classes:
+        _add_classes(conn, wanted, window, capacities, uses)
+    size = wanted.order.size
+    asked = {"vcpus": size.vcpus, "memory_mb": size.memory_mb, "disk_gb": size.disk_gb, **wanted.classes}
+    profiles = {number: Profile.of(capacity, uses[number]) for number, capacity in capacities.items()}
+    return SharedDemand(HOSTS, wanted.order.amount, asked, tail, profiles, wanted.order.affinity)
+
+
+def _add_classes(
+    conn: Connection,
+    wanted: CapacityRequest,
+    window: Period,
+    capacities: dict[int, Resources],
+    uses: dict[int, list[tuple[int, int, Resources | None]]],
+) -> None:
+    given = {"names": list(wanted.classes), "numbers": list(capacities), "during": Range(window.start, window.end)}
+    for host, name, begin, end, amount in conn.execute(_CLASSES, given):
+        if begin is None:
+            capacities[host] = {**capacities[host], name: amount}
+        else:
+            uses[host].append((begin, end, {name: amount}))
+
+
+def of_addresses(conn: Connection, wanted: AddressRequest, horizon: Horizon, tail: int) -> WholeDemand:
+    """Return the demand for floating IPs of a network; required ones that do not exist make it impossible."""
+    window = _reach(horizon, wanted.window)
+    given = {"network_id": wanted.network_id, "during": Range(window.start, window.end)}
+    rows = conn.execute(_ADDRESSES, given).all()
+    numbers = {row.address: row.number for row in rows}
+    must = frozenset(numbers.get(address, MISSING) for address in wanted.required)
+    busy = {row.number: _merged(_spans(row.busy)) for row in rows}
+    return WholeDemand(ADDRESSES, wanted.amount, wanted.amount, tail, busy, must)
+
+
+def of_amounts(conn: Connection, wanted: AmountRequest, horizon: Horizon, tail: int) -> SharedDemand:
+    """Return the demand for volumes in storage pools of a class."""
+    lasting = wanted.window.end == FOREVER
+    window = Period(horizon.period.start, FOREVER) if lasting else _reach(horizon, wanted.window)
+    given = {
+        "resource_type": wanted.resource_type,
+        "resource_class": wanted.resource_class,
+        "during": Range(window.start, window.end),
+    }
+    name = f"units of {wanted.resource_class}"
+    profiles = {
+        row.number: Profile.of(
+            {name: row.total}, ((begin, end, {name: amount}) for begin, end, amount in _rows(row.busy, 3))
+        )
+        for row in conn.execute(_AMOUNTS, given)
+    }
+    return SharedDemand(AMOUNTS, wanted.pieces, {name: wanted.piece}, tail, profiles, lasting=lasting)
+
+
+def seconds(moment: datetime) -> int:
+    return int(moment.astimezone(UTC).timestamp() // 1)
+
+
+def _reach(horizon: Horizon, window: Period) -> Period:
+    """Return the period whose allocations matter: the horizon, and a window that begins at its end."""
+    return Period(horizon.period.start, max(horizon.period.end, window.end))
+
+
+def _given(wanted: HostRequest | CapacityRequest, window: Period) -> Mapping[str, object]:
+    return {
+        "during": Range(window.start, window.end),
+        "project_id": wanted.project_id,
+        "must": [],
+        "without": [],
+        "soon": True,
+    }
+
+
+def _rows(packed: bytes | None, width: int) -> Iterable[tuple[int, ...]]:
+    numbers = array("q", packed or b"")
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return zip(*(numbers[place::width] for place in range(width)), strict=True)
+
+
+def _spans(packed: bytes | None) -> list[Span]:
+    return sorted(_rows(packed, 2))  # type: ignore[arg-type]  # of width 2
+
+
+def _merged(periods: Iterable[Span]) -> Sequence[Span]:
+    """Return sorted periods without overlaps: slots of several leases may lie on one host."""
+    result: list[Span] = []
+    last = None
+    for span in periods:
+        if last is not None and span[0] <= last:
+            if span[1] > last:
+                result[-1], last = (result[-1][0], span[1]), span[1]
+        else:
+            result.append(span)
+            last = span[1]
+    return result
+
+
+def _packed(words: str, in_maintenance: bool) -> Any:
+    """Return the allocations of each host. An index alone has the periods of whole hosts, but not the kinds."""
+    others = "AND kind <> 'maintenance'" if in_maintenance else ""
+    packed = text(f"""
+        SELECT host, string_agg({words}, ''::bytea) AS busy FROM allocations
+        WHERE {IN_FORCE} AND during && :during {others} GROUP BY host
+    """).bindparams(bindparam("during", type_=TSTZRANGE))  # noqa: S608
+    return packed.columns(host=BigInteger, busy=LargeBinary).subquery("packed")
+
+
+@lru_cache(maxsize=500)
+def _whole(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
+    packed = _packed(_SPAN, in_maintenance)
+    off = (far_from_up() > 0).label("off")
+    query = select(hosts.c.id, off, packed.c.busy).outerjoin(packed, packed.c.host == hosts.c.id)
+    return query.where(suits(requirement))
+
+
+@lru_cache(maxsize=500)
+def _shared(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
+    packed = _packed(f"{_SPAN} || {_WORDS}", in_maintenance)
+    query = select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb, packed.c.busy)
+    return query.outerjoin(packed, packed.c.host == hosts.c.id).where(suits(requirement))
+
+
+_ADDRESSES = text(f"""
+    SELECT f.number, host(f.address) AS address, p.busy
+    FROM floating_ips f LEFT JOIN (
+        SELECT number, string_agg({_SPAN}, ''::bytea) AS busy FROM floating_allocations
+        WHERE {IN_FORCE} AND during && :during GROUP BY number) p ON p.number = f.number
+    WHERE f.network_id = :network_id AND f.removed_at IS NULL
+""").bindparams(bindparam("during", type_=TSTZRANGE))  # noqa: S608
+
+_AMOUNTS = text(f"""
+    SELECT i.number, i.total, p.busy
+    FROM inventories i LEFT JOIN (
+        SELECT number, string_agg({_SPAN} || int8send(amount), ''::bytea) AS busy FROM inventory_allocations
+        WHERE {IN_FORCE} AND during && :during GROUP BY number) p ON p.number = i.number
+    WHERE i.resource_type = :resource_type AND i.resource_class = :resource_class AND NOT i.closed
+        AND i.removed_at IS NULL
+""").bindparams(bindparam("during", type_=TSTZRANGE))  # noqa: S608
+
+# Amounts as in `resource_classes`: first the capacities of hosts, without times, then the uses.
+_CLASSES = text(f"""
+    SELECT h.id, c.name, NULL::int8 AS begins, NULL::int8 AS ends,
+        CASE WHEN h.extra ->> ('resources:' || c.name) ~ '^[0-9]{{1,9}}$'
+            THEN (h.extra ->> ('resources:' || c.name))::int8 ELSE 0 END AS amount
+    FROM hosts h CROSS JOIN unnest(:names) AS c (name) WHERE h.id = ANY (:numbers)
+    UNION ALL
+    SELECT a.host, c.name, floor(date_part('epoch', lower(a.during)))::int8,
+        ceil(date_part('epoch', upper(a.during)))::int8, a.slots * CASE
+            WHEN s.extra_specs ->> ('resources:' || c.name) ~ '^[0-9]{{1,9}}$'
+                THEN (s.extra_specs ->> ('resources:' || c.name))::int8 ELSE 0 END
+    FROM allocations a JOIN reservations r ON r.id = a.reservation_id
+    CROSS JOIN LATERAL (SELECT CASE WHEN r.resource_type = 'flavor:instance'
+        THEN (r.spec ->> 'resource_properties')::jsonb -> 'extra_specs' END AS extra_specs) s
+    CROSS JOIN unnest(:names) AS c (name)
+    WHERE a.{IN_FORCE} AND a.during && :during AND a.host = ANY (:numbers) AND a.slots > 0
+""").bindparams(  # noqa: S608
+    bindparam("names", type_=ARRAY(Text)),
+    bindparam("numbers", type_=ARRAY(BigInteger)),
+    bindparam("during", type_=TSTZRANGE),
+)
