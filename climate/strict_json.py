@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 DEEPEST = 32
 """Maximum nesting of objects and lists."""
@@ -15,7 +15,7 @@ class BadJson(ValueError):
     """The text is not JSON, or has an unusable value; the message says which."""
 
 
-def parse(data: bytes | str, deepest: int = DEEPEST) -> Any:
+def parse(data: bytes | str, deepest: int = DEEPEST) -> object:
     """Return the one JSON value in `data` (bytes: UTF-8). Raise BadJson that gives the error and its position.
 
     Refuses NaN, infinities, integers with more than DIGITS digits, U+0000, surrogate halves, repeated keys, and more
@@ -47,7 +47,7 @@ def _may_be_refused(data: bytes | str, deepest: int) -> bool:
     return b"\\u" in data or data.count(b"{") + data.count(b"[") > deepest
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
@@ -73,11 +73,11 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _texts(value: Any, deepest: int) -> Iterator[str]:
+def _texts(value: object, deepest: int) -> Iterator[str]:
     """Yield every text and key in `value`, level by level. Raise BadJson when there are too many levels."""
     level = [value]
     for _ in range(deepest + 1):
-        inner: list[Any] = []
+        inner: list[object] = []
         for item in level:
             if isinstance(item, str):
                 yield item

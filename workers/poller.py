@@ -1,6 +1,6 @@
 """Poller process: waits until events are due, claims them, and sends messages for them.
 
-APScheduler only provides periodic calls; the database decides what is due. Any number of pollers may run.
+APScheduler only provides periodic calls; the database decides what is due. object number of pollers may run.
 """
 
 import logging

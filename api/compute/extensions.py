@@ -1,12 +1,10 @@
 """Extensions of Compute: parts of the API that clients of old releases look up by their aliases."""
 
-from typing import Any
-
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("extensions")
 

@@ -1,7 +1,5 @@
 """Version documents and OpenAPI document of Compute, served without a token."""
 
-from typing import Any
-
 from flask import Blueprint, current_app
 
 from api.auth import public
@@ -14,26 +12,26 @@ blueprint = Blueprint("compute-discovery", __name__)
 
 @blueprint.get("/compute")
 @public
-def versions() -> dict[str, Any]:
+def versions() -> dict[str, object]:
     """List the only version."""
     return {"versions": [_version()]}
 
 
 @blueprint.get("/compute/v2.1")
 @public
-def version() -> dict[str, Any]:
+def version() -> dict[str, object]:
     """Show the only version."""
     return {"version": _version()}
 
 
 @blueprint.get("/compute/openapi.json")
 @public
-def described() -> dict[str, Any]:
+def described() -> dict[str, object]:
     """Return the OpenAPI document of Compute."""
     return document(current_app)
 
 
-def _version() -> dict[str, Any]:
+def _version() -> dict[str, object]:
     return {
         "id": "v2.1",
         "status": "CURRENT",

@@ -1,7 +1,5 @@
 """Import of staged contents, deactivation of images, and the tasks of an image."""
 
-from typing import Any
-
 from flask import Blueprint
 
 from api.body import read_object
@@ -19,7 +17,7 @@ METHOD = "glance-direct"
 """The only method of import: a staged content. Nothing is fetched from elsewhere."""
 
 
-def _method(value: Any, field: str) -> str:
+def _method(value: object, field: str) -> str:
     if value != METHOD:
         raise InvalidInput(f"{field} must be {METHOD}, got {str(value)[:40]!r}: no other method is enabled")
     return METHOD

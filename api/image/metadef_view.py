@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from climate.compute.models.metadef import OBJECTS, PROPERTIES, RESOURCE_TYPES, TAGS, Namespace
 
-View = dict[str, Any]
+View = dict[str, object]
 
 
 def namespace_view(one: Namespace, *, with_parts: bool = False) -> View:
@@ -44,7 +43,7 @@ def parts_view(one: Namespace, kind: str) -> list[View] | View:
 
 def part_view(one: Namespace, kind: str, name: str) -> View:
     """Return one part; NotFound. Its times are those of its namespace."""
-    part: Mapping[str, Any] = one.part(kind, name)
+    part: Mapping[str, object] = one.part(kind, name)
     if kind == PROPERTIES:
         return {"name": name, **part}
     if kind == TAGS:

@@ -1,7 +1,6 @@
 """JSON schemas of images and their members, as clients of Image read them."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Blueprint
 
@@ -13,7 +12,7 @@ from climate.compute.models.image_member import MEMBER_STATUSES
 from climate.compute.models.metadef import OBJECTS, PROPERTIES, RESOURCE_TYPES, TAGS
 from climate.domain.errors import NotFound
 
-Schema = dict[str, Any]
+Schema = dict[str, object]
 
 blueprint = Blueprint("image-schemas", __name__, url_prefix="/image/v2/schemas")
 

@@ -1,6 +1,5 @@
 """Usage of addresses by network, and the network services, for administrators."""
 
-from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from flask import Blueprint
@@ -12,7 +11,7 @@ from api.request_context import caller, compute, deployment
 from climate.compute.network.operations import overview
 from climate.compute.store.networks.ip_counts import IpCount
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = Blueprint("network-operators", __name__, url_prefix="/network/v2.0")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from api.request_context import caller, deployment
 from climate.compute.network import managers
@@ -13,7 +12,7 @@ from climate.compute.store.networks.floating_ips import Floating
 from climate.compute.store.networks.floating_pools import PoolRow
 from climate.compute.store.networks.pending_networks import Outline
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 FLAT_TYPE, VLAN_TYPE = "flat", "vlan"
 

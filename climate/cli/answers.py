@@ -1,7 +1,7 @@
 """Interfaces of a connection and of its answers, which are named as in httpx."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Answer(Protocol):
@@ -17,13 +17,13 @@ class Answer(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     @property
     def text(self) -> str: ...
-    def json(self) -> Any: ...
+    def json(self) -> object: ...
 
 
 class Connection(Protocol):
     """Way to send requests."""
 
-    def request(self, method: str, url: str, **sent: Any) -> Answer:
+    def request(self, method: str, url: str, **sent: object) -> Answer:
         """Send a request with `params`, `json` and `headers`; raise TimeoutError or ConnectionError without answer."""
 
     def close(self) -> None:

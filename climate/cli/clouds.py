@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -19,9 +18,9 @@ class CloudEntry:
     """The URL of Identity, and the credentials for it."""
 
     auth_url: str
-    methods: Mapping[str, Any]
+    methods: Mapping[str, object]
     """The `identity` part of the body of a login: methods and their data."""
-    scope: Mapping[str, Any] | None
+    scope: Mapping[str, object] | None
     interface: str = "public"
     region: str = ""
     verify: bool | str = True
@@ -58,7 +57,7 @@ def files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     yield Path("/etc/openstack/clouds.yaml")
 
 
-def entries(path: Path) -> Mapping[str, Any]:
+def entries(path: Path) -> Mapping[str, object]:
     """Return the clouds of a file; none if there is no file. Raise Failure for a file that is not usable."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -78,7 +77,7 @@ def _from_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {key[3:].lower(): value for key, value in environ.items() if key.startswith("OS_") and value}
 
 
-def entry(cloud: Mapping[str, Any], source: str) -> CloudEntry:
+def entry(cloud: Mapping[str, object], source: str) -> CloudEntry:
     """Return a cloud's settings as an entry; Failure names what is missing."""
     auth = cloud.get("auth") or {}
     if not isinstance(auth, Mapping) or not auth.get("auth_url"):
@@ -109,30 +108,30 @@ def check_url(url: str, what: str) -> None:
         raise Failure(f"{what} is not a URL{shown}", USAGE, "write it like http://127.0.0.1:8000/identity/v3")
 
 
-def _password(auth: Mapping[str, Any], source: str) -> dict[str, Any]:
+def _password(auth: Mapping[str, object], source: str) -> dict[str, object]:
     if auth.get("password") is None or not (auth.get("username") or auth.get("user_id")):
         raise Failure(f"{source} has no username or no password", NOT_ALLOWED, "add them to clouds.yaml")
     user = _named(auth, "user", "username")
     return {"methods": ["password"], "password": {"user": {**user, "password": str(auth["password"])}}}
 
 
-def _application_credential(auth: Mapping[str, Any]) -> dict[str, Any]:
+def _application_credential(auth: Mapping[str, object]) -> dict[str, object]:
     secret = str(auth.get("application_credential_secret") or "")
     if auth.get("application_credential_id"):
-        credential: dict[str, Any] = {"id": str(auth["application_credential_id"]), "secret": secret}
+        credential: dict[str, object] = {"id": str(auth["application_credential_id"]), "secret": secret}
     else:
         name = str(auth["application_credential_name"])
         credential = {"name": name, "secret": secret, "user": _named(auth, "user", "username")}
     return {"methods": ["application_credential"], "application_credential": credential}
 
 
-def _scope(auth: Mapping[str, Any]) -> dict[str, Any] | None:
+def _scope(auth: Mapping[str, object]) -> dict[str, object] | None:
     if auth.get("project_id") or auth.get("project_name"):
         return {"project": _named(auth, "project", "project_name")}
     return None
 
 
-def _named(auth: Mapping[str, Any], noun: str, name_key: str) -> dict[str, Any]:
+def _named(auth: Mapping[str, object], noun: str, name_key: str) -> dict[str, object]:
     """Return `{"id": …}`, or `{"name": …, "domain": …}` with the domain of the name."""
     if auth.get(f"{noun}_id"):
         return {"id": str(auth[f"{noun}_id"])}

@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from climate.cli.dates import instant, spoken
 
@@ -31,7 +30,7 @@ COLOURS = {
 }
 """State -> colour; other values have none."""
 
-Cell = Callable[[Any], str]
+Cell = Callable[[object], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Look:
     utc: bool = False
     now: datetime | None = None
 
-    def time(self, value: Any) -> str | None:
+    def time(self, value: object) -> str | None:
         """Return a time as people say it; None for other values, and where ISO 8601 is wanted."""
         when = None if self.iso or self.width is None or self.now is None else instant(value)
         return None if when is None or self.now is None else spoken(when, self.now, self.utc)
@@ -99,7 +98,7 @@ def shortened(ids: Sequence[str]) -> list[str]:
     return list(ids)
 
 
-def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look, cell: Cell, whole: bool) -> str:
+def table(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look, cell: Cell, whole: bool) -> str:
     """Return a table; `whole` shows all its columns, one below the other if they do not fit beside each other."""
     if not rows:
         return ""
@@ -117,7 +116,7 @@ def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look, c
     return "".join(f"{line}\n" for line in lines)
 
 
-def left_out(names: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look, cell: Cell) -> list[str]:
+def left_out(names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look, cell: Cell) -> list[str]:
     """Return the columns that have values and no room."""
     columns = _columns(names, rows, look, cell, whole=False)
     if look.width is None:
@@ -166,7 +165,7 @@ def painted(text: str, value: str, look: Look) -> str:
 
 
 def _columns(
-    names: Sequence[str], rows: Sequence[Mapping[str, Any]], look: Look, cell: Cell, whole: bool
+    names: Sequence[str], rows: Sequence[Mapping[str, object]], look: Look, cell: Cell, whole: bool
 ) -> list[Column]:
     """Return the columns with their cells, without empty columns unless `whole`; ids are short if they must be."""
     columns = [_column(name, [row.get(name) for row in rows], look, cell) for name in names]
@@ -184,7 +183,7 @@ def _fit(widths: Sequence[int], width: int | None) -> bool:
     return width is None or sum(one + len(GAP) for one in widths) - len(GAP) <= width
 
 
-def _column(name: str, values: Sequence[Any], look: Look, cell: Cell) -> Column:
+def _column(name: str, values: Sequence[object], look: Look, cell: Cell) -> Column:
     shown = [look.time(value) or cell(value) for value in values]
     is_text = any(" " in text and not look.time(value) for text, value in zip(shown, values, strict=True))
     return Column(name, shown, is_text or name in NAMES)

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from climate.cli.clouds import CloudEntry
 
@@ -29,7 +28,7 @@ class Kept:
     """A token with its body, as an earlier command received it."""
 
     id: str
-    body: Mapping[str, Any]
+    body: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def _digest(cloud: CloudEntry, salt: bytes) -> str:
     return hashlib.scrypt(said.encode(), salt=salt, n=ROUNDS, r=8, p=1).hex()
 
 
-def _without_secrets(value: Any) -> Any:
+def _without_secrets(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _without_secrets(one) for key, one in value.items() if key not in ("password", "secret")} | (
             {"password": _without_secrets(value["password"])} if isinstance(value.get("password"), Mapping) else {}

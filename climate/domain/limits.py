@@ -5,7 +5,7 @@ without the cleaning time.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -186,6 +186,11 @@ def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: time
     if limit is not Limit.HOST_HOURS:
         moments = [at for at in edges if window.start <= at < window.end]
         return [Point(*(float(course.at(moment)) for course in courses)) for moment in moments]
+    return _hours(courses, edges, window, days)
+
+
+def _hours(courses: Sequence["_Course"], edges: Set[datetime], window: Period, days: timedelta) -> list[Point]:
+    """Return the host hours of each period of `days` that touches the window and may have the maximum."""
     # Between the edges hours grow and shrink evenly: the maximum is where a period begins or ends at one.
     starts = {at - back for at in edges for back in (timedelta(0), days)}
     touching = sorted(start for start in starts if start <= window.end and start + days >= window.start)

@@ -6,7 +6,6 @@ A value of None withdraws the decision: the settings or the limits of all projec
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID, uuid5
 
 NAMESPACE = UUID("9d6d4f0e-3a55-4a0b-8f0e-6f2f3f0f7c21")
@@ -18,7 +17,7 @@ class PoolTermsSet:
 
     at: datetime
     pool: str
-    terms: Mapping[str, Any]
+    terms: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class LimitsSet:
 
     at: datetime
     project_id: str
-    limits: Mapping[str, Any]
+    limits: Mapping[str, object]
 
 
 OperatorFact = PoolTermsSet | LimitsSet
@@ -43,9 +42,9 @@ def limits_stream(project_id: str) -> UUID:
     return uuid5(NAMESPACE, f"limits of {project_id}")
 
 
-def decided(facts: Iterable[OperatorFact]) -> dict[str, Any]:
+def decided(facts: Iterable[OperatorFact]) -> dict[str, object]:
     """Return the values by name after all facts of one stream."""
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     for fact in facts:
         known |= fact.terms if isinstance(fact, PoolTermsSet) else fact.limits
     return {name: value for name, value in known.items() if value is not None}

@@ -153,16 +153,20 @@ class Supervisor:
 
     def _reap(self) -> None:
         for child in [child for child in self._children if child.alive and child.reap()]:
-            if child.process:
-                self._lifeline.ended(child.process.pid)
-            wanted = child.once or child.kill_at is not None or self._stopping
-            child.kill_at = None
-            if not wanted:
-                self._mourn(child)
+            self._settle(child)
         _reap_orphans({self._lifeline.pid, *(c.process.pid for c in self._children if c.process and c.alive)})
         living = [(child.process.pid, child.program) for child in self._children if child.process and child.alive]
         if self._lifeline.renew(living):
             self._console.say("the reaper was killed and has been restarted")
+
+    def _settle(self, child: Child) -> None:
+        """Record the end of a child, and restart it unless it was to end."""
+        if child.process:
+            self._lifeline.ended(child.process.pid)
+        wanted = child.once or child.kill_at is not None or self._stopping
+        child.kill_at = None
+        if not wanted:
+            self._mourn(child)
 
     def _mourn(self, child: Child) -> None:
         lives_on = child.died(time.monotonic(), self._patience, ready=self.ready)

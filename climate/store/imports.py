@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import BigInteger, Connection, Uuid, bindparam, func, insert, select, text, union
@@ -87,7 +86,7 @@ def host_numbers(conn: Connection, wanted: Sequence[int | None]) -> list[int]:
 
 
 def add_hosts(
-    conn: Connection, author: Caller, own: Sequence[Mapping[str, Any]], facts: Sequence[Sequence[HostFact]]
+    conn: Connection, author: Caller, own: Sequence[Mapping[str, object]], facts: Sequence[Sequence[HostFact]]
 ) -> None:
     """Register hosts with these columns and facts, each beginning with HostEnrolled; two statements for any number."""
     rows, entries = [], []
@@ -120,7 +119,7 @@ def registered_addresses(conn: Connection) -> dict[tuple[str, str], int]:
     return {(row[0], row[1]): row[2] for row in conn.execute(query.where(floating_ips.c.removed_at.is_(None)))}
 
 
-def add_addresses(conn: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[UUID, int]:
+def add_addresses(conn: Connection, rows: Sequence[Mapping[str, object]]) -> dict[UUID, int]:
     """Register floating IPs with these columns; return their numbers by id."""
     if not rows:
         return {}

@@ -102,18 +102,25 @@ class Framing:
                 size = int(bytes(self.data[self._at : line]).partition(b";")[0], 16)
             except ValueError:
                 return Arrival.WHOLE
-            if size == 0:
-                end = self.data.find(_HEAD_END, line)
-                return self._unfinished() if end < 0 else Arrival.WHOLE
-            if size < 0 or self._at > LONGEST_HEAD + LONGEST_BODY:
-                return Arrival.LONG
-            if size > LONGEST_BODY:
-                self._long_from = line + 2 + FIRST_PIECE
-                return self._look()
-            if line + 2 + size + 2 > len(self.data):
-                return self._unfinished()
-            self._at = line + 2 + size + 2
+            arrival = self._look_at_chunk(line, size)
+            if arrival is not None:
+                return arrival
         return Arrival.WHOLE if self._end is not None and len(self.data) >= self._end else self._unfinished()
+
+    def _look_at_chunk(self, line: int, size: int) -> Arrival | None:
+        """Pass a chunk whose size is in the line that ends at `line`; None if it is all there and another follows."""
+        if size == 0:
+            end = self.data.find(_HEAD_END, line)
+            return self._unfinished() if end < 0 else Arrival.WHOLE
+        if size < 0 or (self._at or 0) > LONGEST_HEAD + LONGEST_BODY:
+            return Arrival.LONG
+        if size > LONGEST_BODY:
+            self._long_from = line + 2 + FIRST_PIECE
+            return self._look()
+        if line + 2 + size + 2 > len(self.data):
+            return self._unfinished()
+        self._at = line + 2 + size + 2
+        return None
 
     def _unfinished(self) -> Arrival:
         return Arrival.LONG if len(self.data) > LONGEST_HEAD + LONGEST_BODY else Arrival.BODY

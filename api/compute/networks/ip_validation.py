@@ -2,14 +2,13 @@
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import Any
 
 from climate.domain.errors import InvalidInput
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}")
 
 
-def address(value: Any, field: str) -> IPv4Address:
+def address(value: object, field: str) -> IPv4Address:
     """Return an IPv4 address."""
     try:
         return IPv4Address(value if isinstance(value, str) else "")
@@ -17,7 +16,7 @@ def address(value: Any, field: str) -> IPv4Address:
         raise InvalidInput(f"{field} must be an IPv4 address, not {str(value)[:40]!r}") from None
 
 
-def cidr(value: Any, field: str) -> IPv4Network:
+def cidr(value: object, field: str) -> IPv4Network:
     """Return a range of IPv4 addresses, like 10.1.0.0/24."""
     try:
         return IPv4Network(value if isinstance(value, str) else "")
@@ -26,7 +25,7 @@ def cidr(value: Any, field: str) -> IPv4Network:
         raise InvalidInput(f"{field} must be {why}, not {str(value)[:40]!r}") from None
 
 
-def cidr_v6(value: Any, field: str) -> IPv6Network:
+def cidr_v6(value: object, field: str) -> IPv6Network:
     """Return a range of IPv6 addresses, like fd00::/48."""
     try:
         return IPv6Network(value if isinstance(value, str) else "")
@@ -34,7 +33,7 @@ def cidr_v6(value: Any, field: str) -> IPv6Network:
         raise InvalidInput(f"{field} must be an IPv6 range like fd00::/48, not {str(value)[:40]!r}") from None
 
 
-def address_v6(value: Any, field: str) -> IPv6Address:
+def address_v6(value: object, field: str) -> IPv6Address:
     """Return an IPv6 address."""
     try:
         return IPv6Address(value if isinstance(value, str) else "")
@@ -42,7 +41,7 @@ def address_v6(value: Any, field: str) -> IPv6Address:
         raise InvalidInput(f"{field} must be an IPv6 address, not {str(value)[:40]!r}") from None
 
 
-def stretch(value: Any, field: str) -> tuple[IPv4Address, IPv4Address]:
+def stretch(value: object, field: str) -> tuple[IPv4Address, IPv4Address]:
     """Return the first and last address of a CIDR, of a first-last range, or of a single address."""
     text = value if isinstance(value, str) else ""
     if "/" in text:
@@ -56,7 +55,7 @@ def stretch(value: Any, field: str) -> tuple[IPv4Address, IPv4Address]:
     return first, last
 
 
-def interface(value: Any, field: str) -> str | None:
+def interface(value: object, field: str) -> str | None:
     """Return the name of a network interface of a host; None if none is given."""
     if value is None:
         return None

@@ -1,14 +1,13 @@
 """Values of security group rules, which Compute and Network read alike."""
 
 from ipaddress import ip_network
-from typing import Any
 
 from climate.compute.models.security_group import PROTOCOLS, SecurityRule
 from climate.compute.network.render.port_filter import ICMP, ICMPV6, WITH_PORTS
 from climate.domain.errors import InvalidInput
 
 
-def protocol(value: Any, field: str) -> str | None:
+def protocol(value: object, field: str) -> str | None:
     """Return the name or the number of an IP protocol, as given; None for any."""
     text = str(value).lower()
     if value is None or text in ("any", "-1", "0"):
@@ -19,7 +18,7 @@ def protocol(value: Any, field: str) -> str | None:
     return text
 
 
-def cidr(value: Any, field: str) -> str | None:
+def cidr(value: object, field: str) -> str | None:
     """Return a range of addresses, of either version; None for any."""
     if value in (None, ""):
         return None

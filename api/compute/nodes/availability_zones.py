@@ -1,7 +1,6 @@
 """Availability zones: labels of nodes, set by the metadata of their aggregates or by the nodes themselves."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -12,7 +11,7 @@ from climate.compute.models.node import Node, Service
 from climate.compute.nodes import services
 from climate.compute.reservations import pools
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 SCHEDULER = "nova-scheduler"
 """Name of the scheduler, which runs in the web process."""

@@ -1,7 +1,6 @@
 """Hypervisors: the nodes of the cloud, for administrators."""
 
 import json
-from typing import Any
 
 from flask import request
 
@@ -15,7 +14,7 @@ from climate.compute.cells.state import inventory
 from climate.compute.models.node import Node
 from climate.domain.errors import NotFound
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("hypervisors")
 

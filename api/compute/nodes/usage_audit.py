@@ -1,7 +1,6 @@
 """Log of usage audits, which no compute service of climate runs."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
@@ -9,7 +8,7 @@ from api.request_context import compute
 from climate.compute.cells.state import inventory
 from climate.domain.errors import InvalidInput
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 

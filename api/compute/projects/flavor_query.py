@@ -1,7 +1,6 @@
 """Query string of a list of flavors."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from flask import request
 
@@ -9,7 +8,7 @@ from api.compute import validation
 from climate.compute.models.flavor import Flavor
 from climate.domain.errors import InvalidInput
 
-SORTS: Mapping[str, Callable[[Flavor], Any]] = {
+SORTS: Mapping[str, Callable[[Flavor], object]] = {
     "flavorid": lambda flavor: flavor.id,
     "id": lambda flavor: flavor.id,
     "name": lambda flavor: flavor.name,

@@ -1,12 +1,10 @@
 """JSON views of flavors."""
 
-from typing import Any
-
 from api.compute.microversion import since
 from api.request_context import deployment
 from climate.compute.models.flavor import Flavor
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 
 def brief(flavor: Flavor) -> Body:

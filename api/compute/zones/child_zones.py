@@ -1,7 +1,6 @@
 """Child zones, for administrators: create, list, update and delete them; and this zone as its parents see it."""
 
 from datetime import datetime
-from typing import Any
 
 from flask import Response, jsonify, request
 
@@ -20,7 +19,7 @@ from climate.compute.zones.models import ChildZone
 from climate.domain.errors import InvalidInput
 from climate.service.lease_tree import zone_removal
 
-Body = dict[str, Any]
+Body = dict[str, object]
 
 blueprint = compute_blueprint("child-zones")
 

@@ -1,7 +1,5 @@
 """Bodies of child zones."""
 
-from typing import Any
-
 from api.compute import body_keys as keys
 from api.request_context import deployment
 from api.schema.body import ABSENT, Below, Body, Key, Shape
@@ -15,20 +13,20 @@ URL: Shape = {"type": "string", "minLength": 1, "maxLength": 255, "format": "uri
 PASSWORD: Shape = {"type": "string", "minLength": 1, "maxLength": LONGEST_PASSWORD}
 
 
-def _url(value: Any, field: str) -> str:
+def _url(value: object, field: str) -> str:
     url = urls.check(value)
     if urls.is_same(url, deployment().settings.base_url):
         raise InvalidInput(f"{field} {url} is the URL of this zone; register that of another deployment")
     return url
 
 
-def _password(value: Any, field: str) -> str:
+def _password(value: object, field: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PASSWORD or "\0" in value:
         raise InvalidInput(f"{field} must be a text of 1 to {LONGEST_PASSWORD} characters")
     return value
 
 
-def _weight(value: Any, field: str) -> float:
+def _weight(value: object, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST_WEIGHT:
         raise InvalidInput(f"{field} must be a number between -{LARGEST_WEIGHT:.0f} and {LARGEST_WEIGHT:.0f}")
     return float(value)

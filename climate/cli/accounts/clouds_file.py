@@ -1,7 +1,6 @@
 """climate clouds: the entries of clouds.yaml, and its recovery."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -57,7 +56,7 @@ def write(url: str | None) -> None:
     say_written(session.settings, address)
 
 
-def _row(name: Any, entry: Mapping[str, Any], file: str) -> dict[str, Any]:
+def _row(name: object, entry: Mapping[str, object], file: str) -> dict[str, object]:
     auth = entry.get("auth")
     auth = auth if isinstance(auth, Mapping) else {}
     credential = auth.get("application_credential_name") or auth.get("application_credential_id")

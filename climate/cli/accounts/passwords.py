@@ -8,7 +8,7 @@ import string
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -16,7 +16,7 @@ from climate.cli.session import current
 from climate.file_errors import reason_of
 
 LENGTH = 24
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def password_options(command: F) -> F:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -51,7 +50,7 @@ class Stack:
 
     environ: Mapping[str, str]
     url: str
-    readiness: Mapping[str, Any]
+    readiness: Mapping[str, object]
 
 
 def surroundings(environ: Mapping[str, str], folder: str = HOME) -> dict[str, str]:
@@ -108,7 +107,7 @@ def running(
 def _endings() -> Iterator[None]:
     """Turn a signal to end into an exception while the block lasts, so that cleanup runs."""
 
-    def end(number: int, frame: Any) -> None:
+    def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
 
     before = {number: signal.signal(number, end) for number in ENDINGS}
@@ -119,13 +118,13 @@ def _endings() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-Look = Callable[[], Mapping[str, Any] | None]
+Look = Callable[[], Mapping[str, object] | None]
 """Function that returns the readiness of a stack; None while it is not ready."""
 
 
 def _ready(
     child: subprocess.Popen[bytes], look: Look, log: Path, waiting: Callable[[float], None]
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     began, pause = time.monotonic(), 0.25
     while (spent := time.monotonic() - began) < START_SECONDS:
         try:
@@ -140,7 +139,7 @@ def _ready(
     raise Failure(f"the stack is not ready after {spent:.0f} s: {_tail(log)}", TIMEOUT, f"see {log}")
 
 
-def _readiness(url: str) -> Mapping[str, Any] | None:
+def _readiness(url: str) -> Mapping[str, object] | None:
     try:
         answer = httpx.get(f"{url}/readyz", timeout=5.0, trust_env=False)
         return dict(answer.json()) if answer.status_code == 200 else None
@@ -148,7 +147,7 @@ def _readiness(url: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _running_processes(log: Path) -> Mapping[str, Any] | None:
+def _running_processes(log: Path) -> Mapping[str, object] | None:
     said = log.read_text(encoding="utf-8", errors="replace")
     return {} if RUNS in said else None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import click
@@ -171,7 +171,7 @@ def _when(climate: "Climate", at: Moment | None) -> datetime | None:
         return at.when(climate.now(connection))
 
 
-def _line(entry: "Entry") -> dict[str, Any]:
+def _line(entry: "Entry") -> dict[str, object]:
     """Return an entry of the journal as it is stored."""
     from climate.store.journal import fact_codec
 
@@ -187,14 +187,14 @@ def _line(entry: "Entry") -> dict[str, Any]:
     }
 
 
-def _state(lease: "Lease") -> dict[str, Any]:
+def _state(lease: "Lease") -> dict[str, object]:
     """Return the state of a lease in the terms of the engine."""
     return {name: _plain(getattr(lease, name)) for name in (field.name for field in fields(lease))} | {
         "status": str(lease.status)
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value of the domain as JSON."""
     if isinstance(value, datetime):
         return wire(value)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from climate.compute.errors import BadRequest, Conflict, NotFound
 
@@ -13,7 +12,7 @@ OBJECTS, PROPERTIES, TAGS, RESOURCE_TYPES = KINDS = ("objects", "properties", "t
 MOST = 1000
 """Maximum of parts of one kind in a namespace."""
 
-Part = Mapping[str, Any]
+Part = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,7 @@ def create(
     Raise BadRequest for invalid ranges, Conflict for ranges in use.
     """
     name = manager or options.manager
-    if name not in MANAGERS:
-        raise BadRequest(f"There is no network manager {name!r}, only {', '.join(MANAGERS)}")
-    if not 1 <= wanted.count <= MOST_AT_ONCE:
-        raise BadRequest(f"num_networks must be between 1 and {MOST_AT_ONCE}")
-    if wanted.project_id is not None and name != VLAN:
-        raise BadRequest(f"Networks of the manager {name} are shared: only networks with a VLAN have a project")
+    _check_request(wanted, name)
     _check_size(wanted, options)
     taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
     there = rows.listed(conn)
@@ -58,6 +53,16 @@ def create(
     made = [rows.make(conn, draft) for draft in drafts]
     result = rows.by_ids(conn, made)
     return [result[network_id] for network_id in made]
+
+
+def _check_request(wanted: NetworkRequest, name: str) -> None:
+    """Raise BadRequest for an unknown manager, or a request that it cannot serve."""
+    if name not in MANAGERS:
+        raise BadRequest(f"There is no network manager {name!r}, only {', '.join(MANAGERS)}")
+    if not 1 <= wanted.count <= MOST_AT_ONCE:
+        raise BadRequest(f"num_networks must be between 1 and {MOST_AT_ONCE}")
+    if wanted.project_id is not None and name != VLAN:
+        raise BadRequest(f"Networks of the manager {name} are shared: only networks with a VLAN have a project")
 
 
 def _check_size(wanted: NetworkRequest, options: NetworkOptions) -> None:

@@ -1,7 +1,9 @@
 """Pools of nodes lent to several projects in one transaction, which waits for no lock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, ComputeError, Conflict, NotFound, StaleToken, Waits
@@ -26,22 +28,30 @@ def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     The error is Waits if another transaction holds the pool or one of its nodes, or if two loans want the same node:
     request that loan alone.
     """
-    troubles: dict[str, ComputeError] = {}
     with compute.engine.begin() as conn:
         result = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
         wanted = {loan.pool: _nodes_of(loan, result.nodes) for loan in loans}
-        free = [one.id for own in wanted.values() for one in own if one.pool == FREEPOOL]
-        occupied = rows.occupied(conn, free)
-        for loan in loans:
-            busy = Waits("Another transaction holds the pool.") if loan.pool in result.busy else None
-            trouble = busy or _trouble(loan, wanted, occupied)
-            if trouble is not None:
-                troubles[loan.pool] = trouble
+        occupied = _occupied(conn, wanted)
+        results = {
+            loan.pool: _busy(loan, result.busy)
+            or _trouble(loan, wanted)
+            or _unusable(loan, wanted[loan.pool], occupied)
+            for loan in loans
+        }
+        troubles = {pool: trouble for pool, trouble in results.items() if trouble is not None}
         good = [loan for loan in loans if loan.pool not in troubles]
-        asked = [rows.Lent(loan.pool, loan.project_id, loan.token, [n.id for n in wanted[loan.pool]]) for loan in good]
-        lent = rows.lend(conn, asked)
+        lent = rows.lend(conn, [_row(loan, wanted[loan.pool]) for loan in good])
     troubles |= {loan.pool: StaleToken() for loan in good if loan.pool not in lent}
     return [troubles.get(loan.pool) for loan in loans]
+
+
+def _row(loan: Loan, own: Sequence[NodeRow]) -> rows.Lent:
+    return rows.Lent(loan.pool, loan.project_id, loan.token, [node.id for node in own])
+
+
+def _occupied(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> frozenset[int]:
+    """Return the nodes with servers among those of the reservation pool."""
+    return rows.occupied(conn, [node.id for own in wanted.values() for node in own if node.pool == FREEPOOL])
 
 
 def _nodes_of(loan: Loan, nodes: Sequence[NodeRow]) -> list[NodeRow]:
@@ -54,16 +64,26 @@ def _nodes_of(loan: Loan, nodes: Sequence[NodeRow]) -> list[NodeRow]:
     ]
 
 
-def _trouble(loan: Loan, wanted: Mapping[str, Sequence[NodeRow]], occupied: frozenset[int]) -> ComputeError | None:
+def _busy(loan: Loan, busy: Collection[str]) -> ComputeError | None:
+    return Waits("Another transaction holds the pool.") if loan.pool in busy else None
+
+
+def _trouble(loan: Loan, wanted: Mapping[str, Sequence[NodeRow]]) -> ComputeError | None:
+    """Return the error of a loan whose pool or nodes cannot be written now, or never by this caller."""
     own = wanted[loan.pool]
     others = {one.id for pool, nodes in wanted.items() if pool != loan.pool for one in nodes}
-    held = [one for one in own if one.name in loan.names]
     if loan.pool in KEPT:
         return Conflict(f"The pool {loan.pool} is not lent.")
     if any(not one.is_locked or one.id in others for one in own):
         return Waits("Another transaction holds a host of the pool.")
-    if any(one.fence > loan.token for one in held):
+    if any(one.fence > loan.token for one in own if one.name in loan.names):
         return StaleToken()
+    return None
+
+
+def _unusable(loan: Loan, own: Sequence[NodeRow], occupied: frozenset[int]) -> ComputeError | None:
+    """Return the error of a loan that names nodes which cannot be lent."""
+    held = [one for one in own if one.name in loan.names]
     missing = set(loan.names) - {one.name for one in held}
     if missing:
         return NotFound(f"Host {min(missing)} could not be found.")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from climate.compute.context import Compute
 from climate.compute.errors import ComputeError, Conflict, StaleToken, Waits
 from climate.compute.models.node import FREEPOOL, KEPT
@@ -32,7 +34,7 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
         names = [name for one in returns for name in one.names]
         fences, nodes = rows.lock(conn, [one.pool for one in returns], names)
         wanted = {one.pool: _nodes_of(one, nodes) for one in returns}
-        occupied = lend_together.occupied(conn, [n.id for pool, own in wanted.items() for n in own if n.pool == pool])
+        occupied = _occupied_nodes(conn, wanted)
         troubles: dict[str, ComputeError] = {}
         for one in returns:
             trouble = _trouble(one, wanted, fences, kept) or _occupied(wanted[one.pool], occupied)
@@ -41,6 +43,11 @@ def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError 
         good = [one for one in returns if one.pool not in troubles]
         rows.take_back(conn, [rows.Taken(r.pool, r.to, r.token, [n.id for n in wanted[r.pool]]) for r in good])
     return [troubles.get(one.pool) for one in returns]
+
+
+def _occupied_nodes(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> frozenset[int]:
+    """Return the nodes with servers among those that are in their pool."""
+    return lend_together.occupied(conn, [node.id for pool, own in wanted.items() for node in own if node.pool == pool])
 
 
 def _nodes_of(one: Return, nodes: Sequence[NodeRow]) -> list[NodeRow]:

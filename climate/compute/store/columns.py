@@ -1,7 +1,6 @@
 """Conventions of the bundled cloud's tables: their metadata, and columns of the usual kinds."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -64,7 +63,7 @@ def taken(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False, server_default="0")
 
 
-def in_array(column: ColumnElement[Any], values: Iterable[object]) -> ColumnElement[bool]:
+def in_array(column: ColumnElement[object], values: Iterable[object]) -> ColumnElement[bool]:
     """Return the condition that a column has one of these values.
 
     They are sent as one array, so that the statement is prepared once for any number of values.
@@ -72,6 +71,6 @@ def in_array(column: ColumnElement[Any], values: Iterable[object]) -> ColumnElem
     return column == any_(literal(list(values), ARRAY(column.type)))
 
 
-def in_parameter(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+def in_parameter(column: ColumnElement[object], name: str) -> ColumnElement[bool]:
     """Return the condition that a column has one of the values in the list that is the parameter `name`."""
     return column == any_(bindparam(name, type_=ARRAY(column.type)))

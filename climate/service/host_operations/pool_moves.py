@@ -1,6 +1,6 @@
 """Moves of hosts between pools by admins: all of the hosts or none, and away from leases only with `force`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -94,14 +94,18 @@ def _requested_hosts(conn: Connection, order: Order) -> list[HostPlace]:
     result = {
         number: place for number, place in pool_membership.of(conn, numbers.values()).items() if not place.removed
     }
-    unknown = [name for name in order.hosts if numbers.get(name) not in result]
-    if unknown:
-        more = f" and {len(unknown) - MOST_TOLD} others" if len(unknown) > MOST_TOLD else ""
-        raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_TOLD])}{more} is registered")
+    _refuse_unknown([name for name in order.hosts if numbers.get(name) not in result])
     if order.source is not None and (away := [p for p in result.values() if p.pool is not order.source]):
         message = ", ".join(f"{place.name} ({place.pool})" for place in away[:MOST_TOLD])
         raise Conflict(f"Not all of the hosts are in the pool {order.source}: {message}")
     return [result[number] for number in sorted(result)]
+
+
+def _refuse_unknown(unknown: Sequence[str]) -> None:
+    """Raise NotFound with the first of these names, if there are any."""
+    if unknown:
+        more = f" and {len(unknown) - MOST_TOLD} others" if len(unknown) > MOST_TOLD else ""
+        raise NotFound(f"No host {', '.join(repr(name[:80]) for name in unknown[:MOST_TOLD])}{more} is registered")
 
 
 def _is_number(name: str) -> bool:
@@ -153,24 +157,33 @@ def _record(conn: Connection, climate: Climate, asked: MoveRequest) -> tuple[lis
     move_checks.refuse_busy(conn, asked.numbers)
     reallocated = _reallocate(conn, climate, asked, lost) if lost and order.to is not Pool.FAILED else []
     dropped = {place.host: place for outcome in reallocated for place in outcome.moved}
-    locked = pool_membership.of(conn, asked.numbers, lock=True)
-    move_checks.refuse_moved([dropped.get(place.host, place) for place in asked.moving], locked)
-    left = move_checks.lost_by(conn, asked, locked)
-    move_checks.refuse(asked, left)
-    if left and order.to is not Pool.FAILED:
-        raise Busy("A host is being allocated right now; try again shortly")
-    move_checks.refuse_maintained(conn, asked)
-    move_checks.refuse_cleaned(conn, asked)
-    if order.to is Pool.MULTI_TENANT:
-        move_checks.refuse_asleep(conn, [locked[number] for number in asked.numbers])
-    tampering.refuse_places(conn, locked.values())
+    locked = _lock(conn, asked, dropped)
     changes = [(place, [checked(place, _fact(asked, place, now))]) for place in locked.values()]
     after = {place.host: place for place in pool_membership.record(conn, asked.caller, changes)}
     cleaning.free(conn, [place.host for place in asked.moving if place.pool is Pool.CLEANING])
     event_claims.wake_rounds(conn)
-    of = {place.host: [one for one in lost if one.host == place.host] for place in asked.seen}
     others = [place for number, place in dropped.items() if number not in after]
-    return [Moved(place, after.get(place.host, place), of[place.host]) for place in asked.seen], others
+    return [_moved(place, after.get(place.host, place), lost) for place in asked.seen], others
+
+
+def _moved(before: HostPlace, after: HostPlace, lost: Sequence[Promise]) -> Moved:
+    return Moved(before, after, [one for one in lost if one.host == before.host])
+
+
+def _lock(conn: Connection, asked: MoveRequest, dropped: Mapping[int, HostPlace]) -> Mapping[int, HostPlace]:
+    """Lock the hosts and check them again; `dropped`: the memberships of those that leases have just lost."""
+    locked = pool_membership.of(conn, asked.numbers, lock=True)
+    move_checks.refuse_moved([dropped.get(place.host, place) for place in asked.moving], locked)
+    left = move_checks.lost_by(conn, asked, locked)
+    move_checks.refuse(asked, left)
+    if left and asked.order.to is not Pool.FAILED:
+        raise Busy("A host is being allocated right now; try again shortly")
+    move_checks.refuse_maintained(conn, asked)
+    move_checks.refuse_cleaned(conn, asked)
+    if asked.order.to is Pool.MULTI_TENANT:
+        move_checks.refuse_asleep(conn, [locked[number] for number in asked.numbers])
+    tampering.refuse_places(conn, locked.values())
+    return locked
 
 
 def _fact(asked: MoveRequest, place: HostPlace, now: datetime) -> HostMoved:

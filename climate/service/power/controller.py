@@ -146,7 +146,7 @@ def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> 
 
     A host without permission for new allocations is no spare.
     """
-    moving = supply is not None and (switching.is_coming(place, supply) or switching.is_going(place, supply))
+    moving = supply is not None and _is_changing(place, supply)
     on = (supply.wanted == ON) if supply and moving else place.on
     asked = supply and supply.wanted == (ON if on else OFF) and supply.wanted_at
     return Machine(
@@ -161,9 +161,13 @@ def _machine(place: HostPlace, supply: Supply | None, need: datetime | None) -> 
     )
 
 
+def _is_changing(place: HostPlace, supply: Supply) -> bool:
+    return switching.is_coming(place, supply) or switching.is_going(place, supply)
+
+
 def _is_due(place: HostPlace, supply: Supply, now: datetime, settings: Settings) -> bool:
     """Return whether its power supply is due: always while a request is pending, otherwise at intervals."""
-    moving = switching.is_coming(place, supply) or switching.is_going(place, supply)
+    moving = _is_changing(place, supply)
     if supply.asked_at is None or (moving and switching.is_overdue(supply, now, settings)):
         return True
     pause = timedelta(0) if moving and not supply.failures else TRY_AGAIN if moving else LOOK_AGAIN
@@ -180,21 +184,29 @@ def switch_on(climate: Climate, held: Sequence[HostPlace]) -> Mapping[HostPlace,
     present, supplies, now = run(climate, _read_power, climate, numbers)
     asleep = {host for host, place in present.items() if not place.on and supplies[host].wanted != ON}
     jobs = switching.wish(climate, {present[host]: ON for host in asleep}, supplies)
-    on_their_way = [
-        Job(place, supplies[host], ON if switching.is_coming(place, supplies[host]) else None)
-        for host, place in present.items()
-        if (not place.on or switching.is_going(place, supplies[host]))
-        and host not in asleep
-        and _is_due(place, supplies[host], now, climate.settings)
-    ]
-    if jobs or on_their_way:
-        switching.carry_out(climate, [*jobs, *on_their_way])
+    awake = {place: supplies[host] for host, place in _not_up(present, supplies).items() if host not in asleep}
+    jobs = [*jobs, *_due_jobs(awake, now, climate.settings)]
+    if jobs:
+        switching.carry_out(climate, jobs)
         present, supplies, now = run(climate, _read_power, climate, numbers)
     return {
         place: supplies[host].error or ("is being switched off" if place.on else "is coming up")
-        for host, place in present.items()
-        if not place.on or switching.is_going(place, supplies[host])
+        for host, place in _not_up(present, supplies).items()
     }
+
+
+def _due_jobs(awake: Mapping[HostPlace, Supply], now: datetime, settings: Settings) -> list[Job]:
+    """Return the due calls of power supplies: again for hosts that come up, and otherwise to read the state."""
+    return [
+        Job(place, supply, ON if switching.is_coming(place, supply) else None)
+        for place, supply in awake.items()
+        if _is_due(place, supply, now, settings)
+    ]
+
+
+def _not_up(present: Mapping[int, HostPlace], supplies: Mapping[int, Supply]) -> dict[int, HostPlace]:
+    """Return the hosts that are off or being switched off."""
+    return {host: place for host, place in present.items() if not place.on or switching.is_going(place, supplies[host])}
 
 
 def _read_power(

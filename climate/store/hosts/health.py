@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -59,7 +58,7 @@ def suffering(conn: Connection, now: datetime, start_by: datetime | None) -> lis
     return list(dict.fromkeys(conn.scalars(query)))
 
 
-def concerned_leases(now: datetime | ColumnElement[datetime]) -> CompoundSelect[Any]:
+def concerned_leases(now: datetime | ColumnElement[datetime]) -> CompoundSelect[object]:
     """Return the leases that are recorded as degraded or hold an unfit host, whether or not they can be healed."""
     return _degraded().union(_with_unfit_hosts(now))
 
@@ -70,12 +69,12 @@ def in_progress() -> ColumnElement[bool]:
     return exists().where(running.c.lease_id == leases.c.id, has(running.c.status, "IN_PROGRESS")).correlate(leases)
 
 
-def _degraded() -> Select[Any]:
+def _degraded() -> Select[object]:
     """Return the leases in force that are recorded as degraded."""
     return select(reservations.c.lease_id, null().cast(Boolean).label("later")).where(text(LACKING))
 
 
-def _with_unfit_hosts(now: datetime | ColumnElement[datetime]) -> Select[Any]:
+def _with_unfit_hosts(now: datetime | ColumnElement[datetime]) -> Select[object]:
     """Return leases with an unfit host; `later` means that maintenance may end before a future lease needs it.
 
     The query starts from unfit hosts and reads only their allocations in force, because most leases have ended.

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Boolean, Connection, Select, cast, select
 from sqlalchemy.dialects.postgresql import distinct_on
@@ -37,7 +36,7 @@ def between(conn: Connection, start: datetime, end: datetime) -> Switches:
 
 
 _AT = cast(journal.c.body["at"].astext, Time)
-_SWITCHES: Select[Any] = (
+_SWITCHES: Select[object] = (
     select(
         hosts.c.id,
         hosts.c.hypervisor_hostname.label("name"),

@@ -72,10 +72,8 @@ class Table:
         others = [line for line in lines if not self._ours(line) and _unmeasured(line) not in wanted]
         for name in {FILTER_TOP, NAT_BOTTOM} - set(self.shared):
             others = _without_unused(name, others)
-        declared = [line for line in others if line.startswith(":")]
-        foreign = [line for line in others if not line.startswith(":")]
-        bottom = [line for line in rules if line.endswith(f"-j {NAT_BOTTOM}")]
-        first = [line for line in rules if line not in bottom]
+        declared, foreign = _parted(others, re.compile("^:"))
+        bottom, first = _parted(rules, re.compile(f"-j {NAT_BOTTOM}$"))
         return [*declared, *chains, *_once(first), *foreign, *_once(bottom)]
 
     def line(self, rule: Rule) -> str:
@@ -123,6 +121,11 @@ def _without_unused(name: str, lines: Sequence[str]) -> list[str]:
     """Return the lines without a shared chain and its jumps, if no program has rules in it."""
     used = any(line.startswith(f"-A {name} ") for line in lines)
     return [line for line in lines if used or name not in _mentioned(line)]
+
+
+def _parted(lines: Sequence[str], pattern: re.Pattern[str]) -> tuple[list[str], list[str]]:
+    """Return the lines with the pattern, and the others."""
+    return [line for line in lines if pattern.search(line)], [line for line in lines if not pattern.search(line)]
 
 
 def _unmeasured(line: str) -> str:

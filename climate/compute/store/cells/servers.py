@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, or_, select, text, update
 
@@ -114,7 +113,7 @@ def cells_of(conn: Connection, ids: Sequence[str]) -> dict[str, str | None]:
     return {row.id: row.cell for row in conn.execute(query)}
 
 
-def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, Any]], now: datetime) -> set[str]:
+def report(conn: Connection, cell: str, servers: Sequence[Mapping[str, object]], now: datetime) -> set[str]:
     """Store a cell's report of its servers; return the ids of the changed ones.
 
     Only the report with the highest version of a server counts, and none once it is deleted or another cell has it.
@@ -143,7 +142,7 @@ def destroy(conn: Connection, cell: str, ids: Sequence[str], now: datetime) -> s
 
 def abandon(conn: Connection, server_id: str, now: datetime) -> None:
     """Mark a server as deleted that no cell has reported; a cell that reports it later is instructed to delete it."""
-    gone: dict[str, Any] = {
+    gone: dict[str, object] = {
         "status": "DELETED",
         "task": None,
         "addresses": [],
@@ -192,7 +191,7 @@ def begin(conn: Connection, servers: Sequence[Server]) -> None:
     conn.execute(_BEGIN, given)
 
 
-def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, Any], now: datetime) -> set[str]:
+def fail(conn: Connection, ids: Sequence[str], fault: Mapping[str, object], now: datetime) -> set[str]:
     """Put servers that no cell has reported into ERROR with a fault; return the ids of the changed ones."""
     own = cell_servers.c
     # The report of the server's cell takes precedence.
@@ -218,7 +217,7 @@ def command(conn: Connection, server_id: str, task: str | None, now: datetime) -
     return int(conn.execute(statement.returning(cell_servers.c.commands)).scalar_one())
 
 
-def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
+def change(conn: Connection, server_id: str, changes: Mapping[str, object], now: datetime) -> None:
     """Update the top cell's data of a server: name, description, metadata, image_id, access, lock, tags."""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 

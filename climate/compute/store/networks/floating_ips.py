@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, and_, func, select, text, update
 
@@ -149,7 +148,7 @@ def by_address(conn: Connection, address: str) -> Floating | None:
     return None if row is None else Floating(*row)
 
 
-def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
+def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, object]) -> str | None:
     """Allocate the first free address of a pool, or this one, to a project; return its id.
 
     `wanted`: project_id, now, and optionally address, auto, description.
@@ -159,7 +158,7 @@ def allocate(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str |
     return value
 
 
-def make(conn: Connection, pool_id: str, wanted: Mapping[str, Any]) -> str | None:
+def make(conn: Connection, pool_id: str, wanted: Mapping[str, object]) -> str | None:
     """Create an address of a pool's network for a project: address, project_id, now, description.
 
     Return its id; None if the address exists, or is not an available one of the network.

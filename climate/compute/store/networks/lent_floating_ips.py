@@ -1,7 +1,7 @@
 """Floating addresses that are lent to pools; their rows are deleted afterwards."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Text, cast, func, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
@@ -65,7 +65,7 @@ def outside(conn: Connection, network: str) -> Outside | None:
     return Outside(*row) if row else None
 
 
-def lend(conn: Connection, loan: dict[str, Any]) -> bool:
+def lend(conn: Connection, loan: dict[str, object]) -> bool:
     """Create an address that is lent to a pool; False if it is taken, or outside of its network."""
     return conn.execute(_LEND, loan).first() is not None
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
@@ -83,14 +82,14 @@ def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime,
     return Offered(spec, row.machine, row.up, row.disks)
 
 
-def ask(conn: Connection, host: str, verb: str, said: Mapping[str, Any], now: datetime, seconds: float) -> str:
+def ask(conn: Connection, host: str, verb: str, said: Mapping[str, object], now: datetime, seconds: float) -> str:
     """Insert an order for a service, which may begin it for so many seconds; return its id."""
     until = now + timedelta(seconds=seconds)
     row = {"service_host": host, "verb": verb, "said": dict(said), "asked_at": now, "until": until}
     return str(conn.execute(insert(orders).values(row).returning(orders.c.id)).scalar_one())
 
 
-def look(conn: Connection, order_id: str) -> tuple[bool, bool, Any, str | None]:
+def look(conn: Connection, order_id: str) -> tuple[bool, bool, object, str | None]:
     """Return of an order: begun, done, the answer, and the error."""
     own = orders.c
     query = select(own.begun_at.is_not(None), own.done_at.is_not(None), own.answer, own.error).where(own.id == order_id)
@@ -109,7 +108,7 @@ def drop(conn: Connection, order_id: str, now: datetime) -> None:
     conn.execute(delete(orders).where(or_(orders.c.id == order_id, orders.c.until < now - timedelta(days=1))))
 
 
-def begin(conn: Connection, order_id: str, host: str, now: datetime) -> tuple[str, Mapping[str, Any]] | None:
+def begin(conn: Connection, order_id: str, host: str, now: datetime) -> tuple[str, Mapping[str, object]] | None:
     """Begin an order as its service: return (verb, arguments); None if there is none to begin."""
     own = orders.c
     this = (own.id == order_id, own.service_host == host, own.begun_at.is_(None), own.until > now)
@@ -117,6 +116,6 @@ def begin(conn: Connection, order_id: str, host: str, now: datetime) -> tuple[st
     return None if row is None else (row.verb, row.said)
 
 
-def finish(conn: Connection, order_id: str, answer: Any, error: str | None, now: datetime) -> None:
+def finish(conn: Connection, order_id: str, answer: object, error: str | None, now: datetime) -> None:
     """Store the answer to an order."""
     conn.execute(update(orders).where(orders.c.id == order_id).values(done_at=now, answer=answer, error=error))

@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, and_, exists, func, select, text, update
 from sqlalchemy import delete as delete_from
@@ -215,6 +214,6 @@ def maintain(conn: Connection, ids: Sequence[int], reason: str | None) -> None:
     conn.execute(update(nodes).where(in_array(nodes.c.id, ids)).values(maintenance=reason))
 
 
-def _row(spec: NodeSpec, defaults: NodeDefaults) -> dict[str, Any]:
+def _row(spec: NodeSpec, defaults: NodeDefaults) -> dict[str, object]:
     said = {column: getattr(spec, column) for column in ("name", *_TYPES)}
     return said | {one.name: getattr(defaults, one.name) for one in fields(defaults) if said[one.name] is None}

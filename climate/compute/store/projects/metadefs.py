@@ -1,7 +1,6 @@
 """Rows of namespaces of metadata definitions."""
 
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -43,7 +42,7 @@ def drop(conn: Connection, name: str) -> None:
     conn.execute(delete(metadefs).where(metadefs.c.namespace == name))
 
 
-def _row(namespace: Namespace) -> dict[str, Any]:
+def _row(namespace: Namespace) -> dict[str, object]:
     names = ("namespace", "owner", "visibility", "protected", "display_name", "description", "parts")
     return {name: getattr(namespace, name) for name in names}
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, null, select, update
 from sqlalchemy import delete as delete_from
@@ -62,7 +61,7 @@ _IDS = (
 )
 
 
-def offer(conn: Connection, row: dict[str, Any]) -> Volume:
+def offer(conn: Connection, row: dict[str, object]) -> Volume:
     """Insert or enlarge the row of a reservation's volume; return the row."""
     given = {
         name: row[name] for name in ("pool", "number", "project_id", "name", "backend", "storage_class", "size_gb")

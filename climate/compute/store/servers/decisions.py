@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, insert, text
 
@@ -32,12 +31,12 @@ _FORGET = text("""
 """)
 
 
-def add(conn: Connection, build_id: str, server_id: str | None, now: datetime, body: Mapping[str, Any]) -> None:
+def add(conn: Connection, build_id: str, server_id: str | None, now: datetime, body: Mapping[str, object]) -> None:
     """Insert a decision for one server, or for all of its build."""
     conn.execute(_ADD, {"build_id": build_id, "server_id": server_id, "made_at": now, "body": dict(body)})
 
 
-def of(conn: Connection, server_id: str) -> list[Mapping[str, Any]]:
+def of(conn: Connection, server_id: str) -> list[Mapping[str, object]]:
     """Return the decisions about a server (build_id, server_id, made_at, body), oldest first."""
     return [dict(row) for row in conn.execute(_OF, {"server_id": server_id}).mappings()]
 

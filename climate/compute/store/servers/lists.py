@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 from sqlalchemy.exc import DBAPIError
@@ -83,7 +82,7 @@ ORDERS: Mapping[str, str] = {
 class Listing:
     """A query for servers: conditions by name, which must all hold, and an order of (key, descending)."""
 
-    wanted: Mapping[str, Any] = field(default_factory=dict)
+    wanted: Mapping[str, object] = field(default_factory=dict)
     order: Sequence[tuple[str, bool]] = ()
     marker: str | None = None
     """The id of the last server of the previous page."""

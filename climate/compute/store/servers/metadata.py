@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, TextClause, text, update
 
@@ -43,7 +42,7 @@ _DECREE = text("""
 """)
 
 
-def change(conn: Connection, server_id: str, changes: Mapping[str, Any], now: datetime) -> None:
+def change(conn: Connection, server_id: str, changes: Mapping[str, object], now: datetime) -> None:
     """Update the named columns of a server: name, description, metadata, image_id, access_ipv4, locked_by, tags, …"""
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, delete, exists, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -45,7 +44,7 @@ def lock(conn: Connection, project_id: str, build_id: str, launch_index: int) ->
     conn.execute(_ALONE, {"name": f"{project_id} {build_id} {launch_index}"})
 
 
-def use(conn: Connection, values: Mapping[str, Any]) -> bool:
+def use(conn: Connection, values: Mapping[str, object]) -> bool:
     """Record that an offer is used; False if it was used before."""
     made = upsert(zone_offers).values(**values).on_conflict_do_nothing().returning(zone_offers.c.item_id)
     return conn.execute(made).first() is not None
@@ -61,7 +60,7 @@ def give_back(conn: Connection, item_id: str) -> None:
     conn.execute(delete(zone_offers).where(zone_offers.c.item_id == item_id, zone_offers.c.server_id.is_(None)))
 
 
-def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[str, Any]]:
+def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[str, object]]:
     """Return the servers created here of a build of a parent: launch_index, server_id, owner_project, owner_user."""
     columns = [zone_offers.c[name] for name in ("launch_index", "server_id", "owner_project", "owner_user")]
     mine = (zone_offers.c.project_id == project_id, zone_offers.c.build_id == build_id)

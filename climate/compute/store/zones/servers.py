@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert
@@ -43,7 +42,7 @@ def listed(conn: Connection, *, project_id: str | None = None, build_id: str | N
     return [PlacedServer(*row) for row in conn.execute(query)]
 
 
-def add(conn: Connection, values: Mapping[str, Any]) -> None:
+def add(conn: Connection, values: Mapping[str, object]) -> None:
     """Insert a server placed in a child, and its owner; nothing if it is recorded already."""
     conn.execute(insert(table).values(**values).on_conflict_do_nothing())
 

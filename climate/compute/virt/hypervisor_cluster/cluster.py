@@ -193,22 +193,10 @@ class Cluster:
 
     def _placed(self, guest: Guest, before: Entry | None, rooms: Sequence[Room]) -> Entry:
         """Return the new entry of a server."""
-        own = None if before is None else before.place
         size = size_of(guest)
-        stays = next((room for room in rooms if own is not None and room.member == own.member), None)
-        if (
-            before is not None
-            and own is not None
-            and (stays.free.holds(size) if stays is not None else self.works(own) and before.size == size)
-        ):
+        if before is not None and self._stays(before, size, rooms):
             return replace(before, guest=guest)
-        if before is not None and not self.works(before.place) and before.state is not State.PREPARED:
-            keepers = self.keepers(before.place)
-            if not keepers:
-                self.host(before)  # the disk exists only there
-            rooms = [room for room in rooms if room.member in keepers]
-        bound = own.machine if own is not None and self.works(own) else None
-        room = choose([one for one in rooms if bound in (None, self.members[one.member].machine)], size)
+        room = choose(rooms if before is None else self._reachable(before, rooms), size)
         if room is None:
             raise VirtError(
                 f"no member of the cluster has {guest.ram_mb} MB of memory, {guest.vcpus} VCPUs and "
@@ -216,7 +204,23 @@ class Cluster:
             )
         if before is None:
             return Entry(guest, self._place(room), State.DEAD)
-        return replace(before, guest=guest, place=self._place(room), leaves=before.leaves or own)
+        return replace(before, guest=guest, place=self._place(room), leaves=before.leaves or before.place)
+
+    def _stays(self, before: Entry, size: Size, rooms: Sequence[Room]) -> bool:
+        """Return whether a server of this size stays where it is."""
+        own = next((room for room in rooms if room.member == before.place.member), None)
+        return own.free.holds(size) if own is not None else self.works(before.place) and before.size == size
+
+    def _reachable(self, before: Entry, rooms: Sequence[Room]) -> list[Room]:
+        """Return the rooms where the disk of a server is: on its machine, or if that failed, where it is kept too."""
+        if self.works(before.place):
+            return [room for room in rooms if self.members[room.member].machine == before.place.machine]
+        if before.state is State.PREPARED:
+            return list(rooms)
+        keepers = self.keepers(before.place)
+        if not keepers:
+            self.host(before)  # the disk exists only there
+        return [room for room in rooms if room.member in keepers]
 
     def _place(self, room: Room) -> Place:
         return Place(room.member, self.members[room.member].machine)

@@ -28,15 +28,20 @@ def check(url: object) -> str:
         raise BadRequest("api_url is not a URL; it must look like http://zone:8000/compute/v2.1") from None
     if read.scheme not in ("http", "https") or not read.host:
         raise BadRequest("api_url must begin with http:// or https:// and name a host")
+    if port is not None and not 0 < port <= LAST_PORT:
+        raise BadRequest(f"api_url must have a port from 1 to {LAST_PORT}")
+    _check_parts(url, read)
+    return url
+
+
+def _check_parts(url: str, read: httpx.URL) -> None:
+    """Raise BadRequest if a URL has other parts than scheme, host, port and a plain path."""
     if read.userinfo or "@" in url:
         raise BadRequest("api_url must not hold a user name or password; they are username and password")
     if read.query or read.fragment or "?" in url or "#" in url:
         raise BadRequest("api_url must have no query and no fragment")
-    if port is not None and not 0 < port <= LAST_PORT:
-        raise BadRequest(f"api_url must have a port from 1 to {LAST_PORT}")
     if any(part in (".", "..") or "%" in part for part in url.split("/")):
         raise BadRequest("api_url must have a plain path, without dots and escapes")
-    return url
 
 
 def base(api_url: str) -> str:
