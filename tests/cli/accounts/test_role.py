@@ -11,7 +11,8 @@ def roles_of(accounts: Accounts, user: str) -> list[tuple[str, str]]:
 
 
 def test_roles_are_listed_and_shown(accounts: Accounts) -> None:
-    assert set(accounts("role", "list", "-f", "value", "-c", "name").out.split()) == {"admin", "member", "reader"}
+    listed = accounts("role", "list", "-f", "value", "-c", "name").out.split()
+    assert listed == ["admin", "manager", "member", "reader", "service"]
     assert accounts("role", "show", "member", "-f", "json").data == {"id": "member", "name": "member"}
     assert accounts("role", "show", "king").code == 3
 
