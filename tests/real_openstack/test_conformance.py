@@ -76,6 +76,7 @@ def test_an_image_of_a_server_is_created_once(scene: RealScene) -> None:
     scene.settle()
     (image,) = glance.images(name="reserved_s")
     assert (image.status, image.properties[MADE_OF], image.properties[OCCASION]) == ("queued", server_id, "end")
+    glance.update_image(image, disk_format="raw", container_format="bare")
     stored = glance.put(f"/images/{image.id}/file", data=b"content", headers=OCTETS)
     assert stored.ok, stored.text
     scene.cloud.snapshot(server_id, "reserved_s", 10, "end")
