@@ -80,7 +80,7 @@ class Inquiry:
         return Inquiry(self.climate, self.caller, wanted, self.parts if parts is None else parts)
 
 
-def begin(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
+def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
     """Return the search, checked by the policy, the limits of its fields and the cloud."""
     require(caller, "leases:post")
     longest = timedelta(days=climate.settings.max_lease_days)
