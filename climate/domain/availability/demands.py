@@ -1,4 +1,4 @@
-"""What one reservation asks for in a search, and when it is free. Times are whole seconds since 1970.
+"""Demand of one reservation in a search, and its free times. Times are whole seconds since 1970.
 
 Begins are rounded down and ends up, so that a period that the search calls free is free.
 """

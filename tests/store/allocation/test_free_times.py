@@ -1,6 +1,7 @@
 """Free times as they are read: overlapping slots are merged, and whole seconds are rounded outwards."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from climate.context import Climate
 from climate.domain.availability.demands import Horizon
@@ -25,9 +26,7 @@ def test_overlapping_slots_take_a_host_once_and_hosts_that_are_off_wait(climate:
         found = free_times.of_hosts(conn, wanted, Horizon(period, clock.time), 60, clock.time + timedelta(minutes=9))
     assert (len(found.busy), found.tail) == (8, 60)
     assert {periods[-1][1] for periods in found.busy.values()} == {begin + 2 * 3600, begin + 4 * 3600}
-    assert all(
-        one[1] <= other[0] for periods in found.busy.values() for one, other in zip(periods, periods[1:], strict=False)
-    )
+    assert all(one[1] <= other[0] for periods in found.busy.values() for one, other in pairwise(periods))
     assert found.busy[8][0] == (begin, begin + 540)
 
 
