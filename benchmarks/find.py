@@ -55,7 +55,7 @@ def main(short: bool) -> None:
                 return Wanted((RESERVATION,), length, begin, begin + HORIZON, mode=mode, offers=1, points=points)
 
             def find(wanted: Wanted, climate=climate) -> object:  # type: ignore[no-untyped-def]
-                return search.find(search.begin(climate, scratch.CALLER, wanted))
+                return search.find(search.prepare(climate, scratch.CALLER, wanted))
 
             times = 20 if short else 100
             cases = {

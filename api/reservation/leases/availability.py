@@ -57,7 +57,7 @@ def find_times(query: Read, body: Read) -> ResponseReturnValue:
     Each offer can be held by its id until it expires.  Without offers, `binding` names the limit that binds,
     and `alternatives` are offers for less.
     """
-    inquiry = search.begin(climate(), caller(), _wanted(body))
+    inquiry = search.prepare(climate(), caller(), _wanted(body))
     found = search.find(inquiry)
     reason = None if found.offers else reasons.explain(inquiry, found)
     return {

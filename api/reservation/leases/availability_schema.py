@@ -126,7 +126,7 @@ class PointOut(Schema):
 
 
 class BindingOut(Schema):
-    """What keeps the lease from fitting."""
+    """The limit that binds."""
 
     class Meta:
         unknown = RAISE

@@ -1,4 +1,4 @@
-"""What one reservation asks for in a search, and when it is free. Times are whole seconds since 1970.
+"""Demand of one reservation in a search, and its free times. Times are whole seconds since 1970.
 
 Begins are rounded down and ends up, so that a period that the search calls free is free.
 """
@@ -78,7 +78,11 @@ class WholeDemand:
 
     def level(self) -> "Steps":
         """Return the number that is free at each time."""
-        return Steps.of(len(self.busy), [edge for periods in self.busy.values() for edge in _edges(periods)])
+        edges: list[int] = []
+        for periods in self.busy.values():
+            edges += [begin << 1 | 1 for begin, _ in periods]
+            edges += [end << 1 for _, end in periods]
+        return Steps.of(len(self.busy), edges)
 
 
 def _is_free(periods: Sequence[Span], start: int, until: int) -> bool:
@@ -100,12 +104,6 @@ def _excluded(periods: Sequence[Span], reach: int) -> list[int]:
     if edges:
         edges.append(last << 1)
     return edges
-
-
-def _edges(periods: Sequence[Span]) -> Iterable[int]:
-    for begin, end in periods:
-        yield begin << 1 | 1
-        yield end << 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +216,7 @@ class SharedDemand:
             worth = [self._fit(room or {}) for room in profile.rooms]
             total += worth[0]
             turns += [(at, after - before) for at, before, after in zip(profile.times, worth, worth[1:], strict=False)]
-        turns.sort()
+        turns.sort(key=lambda turn: (turn[0], -turn[1]))
         return Steps([at for at, _ in turns], list(accumulate((change for _, change in turns), initial=total)))
 
     def _fit(self, room: Resources) -> int:

@@ -6,6 +6,9 @@ from itertools import pairwise
 from climate.domain.availability.demands import Steps
 from climate.domain.availability.openings import Span
 
+FEW = 10_000
+"""Number of steps up to which their changes are counted; several steps may be at one time."""
+
 Point = tuple[int, int]
 """Time, and the count from then on."""
 
@@ -13,19 +16,19 @@ Point = tuple[int, int]
 def points(steps: Steps, horizon: Span, most: int) -> list[Point]:
     """Return the steps within the horizon; the minimum over each of `most` equal parts if there are more steps."""
     first, last = bisect_right(steps.times, horizon[0]), bisect_left(steps.times, horizon[1])
-    inside = {horizon[0]: steps.levels[first]}
-    inside |= dict(zip(steps.times[first:last], steps.levels[first + 1 : last + 1], strict=True))
-    exact = _changes(list(inside.items()))
-    if len(exact) <= most:
-        return exact
+    if last - first <= FEW:
+        inside = {horizon[0]: steps.levels[first]}
+        inside |= dict(zip(steps.times[first:last], steps.levels[first + 1 : last + 1], strict=True))
+        exact = _changes(list(inside.items()))
+        if len(exact) <= most:
+            return exact
     begin, length = horizon[0], horizon[1] - horizon[0]
     edges = [begin + length * part // most for part in range(most + 1)]
-    times, levels = [at for at, _ in exact], [level for _, level in exact]
     parts = []
     for low, high in pairwise(edges):
         if low < high:
-            place = bisect_right(times, low) - 1
-            parts.append((low, min(levels[place : max(bisect_left(times, high), place + 1)])))
+            place = bisect_right(steps.times, low)
+            parts.append((low, min(steps.levels[place : max(bisect_left(steps.times, high), place) + 1])))
     return _changes(parts)
 
 

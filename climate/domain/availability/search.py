@@ -21,7 +21,7 @@ MOST_TRIES = 20_000
 
 
 class Mode(StrEnum):
-    """Which of the possible times is best."""
+    """Order of the possible times."""
 
     FIRST = "first"
     MOST = "most"

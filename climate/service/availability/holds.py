@@ -37,7 +37,7 @@ BEFORE_END = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a lease made of a hold has beside what is held."""
+    """Fields of a lease made of a hold, beside what is held."""
 
     name: str
     before_end: datetime | None = None

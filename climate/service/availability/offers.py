@@ -27,7 +27,7 @@ LONGEST_ID = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What one reservation would get, and how many are free for the whole time, these included."""
+    """Number that one reservation would get, and how many are free for the whole time, these included."""
 
     resource_type: str
     count: int | None

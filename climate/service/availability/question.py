@@ -55,7 +55,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was read for a search."""
+    """Data that was read for a search."""
 
     now: datetime
     demands: Sequence[Demand | None]

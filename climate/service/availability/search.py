@@ -80,7 +80,7 @@ class Inquiry:
         return Inquiry(self.climate, self.caller, wanted, self.parts if parts is None else parts)
 
 
-def begin(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
+def prepare(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
     """Return the search, checked by the policy, the limits of its fields and the cloud."""
     require(caller, "leases:post")
     longest = timedelta(days=climate.settings.max_lease_days)
@@ -101,14 +101,15 @@ def begin(climate: Climate, caller: Caller, wanted: Wanted) -> Inquiry:
 def find(inquiry: Inquiry) -> Found:
     """Return the offers and the free counts."""
     wanted = inquiry.wanted
-    if wanted.points:
-        known = inquiry.read()
-        return Found(tuple(_offered(inquiry, known, wanted.latest)), _free(known, wanted), _last_refusal(inquiry))
+    whole: Known | None = None
     for until in _horizons(wanted):
-        found = tuple(_offered(inquiry, inquiry.read(until), until))
-        if len(found) >= wanted.offers or until == wanted.latest:
+        known = inquiry.read(until)
+        whole = known if until == wanted.latest else None
+        found = tuple(_offered(inquiry, known, until))
+        if len(found) >= wanted.offers:
             break
-    return Found(found, tuple(None for _ in inquiry.parts), _last_refusal(inquiry))
+    free = _free(whole or inquiry.read(), wanted) if wanted.points else tuple(None for _ in inquiry.parts)
+    return Found(found, free, _last_refusal(inquiry))
 
 
 def _horizons(wanted: Wanted) -> Iterator[datetime]:

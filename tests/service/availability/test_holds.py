@@ -35,7 +35,7 @@ def offered(
         mode=mode,
         offers=offers,
     )
-    found = search.find(search.begin(climate, MEMBER, wanted))
+    found = search.find(search.prepare(climate, MEMBER, wanted))
     return [offer.id for offer in found.offers]
 
 
