@@ -144,7 +144,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "the mail server did not answer in time"
     if isinstance(error, smtplib.SMTPServerDisconnected):
-        return "the mail server closed the connection"
+        return "the mail server closed the connection, or did not answer in time"
     system = getattr(error, "strerror", None)
     return f"the mail server cannot be reached{f': {system}' if system else ''}"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, any_, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.notifications import Topic
@@ -70,7 +70,7 @@ def due(conn: Connection, after: datetime, now: datetime) -> list[Reminder]:
 
 
 def _due(conn: Connection, topic: Topic, after: datetime, now: datetime) -> list[Reminder]:
-    lead, preferred = LEADS[topic], mail_preferences.c.topics.any(str(topic))
+    lead, preferred = LEADS[topic], literal(str(topic)) == any_(mail_preferences.c.topics)
     owned = leases.join(mail_preferences, mail_preferences.c.user_id == leases.c.user_id)
     found = select(
         leases.c.id, leases.c.name, leases.c.project_id, leases.c.user_id, leases.c.start_date, leases.c.end_date

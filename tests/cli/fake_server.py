@@ -168,9 +168,12 @@ class Wire:
             return _json(200, {path[0]: FIXED[path[0]]})
         if path[0] == "limits":
             return self._limits(request, path[1:])
-        if path[0] == "notices":
-            return _json(200, {"notices": self._page(self.notices, request)})
-        own = {"calendar-feeds": self._calendar_feeds, "maintenances": self._maintenances}
+        own = {
+            "calendar-feeds": self._calendar_feeds,
+            "mail-preferences": self._mail_preferences,
+            "maintenances": self._maintenances,
+            "notices": self._notices,
+        }
         if path[0] in own:
             return own[path[0]](request, body)
         if path[0] == "pools":
@@ -206,6 +209,15 @@ class Wire:
         if request.method == "PUT":
             lease.update(body)
         return _json(200, {"lease": lease}, {"ETag": '"7"'})
+
+    def _notices(self, request: Request, body: Any) -> Response:
+        if request.method == "POST":
+            return _json(200, {"notice": {"id": "7"}})
+        return _json(200, {"notices": self._page(self.notices, request)})
+
+    def _mail_preferences(self, request: Request, body: Any) -> Response:
+        topics = body["topics"] if body else ["start"]
+        return _json(200, {"mail_preferences": {"topics": topics, "address": None, "is_sent": False}})
 
     def _calendar_feeds(self, request: Request, body: Any) -> Response:
         feed = {"id": "f1", "name": "GPU hosts", "scope": "user", "created_at": "2030-01-01 11:00:00.250000"}

@@ -79,8 +79,9 @@ def message(kept: Kept, entry: Entry | None, sender: str, recipient: str) -> Ema
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and control characters."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    """Return a text without line breaks, control characters and what a header would decode (RFC 2047)."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(plain.replace("=?", "= ?").split())
 
 
 def _rows(entry: Entry | None) -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ def test_a_notice_without_a_lease() -> None:
         ("a@b.c,d@e.f", False),
         ("A <a@b.c>", False),
         ("a b@c.d", False),
-        ("a" * 250 + "@b.c", False),
+        ("a" * 251 + "@b.c", False),
     ],
 )
 def test_addresses(address: str, expected: bool) -> None:
