@@ -145,7 +145,7 @@ def take_back(cloud: ServersAndCapacity, lent: Lent) -> None:
         for server in servers:
             cloud.delete_server(server.id, lent.token)
         if cloud.servers_in(pool):
-            raise NotYet(f"{len(servers)} servers are still being deleted")
+            raise NotYet(f"servers are still being deleted: {len(servers)}")
     cloud.revoke(pool, lent.hosts, lent.token)
 
 

@@ -235,7 +235,7 @@ class PhysicalHost:
             if troubles:
                 raise troubles[0]
             if cloud.servers_in(pool):
-                raise NotYet(f"{len(servers)} servers are still being deleted")
+                raise NotYet(f"servers are still being deleted: {len(servers)}")
         if lent.after is Pool.MULTI_TENANT:
             for host in lent.promised:
                 cloud.place(host, CLOUD_POOLS[Pool.RECYCLING], lent.token)

@@ -54,6 +54,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _usage(wrong: click.UsageError) -> Failure:
     path = wrong.ctx.command_path if wrong.ctx else "climate"
+    if isinstance(wrong, click.NoSuchOption) and wrong.option_name == "--os-cloud":
+        below = path.removeprefix("climate").strip()
+        return Failure("--os-cloud belongs before the command", USAGE, f"climate --os-cloud NAME {below}".strip())
     return Failure(wrong.format_message(), USAGE, f"{path} --help")
 
 

@@ -198,7 +198,7 @@ class Client:
         except ConnectionError as wrong:
             where = f"{url} cannot be reached: {wrong}"
             raise Failure(
-                where, UNREACHABLE, "is it running? `climate up` starts it; `climate doctor` checks it"
+                where, UNREACHABLE, "is it running, and is it ready? `climate up` starts it; `climate doctor` checks it"
             ) from None
 
     def _read_clock(self, answer: Answer) -> Answer:

@@ -38,8 +38,11 @@ def find(name: str | None, environ: Mapping[str, str], home: Path) -> CloudEntry
         result = entries(path).get(wanted)
         if isinstance(result, Mapping):
             return entry(result, f"{wanted} in {path}")
+    where = f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}"
+    if names := list(dict.fromkeys(str(known) for path in looked for known in entries(path))):
+        raise Failure(where, USAGE, f"choose one of {', '.join(names)} with OS_CLOUD or --os-cloud")
     raise Failure(
-        f"no cloud {wanted!r} in any of {', '.join(map(str, looked))}",
+        where,
         USAGE,
         "start one with `climate up`, set CLIMATE_HOME to the home of a running one, or name another with --os-cloud; "
         "`climate clouds write` writes a lost file again",

@@ -29,8 +29,8 @@ HINTS = {
     400: "correct the named value; --help shows the accepted forms",
     401: "check the password of this cloud in clouds.yaml, or choose another one with --os-cloud",
     403: "repeat as a user with the required role (--os-cloud)",
-    404: "see the `list` command of the same group",
-    409: "check the present state, then request less, or another time",
+    404: "the `list` command of the same group shows what there is",
+    409: "remove what the message names, or request something else",
     412: "someone else changed it: show it again, then repeat",
     422: "use a new --idempotency-key for another request",
     429: "wait a little, then repeat",
@@ -43,9 +43,12 @@ CONFLICTS = {
     "/moves": "wait until the leases end, or --force: they get other hosts if any are free",
     "DELETE /reservation/v1/os-hosts": "`climate host allocations HOST` shows its leases: wait for their end, "
     "or move them with `climate reservation reallocate`",
-    "POST /reservation/v1/leases": "request less, or another time: the message says when it fits",
+    "POST /reservation/v1/leases": "request less, other properties, or another time",
 }
 """Beginning or part of a request -> hint for its 409."""
+
+FITS_LATER = "it would fit"
+"""Words of a refusal that has the time from which the request would fit."""
 
 REPAIR = "climate journal rebuild"
 """A message with this command is about forged rows, and says itself what to do."""
@@ -107,6 +110,8 @@ def refusal(status: int, body: Any, headers: Mapping[str, str], request: str) ->
 def _hint(status: int, message: str, request: str) -> str:
     if status == 409 and REPAIR in message:
         return ""
+    if status == 409 and FITS_LATER in message:
+        return "request less, or the time in the message"
     fitting = next((says for word, says in CONFLICTS.items() if word in request), "") if status == 409 else ""
     return fitting or HINTS.get(status, "")
 

@@ -77,7 +77,13 @@ def _named(things: Iterable[dict[str, Any]], wanted: str) -> bool:
 
 def lease_by_id(client: "Client", lease_id: str) -> dict[str, Any]:
     """Return a lease by its id."""
-    return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
+    try:
+        return dict(client.json("reservation", "GET", f"/leases/{part(lease_id)}")["lease"])
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            failure.message = f"no lease {lease_id!r}"
+            failure.hint = "`climate lease list` shows what there is, `climate lease history ID` a deleted lease too"
+        raise
 
 
 def lease_id(client: "Client", wanted: str) -> str:

@@ -6,11 +6,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from climate.cli.errors import ERROR, TIMEOUT, Failure
+from climate.cli.errors import ERROR, TIMEOUT, UNREACHABLE, Failure
 from climate.cli.session import Session
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Poll periods in seconds: they grow from the first to the second."""
+PATIENCE = 30.0
+"""Seconds for which a wait goes on while the server cannot be reached, such as during its restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +24,26 @@ class Goal:
     reached: Callable[[dict[str, Any] | None], bool]
     failed: Callable[[dict[str, Any] | None], str | None] = lambda thing: None
     """Function that returns why the goal cannot be reached any more, or None."""
+    advice: str = "ask the administrator"
+    """Hint of the failure when the goal cannot be reached any more."""
 
 
-def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
+def wait(session: Session, goal: Goal, timeout: float, patience: float = PATIENCE) -> dict[str, Any]:
     """Return the resource once the goal is reached, {} if it is gone; Failure if that fails or takes too long."""
+    try:
+        return _wait(session, goal, timeout, patience)
+    except KeyboardInterrupt:
+        session.say(f"only the wait has ended: {goal.what} stays as it was requested")
+        raise
+
+
+def _wait(session: Session, goal: Goal, timeout: float, patience: float) -> dict[str, Any]:
     began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
     progress = Progress(goal.what, began)
     with _display(session, progress):
         while not goal.reached(thing):
             if reason := goal.failed(thing):
-                raise Failure(reason, ERROR, "check its history, or ask the administrator", details={"seen": thing})
+                raise Failure(reason, ERROR, goal.advice, details={"seen": thing})
             spent = time.monotonic() - began
             if spent >= timeout:
                 raise Failure(
@@ -40,8 +52,24 @@ def wait(session: Session, goal: Goal, timeout: float) -> dict[str, Any]:
             progress.state = status(thing)
             time.sleep(min(pause, timeout - spent))
             pause = min(pause * 1.5, LONGEST_PAUSE)
-            thing = goal.look()
+            thing = _look(goal, progress, min(patience, timeout - (time.monotonic() - began)))
     return thing or {}
+
+
+def _look(goal: Goal, progress: "Progress", patience: float) -> dict[str, Any] | None:
+    """Return the resource; a server that cannot be reached is asked again until the patience has ended."""
+    began = time.monotonic()
+    while True:
+        try:
+            return goal.look()
+        except Failure as failure:
+            if failure.code != UNREACHABLE:
+                raise
+            if time.monotonic() - began >= patience:
+                failure.hint += f"; {goal.what} stays as it was requested"
+                raise
+        progress.state = "the server cannot be reached"
+        time.sleep(min(LONGEST_PAUSE, max(0.0, patience - (time.monotonic() - began))))
 
 
 def status(thing: dict[str, Any] | None) -> str:

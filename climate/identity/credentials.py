@@ -13,7 +13,7 @@ from climate.identity.admin import check_name, check_text
 from climate.identity.models import Credential, implied
 from climate.identity.passwords import LONGEST, SHORTEST
 from climate.identity.store import credentials as store
-from climate.identity.store import unique, users
+from climate.identity.store import revocations, unique, users
 from climate.identity.store.revocations import CREDENTIAL
 from climate.identity.tokens import Grant
 
@@ -61,6 +61,8 @@ def create(identity: "Identity", grant: Grant, author: Caller, new: NewCredentia
     secret = _secret(new.secret)
     kept = identity.passwords.hash(secret)
     with unique.begin(identity.engine, "You have an application credential of this name already") as conn:
+        if new.expires_at is not None and new.expires_at <= revocations.clock(conn):
+            raise InvalidInput(f"expires_at must be in the future, and is {new.expires_at:%Y-%m-%d %H:%M:%S} UTC")
         store.add(conn, credential, kept)
         audit.credential_created(conn, author, credential)
     return credential, secret

@@ -136,6 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     except (ImageError, OSError) as error:
         print(f"{target}: {error}", file=sys.stderr)  # noqa: T201
         return 1
+    print(f"{target} is written: an image of {len(content)} bytes")  # noqa: T201
     return 0
 
 

@@ -84,7 +84,7 @@ class Wire:
     """Id -> the statuses it will be seen in, one a look; "gone" ends it."""
     answers: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
     """Answered instead of the real thing, one a request."""
-    recorded: dict[str, Any] = field(default_factory=dict)
+    recorded: dict[str, Any] = field(default_factory=lambda: {"/identity/v3/projects": {"projects": []}})
     """Path -> the answer of a real climate to GET, given instead of this server's own."""
     lease_hosts: list[dict[str, Any]] = field(default_factory=list)
     """Hosts of each lease, as its owner may see them."""

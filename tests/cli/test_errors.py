@@ -123,6 +123,48 @@ def test_the_hint_of_a_conflict_fits_the_request(cli: Cli, wire: Wire) -> None:
     assert (ran.code, "--force" in ran.err) == (5, True)
 
 
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("99 wanted, 4 match, 4 of them free", "request less, other properties, or another time"),
+        (
+            "4 wanted, 3 of them free; it would fit from 2030-01-01 13:00 UTC",
+            "request less, or the time in the message",
+        ),
+    ],
+)
+def test_the_hint_of_a_refused_lease_names_a_time_only_if_there_is_one(
+    cli: Cli, wire: Wire, message: str, hint: str
+) -> None:
+    assert cli("token").code == 0
+    refused(wire, 409, message)
+    wire.answers.insert(0, (200, {}, {}))
+    assert f"try: {hint}\n" in cli("lease", "create", "mine", "--hosts", "1", "--for", "1h").err
+
+
+def test_a_cloud_that_is_misspelt_is_answered_with_those_there_are(cli: Cli) -> None:
+    ran = cli("--os-cloud", "climat", "lease", "list")
+    assert (ran.code, "try: choose one of climate with" in ran.err) == (2, True)
+
+
+def test_the_cloud_behind_the_command_is_shown_its_place(cli: Cli) -> None:
+    ran = cli("lease", "list", "--os-cloud", "climate")
+    assert (ran.code, "try: climate --os-cloud NAME lease list\n" in ran.err) == (2, True)
+
+
+def test_a_deleted_lease_leads_to_its_history(cli: Cli) -> None:
+    gone = "01a20d2e-9da0-7322-98e1-8116eef5b065"
+    ran = cli("lease", "show", gone)
+    assert ran.code == 3
+    assert ran.err.startswith(f"error: no lease '{gone}'\n")
+    assert "climate lease history" in ran.err
+
+
+def test_a_lease_of_nothing_is_noted(cli: Cli) -> None:
+    assert "reserves nothing" in cli("lease", "create", "empty", "--for", "1h").err
+    assert cli("lease", "create", "mine", "--hosts", "1", "--for", "1h").err == ""
+
+
 def test_a_refusal_because_of_forged_rows_says_itself_what_to_do(cli: Cli, wire: Wire) -> None:
     assert cli("token").code == 0
     refused(wire, 409, "not what its journal says (reason): mend them by `climate journal rebuild`")

@@ -36,6 +36,33 @@ def test_limits_are_set_and_unset(cli: Cli, wire: Wire) -> None:
     assert wire.sent("DELETE", f"{LIMITS}/p1")
 
 
+PROJECT = {"id": "9edf080a10834457a90952a46c9ef60b", "name": "lab"}
+
+
+def test_a_limit_is_set_for_a_project_by_its_name(cli: Cli, wire: Wire) -> None:
+    assert cli("token").code == 0
+    wire.answers = [(200, {"projects": [PROJECT]}, {})]
+    assert cli("limit", "set", "lab", "leases=3").code == 0
+    assert wire.asked[-1].path == f"{LIMITS}/{PROJECT['id']}"
+    assert cli("limit", "set", PROJECT["id"], "leases=3").code == 0
+    assert [asked.method for asked in wire.asked[-2:]] == ["PUT", "PUT"]
+
+
+def test_a_limit_of_no_project_is_refused(cli: Cli, wire: Wire) -> None:
+    assert cli("token").code == 0
+    wire.answers = [(200, {"projects": [PROJECT]}, {})]
+    ran = cli("limit", "set", "laboratory", "leases=3")
+    assert (ran.code, "no project 'laboratory'" in ran.err) == (3, True)
+    assert wire.asked[-1].method == "GET"
+
+
+def test_limits_of_a_deleted_project_are_still_removed(cli: Cli, wire: Wire) -> None:
+    assert cli("token").code == 0
+    wire.answers = [(200, {"projects": [PROJECT]}, {})]
+    assert cli("limit", "unset", "laboratory").code == 0
+    assert wire.sent("DELETE", f"{LIMITS}/laboratory")
+
+
 def test_what_was_decided_is_reported_with_its_author(cli: Cli, wire: Wire) -> None:
     told = cli("limit", "history", "p1", "-f", "value", "-c", "author", "-c", "decided").out
     assert told == "admin host_hours=unset leases=4\n"

@@ -359,11 +359,23 @@ def test_lists_of_projects_and_users_are_filtered(here: Place, admin: Asker) -> 
 def test_a_credential_ends_when_it_says(here: Place, demo: Asker) -> None:
     shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
     path = f"/identity/v3/users/{shown['user']['id']}/application_credentials"
-    wanted = {"name": "old", "expires_at": "2020-01-01T00:00:00"}
+    wanted = {"name": "old", "expires_at": "2099-01-01T00:00:00"}
     made = demo.ask("POST", path, json={"application_credential": wanted}).json["application_credential"]
+    with here.identity.engine.begin() as conn:
+        conn.execute(text("UPDATE identity_application_credentials SET expires_at = now() - interval '1 s'"))
     proof = {"id": made["id"], "secret": made["secret"]}
     body = {"auth": {"identity": {"methods": ["application_credential"], "application_credential": proof}}}
     assert demo.ask("POST", TOKENS, json=body).status_code == 401
+
+
+def test_a_credential_that_has_ended_already_is_not_made(demo: Asker) -> None:
+    shown = demo.ask("GET", TOKENS, headers={"X-Subject-Token": demo.token}).json["token"]
+    path = f"/identity/v3/users/{shown['user']['id']}/application_credentials"
+    wanted = {"name": "old", "expires_at": "2020-01-01T00:00:00"}
+    refused = demo.ask("POST", path, json={"application_credential": wanted})
+    assert refused.status_code == 400
+    assert "expires_at must be in the future, and is 2020-01-01" in refused.json["error"]["message"]
+    assert demo.ask("GET", path).json["application_credentials"] == []
 
 
 def test_a_credential_does_not_end_beyond_the_calendar(demo: Asker) -> None:

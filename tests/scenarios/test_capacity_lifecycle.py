@@ -93,7 +93,7 @@ def test_the_end_waits_until_the_servers_are_gone(climate: Climate, clock: Clock
     cloud.looks_until_gone = 5
     clock.forward(hours=1)
     run_due(climate)
-    assert event(climate, lease, END).reason == "1 servers are still being deleted"
+    assert event(climate, lease, END).reason == "servers are still being deleted: 1"
     assert event(climate, after, START).status == "UNDONE", "its slots are not free yet"
     with pytest.raises(Refused):
         cloud.boot_granted(reservation(lease), "h5")

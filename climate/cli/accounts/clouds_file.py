@@ -23,10 +23,11 @@ def group() -> None:
 def list_() -> None:
     """List the clouds that commands find in the files clouds.yaml, without passwords."""
     session = current()
-    files = dict.fromkeys(clouds.files(session.environ, session.settings.home))
+    paths = clouds.files(session.environ, session.settings.home)
+    files = {path.resolve(): path for path in reversed(list(paths))}
     rows = [
         _row(name, entry, str(file))
-        for file in files
+        for file in reversed(files.values())
         for name, entry in clouds.entries(file).items()
         if isinstance(entry, Mapping)
     ]

@@ -65,6 +65,8 @@ def create(name: str, **given: Any) -> None:
         "events": _events(given["event"], now),
         "reservations": new_reservations(given),
     }
+    if not body["reservations"]:
+        session.say("note: this lease reserves nothing; --hosts, --servers and others name what it should")
     if given["hold"]:
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
@@ -192,7 +194,7 @@ def hosts(lease: str) -> None:
 def history(lease: str) -> None:
     """List the history of a lease from the journal."""
     session = current()
-    path = f"/leases/{lookup.lease_id(session.client, lease)}/history"
+    path = f"/leases/{_past_lease_id(session, lease)}/history"
     answer = session.client.json("reservation", "GET", path)
     rows = history_rows(answer["history"])
     if session.form == "table" and not session.columns:
@@ -202,6 +204,18 @@ def history(lease: str) -> None:
         )
     else:
         session.show_all(rows, HISTORY_COLUMNS)
+
+
+def _past_lease_id(session: Session, lease: str) -> str:
+    """Return the id of a lease; a lease that is deleted has no name any more."""
+    try:
+        return lookup.lease_id(session.client, lease)
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            failure.hint += (
+                "; a deleted lease is named by its whole id: `climate notice list --long` has those of yours"
+            )
+        raise
 
 
 def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -347,7 +361,7 @@ def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[
     def there(lease: dict[str, Any] | None) -> bool:
         return lease is not None and lease["status"] in wanted
 
-    goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), there, why)
+    goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), there, why, _advice(lease_id))
     return wait(session, goal, timeout)
 
 
@@ -355,8 +369,14 @@ def _wait_gone(session: Session, lease_id: str, timeout: float) -> None:
     def why(lease: dict[str, Any] | None) -> str | None:
         return f"lease {lease_id} could not be ended" if lease and lease["status"] == "ERROR" else None
 
-    goal = Goal(f"lease {lease_id}", lambda: _look(session, lease_id), lambda lease: lease is None, why)
+    goal = Goal(
+        f"lease {lease_id}", lambda: _look(session, lease_id), lambda lease: lease is None, why, _advice(lease_id)
+    )
     wait(session, goal, timeout)
+
+
+def _advice(lease_id: str) -> str:
+    return f"`climate lease history {lease_id}` shows why"
 
 
 def _look(session: Session, lease_id: str) -> dict[str, Any] | None:

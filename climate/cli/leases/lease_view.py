@@ -65,7 +65,7 @@ def following(lease: Row, now: datetime) -> str | None:
         return "its owner confirms it, or the hold expires: `climate lease confirm`"
     if not ahead:
         return None
-    when, kind = min(ahead)
+    when, kind = min(ahead, key=lambda event: (event[0], event[1] != "start_lease"))
     distance = f"in {duration(when - now)}" if when > now else "now"
     return f"{distance} {NEXT.get(kind, kind)}"
 

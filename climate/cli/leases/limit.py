@@ -1,17 +1,23 @@
 """climate limit: limits of projects."""
 
+import re
 from typing import Any
 
 import click
 
 from climate.cli import lookup
+from climate.cli.accounts import identity
 from climate.cli.dates import DECISIONS, Moment, MomentType, decisions, wire
+from climate.cli.errors import NOT_FOUND, Failure
 from climate.cli.options import dry, dry_run, listed, shown
 from climate.cli.session import current
 from climate.domain.limits import NO_LIMIT, Limit
 
 COLUMNS = ("name", "value", "used", "project_id", "says")
 NAMES = [str(limit) for limit in Limit]
+DEFAULT = "default"
+"""Project whose limits apply to all without their own."""
+PROJECT_ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class BoundType(click.ParamType[tuple[str, int]]):
@@ -52,10 +58,12 @@ def list_(everyones: bool) -> None:
 @click.option("--at", type=MomentType(), help="Show the limits at this time, without usage.")
 @listed
 def show(project: str, at: Moment | None) -> None:
-    """Show the limits of a project by its id, or of `default` (administrator)."""
+    """Show the limits of a project by its id or name, or of `default` (administrator)."""
     session = current()
     query = {"at": wire(at.when(session.client.now()))} if at else {}
-    session.show_all(session.client.json("reservation", "GET", _path(project), params=query)["limits"], COLUMNS)
+    session.show_all(
+        session.client.json("reservation", "GET", _path(_any_project(project)), params=query)["limits"], COLUMNS
+    )
 
 
 @group.command("history")
@@ -64,7 +72,7 @@ def show(project: str, at: Moment | None) -> None:
 def history(project: str) -> None:
     """List the changes of limits of a project, or of `default`, with their authors (administrator)."""
     session = current()
-    lines = session.client.json("reservation", "GET", f"{_path(project)}/history")["history"]
+    lines = session.client.json("reservation", "GET", f"{_path(_any_project(project))}/history")["history"]
     session.show_all(decisions(lines, "limits"), DECISIONS)
 
 
@@ -74,8 +82,8 @@ def history(project: str) -> None:
 @dry_run
 @listed
 def set_(project: str, bounds: tuple[tuple[str, int], ...], dry_run: bool) -> None:
-    """Set limits of a project by its id, or of `default` (administrator); NAME=none removes one."""
-    _put(project, dict(bounds), dry_run)
+    """Set limits of a project by its id or name, or of `default` (administrator); NAME=none removes one."""
+    _put(_project(project), dict(bounds), dry_run)
 
 
 @group.command("unset")
@@ -86,9 +94,9 @@ def set_(project: str, bounds: tuple[tuple[str, int], ...], dry_run: bool) -> No
 def unset(project: str, names: tuple[str, ...], dry_run: bool) -> None:
     """Delete limits of a project, all without NAME; the default limits apply then (administrator)."""
     if names:
-        _put(project, dict.fromkeys(names), dry_run)
+        _put(_any_project(project), dict.fromkeys(names), dry_run)
     else:
-        current().client.call("reservation", "DELETE", _path(project), params=dry(dry_run))
+        current().client.call("reservation", "DELETE", _path(_any_project(project)), params=dry(dry_run))
 
 
 def _put(project: str, bounds: dict[str, Any], dry_run: bool) -> None:
@@ -99,3 +107,20 @@ def _put(project: str, bounds: dict[str, Any], dry_run: bool) -> None:
 
 def _path(project: str) -> str:
     return f"/limits/{lookup.part(project)}"
+
+
+def _project(wanted: str) -> str:
+    """Return the id of a project by its id or name."""
+    if wanted == DEFAULT or PROJECT_ID.fullmatch(wanted):
+        return wanted
+    return str(identity.find(current().client, "project", wanted)["id"])
+
+
+def _any_project(wanted: str) -> str:
+    """Return the id of a project by its id or name; another text stays, because limits outlive their project."""
+    try:
+        return _project(wanted)
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            return wanted
+        raise

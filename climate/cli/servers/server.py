@@ -99,7 +99,8 @@ def _wait(session: Session, server_id: str, wanted: tuple[str, ...], timeout: fl
     def there(server: dict[str, Any] | None) -> bool:
         return server is not None and server["status"] in wanted
 
-    goal = Goal(f"server {server_id}", lambda: look(session, server_id), there, why)
+    advice = f"`climate server actions {server_id}` shows what was done, or ask the administrator"
+    goal = Goal(f"server {server_id}", lambda: look(session, server_id), there, why, advice)
     return wait(session, goal, timeout)
 
 

@@ -79,3 +79,5 @@ def test_what_comes_next() -> None:
     assert following({"status": "TERMINATED", "events": EVENTS[:1]}, NOW) is None
     assert "confirm" in str(following({"status": "HELD", "events": EVENTS}, NOW))
     assert following({"events": [event("start_lease", "2030-01-01T11:00:00")]}, NOW) == "now it starts"
+    both = [event(kind, "2030-01-01T11:00:00") for kind in ("before_end_lease", "start_lease")]
+    assert following({"events": both}, NOW) == "now it starts"

@@ -244,12 +244,12 @@ def test_waiting_for_the_cloud_spends_no_attempt_but_has_a_limit(
     clock.time = lease.period.end
     run_due(climate)
     end = lease_actions.event(climate, lease, END)
-    assert (end.status, end.attempts, end.reason) == (UNDONE, 0, "1 servers are still being deleted")
+    assert (end.status, end.attempts, end.reason) == (UNDONE, 0, "servers are still being deleted: 1")
     while end.attempts == 0:
         clock.time = end.run_at
         run_due(climate)
         end = lease_actions.event(climate, lease, END)
-    assert end.reason == "waited too long: 1 servers are still being deleted"
+    assert end.reason == "waited too long: servers are still being deleted: 1"
     assert 600 < (clock.time - lease.period.end).total_seconds() < 620
     cloud.looks_until_gone = 0
     assert len(cloud.pools()[reservation(lease)]) == 2
