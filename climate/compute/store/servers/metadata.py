@@ -51,7 +51,7 @@ def set_boot_data(conn: Connection, server_id: str, values: Mapping[str, str | N
     """Set the key_name and the user_data of a server, as far as they are given; user data needs a config drive."""
     if not values:
         return
-    more: dict[str, Any] = {"config_drive": True} if values.get("user_data") is not None else {}
+    more: dict[str, bool | None] = {"config_drive": True} if values.get("user_data") is not None else {}
     if "key_name" in values:
         more["public_key"] = None  # the new key pair is one of this deployment
     conn.execute(update(servers).where(servers.c.id == server_id).values(**values, **more))
