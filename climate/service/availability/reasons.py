@@ -1,4 +1,4 @@
-"""Reasons why nothing fits, and requests that would: the limit that binds, and alternatives, which are offers too."""
+"""Reasons why nothing fits: the limit that binds, and alternatives that are offers themselves."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
