@@ -15,6 +15,7 @@ from climate.service.host_operations import failures, maintenance
 from climate.service.host_operations.maintenance import Order
 from climate.service.hosts import reconcile
 from climate.service.notifications import delivery
+from climate.service.usage import round as usage
 from climate.store.hosts import pool_membership
 from climate.store.round_work import AT_REST
 from climate.store.tables.hosts import hosts
@@ -163,6 +164,9 @@ def test_a_window_begins_and_ends_in_time(climate: Climate, cloud: FakeCloud, cl
 
 
 def test_external_systems_are_asked_only_if_there_is_a_reason(climate: Climate, clock: Clock, engine: Engine) -> None:
+    assert periodic.due_rounds(climate).outside, "hosts were registered, which usage has not looked at"
+    usage.run_round(climate)
+    clock.forward(minutes=2)
     assert not periodic.due_rounds(climate).outside
     assert periodic.due_rounds(replace(climate, settings=replace(climate.settings, evacuate_failed_hosts=True))).outside
     with engine.begin() as conn:

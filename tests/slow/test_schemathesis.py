@@ -52,10 +52,16 @@ def known(
     pending = member.lease(start_date="2031-01-01 10:00", end_date="2031-01-02 10:00")
     window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
     planned = Person(app, "admin")("POST", "/maintenances", window).json["maintenance"]
+    held = member.lease(start_date="2033-01-01 10:00", end_date="2033-01-02 10:00", hold_seconds=600)
+    feed = member("POST", "/calendar-feeds", {}).json["calendar_feed"]
     yield {
         "app": app,
         "maintenance_id": [planned["id"]],
         "lease_id": [running["id"], pending["id"]],
+        "hold_id": [held["id"]],
+        "notice_id": ["1", "2"],
+        "feed_id": [feed["id"]],
+        "secret": [feed["url"].rpartition("/")[2].removesuffix(".ics")],
         "host_id": ["1", "20"],
         "name": ["gpu"],
         "event_id": [running["events"][0]["id"], pending["events"][0]["id"]],

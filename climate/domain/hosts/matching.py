@@ -101,10 +101,14 @@ def _matched(demands: Sequence[Demand], rooms: Rooms, work: Work | None = None) 
         flow = Flow(wholes, {host for chosen in placed for host in chosen})
         if not flow.fill_least():
             flow.fill_most()
-            whole = iter([dict.fromkeys(hosts, 1) for hosts in flow.chosen()])
-            shared = iter(placed)
-            return [next(whole) if isinstance(demand, Whole) else next(shared) for demand in demands]
+            return _in_order(demands, flow, placed)
     return None
+
+
+def _in_order(demands: Sequence[Demand], flow: Flow, placed: Sequence[Mapping[int, int]]) -> list[Mapping[int, int]]:
+    """Return the hosts of the flow and of the slots in the order of the demands."""
+    whole, shared = iter([dict.fromkeys(hosts, 1) for hosts in flow.chosen()]), iter(placed)
+    return [next(whole) if isinstance(demand, Whole) else next(shared) for demand in demands]
 
 
 def _without(demand: Whole, stay: frozenset[int]) -> Whole:

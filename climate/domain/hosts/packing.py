@@ -132,9 +132,10 @@ def _hosts(slots: Sequence[Slots], wholes: Sequence[Whole], rooms: Rooms, names:
     order = dict.fromkeys(host for demand in slots for host in demand.candidates if host not in never)
     kinds: dict[object, list[_Host]] = {}
     for number in order:
-        fits = tuple(d.fit(number, rooms.get(number, {})) if number in able[i] else 0 for i, d in enumerate(slots))
-        fits = tuple(0 if d.affinity and n < d.amount else n for d, n in zip(slots, fits, strict=True))
-        fits = tuple(min(n, 1) if d.affinity is False else n for d, n in zip(slots, fits, strict=True))
+        room_of = rooms.get(number, {})
+        fits = tuple(
+            _usable(d, number, room_of) if number in known else 0 for d, known in zip(slots, able, strict=True)
+        )
         if any(fits):
             room = tuple(rooms[number].get(name, 0) for name in names)
             taken = frozenset(place for place, hosts in enumerate(could) if number in hosts)
@@ -143,6 +144,14 @@ def _hosts(slots: Sequence[Slots], wholes: Sequence[Whole], rooms: Rooms, names:
             if len(same) < wanted:  # more of one kind are of no use
                 same.append(_Host(number, kind, room, fits, taken))
     return [host for same in sorted(kinds.values(), key=lambda same: len(same[0].wholes)) for host in same]
+
+
+def _usable(demand: Slots, number: int, room: Mapping[str, int]) -> int:
+    """Return the slots that a demand can have on a host: all or none with affinity, one with anti-affinity."""
+    count = demand.fit(number, room)
+    if demand.affinity is False:
+        return min(count, 1)
+    return 0 if demand.affinity and count < demand.amount else count
 
 
 class _Search:

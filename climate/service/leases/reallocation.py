@@ -136,22 +136,32 @@ _Got = tuple[Sequence[Hold], int]
 
 def _chosen_together(conn: Connection, climate: Climate, choices: Sequence[_Choice]) -> Mapping[UUID, _Got]:
     """Return the choice for several reservations that lack hosts; nothing if each has to choose by itself."""
-    plugins = [plugin for c in choices if (plugin := climate.plugins.get(c.reservation.resource_type))]
-    if len(choices) < 2 or len(plugins) < len(choices):
+    loaded = {c.reservation.resource_type for c in choices} <= climate.plugins.keys()
+    if len(choices) < 2 or not loaded:
         return {}
     ids = {c.reservation.id for c in choices}
     lease = choices[0].case.lease
     others = replace(lease, reservations=tuple(r for r in lease.reservations if r.id not in ids))
-    best: dict[UUID, _Got] = {}
+    beside = [replace(c, so_far=others) for c in choices]
+    best: Mapping[UUID, _Got] = {}
     for passed_over in _narrowing(choices[0]):
-        asks = [_ask(climate, replace(c, so_far=others), passed_over) for c in choices]
-        found = joint_allocation.as_many_as_possible(conn, list(zip(plugins, asks, strict=True)))
-        got = {c.reservation.id: _weighed(c, one.holds) for c, one in zip(choices, found or (), strict=False)}
+        got = _as_many_as_possible(conn, climate, beside, passed_over)
         if got and (not best or _missing(got) < _missing(best)):
             best = got
         if best and not _missing(best):
             break
     return best
+
+
+def _as_many_as_possible(
+    conn: Connection, climate: Climate, choices: Sequence[_Choice], passed_over: frozenset[int]
+) -> Mapping[UUID, _Got]:
+    """Return what the reservations can have together without some hosts; nothing if a plugin cannot say."""
+    asked = [(climate.plugins[c.reservation.resource_type], _ask(climate, c, passed_over)) for c in choices]
+    allocations = joint_allocation.as_many_as_possible(conn, asked)
+    if allocations is None:
+        return {}
+    return {c.reservation.id: _weighed(c, one.holds) for c, one in zip(choices, allocations, strict=True)}
 
 
 def _weighed(choice: _Choice, holds: Sequence[Hold]) -> _Got:

@@ -29,7 +29,7 @@ NO_ADDRESS = "the user has no usable mail address: `climate user set --email` se
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What a user gets mail about, and where."""
+    """Topics about which a user gets mail, and the address for it."""
 
     topics: Sequence[Topic]
     address: str | None

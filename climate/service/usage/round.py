@@ -83,13 +83,20 @@ def _portion(conn: Connection, climate: Climate, position: int | None) -> host_h
 
 def _computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[Stretch]]]:
     """Return the stretches of leases; one whose facts cannot be read is logged and left out."""
+    try:
+        return _read_and_computed(conn, leases)
+    except UNREADABLE as error:
+        if len(leases) == 1:
+            log.warning("usage of a lease not computed", lease_id=str(leases[0]), error=type(error).__name__)
+            return {}
+    return {key: value for lease_id in leases for key, value in _computed(conn, [lease_id]).items()}
+
+
+def _read_and_computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[Stretch]]]:
     result: dict[UUID, tuple[Lease, Sequence[Stretch]]] = {}
     for lease_id, entries in groupby(journal.read_many(conn, leases), key=lambda entry: entry.stream):
         facts = journal.of_lease(entries)
-        try:
-            result[lease_id] = fold(facts), stretches(facts)
-        except UNREADABLE as error:
-            log.warning("usage of a lease not computed", lease_id=str(lease_id), error=type(error).__name__)
+        result[lease_id] = fold(facts), stretches(facts)
     return result
 
 

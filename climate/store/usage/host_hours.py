@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     text,
     update,
@@ -31,6 +32,7 @@ from climate.domain.lease import Lease
 from climate.domain.usage import Stretch
 from climate.store.schema import Time
 from climate.store.tables.hosts import hosts
+from climate.store.tables.leases import journal
 from climate.store.tables.usage import lease_usage, usage_progress
 
 PORTION = 2000
@@ -42,8 +44,10 @@ SETTLED = timedelta(minutes=5)
 KINDS = [kind.__name__ for kind in get_args(Fact)]
 
 _NOW = func.coalesce(bindparam("now", type_=Time), func.statement_timestamp())
-DUE = exists().where(usage_progress.c.next_at <= _NOW)
-"""Condition for a round; `now` is None for the database's clock."""
+_NEW_FACTS = exists().where(journal.c.position > usage_progress.c.position)
+_IN_USE = exists().where(lease_usage.c.during.contains(_NOW))
+DUE = exists().where(usage_progress.c.next_at <= _NOW, or_(_NEW_FACTS, _IN_USE))
+"""Condition for a round: new facts, or leases whose hosts are sampled. `now` is None for the database's clock."""
 
 
 @dataclass(frozen=True, slots=True)

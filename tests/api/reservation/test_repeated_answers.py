@@ -52,6 +52,10 @@ def storage(admin: Person, climate: Climate) -> str:
     return f"/storage-pools/{pool(climate).id}"
 
 
+def mail_preferences(admin: Person, climate: Climate) -> str:
+    return "/mail-preferences"
+
+
 RESOURCES: dict[str, Callable[[Person, Climate], str]] = {
     "/leases/<lease_id>": lease,
     "/os-hosts/<host_id>": host,
@@ -60,6 +64,7 @@ RESOURCES: dict[str, Callable[[Person, Climate], str]] = {
     "/pools/<pool_name>": reservation_pool,
     "/maintenances/<maintenance_id>": maintenance,
     "/storage-pools/<storage_pool_id>": storage,
+    "/mail-preferences": mail_preferences,
 }
 """Paths with GET and PUT -> a function that creates the resource and returns its path."""
 

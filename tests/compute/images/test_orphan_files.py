@@ -11,7 +11,7 @@ from climate.compute.models.image import Image
 from climate.compute.servers import actions
 from climate.compute.servers.sync_states import MARK
 from climate.compute.store.projects import images as rows
-from climate.compute.store.servers import migrations
+from climate.compute.store.servers import migration_lists
 from tests.compute.cloud_factory import Place
 
 
@@ -37,7 +37,7 @@ def test_the_disk_of_a_server_on_its_way_stays(here: Place) -> None:
     server = here.boot_one()
     cold_migration.migrate(here.compute, server.id)
     with here.compute.engine.connect() as conn:
-        (migration,) = migrations.listed(conn, {"server_id": server.id}, 1)
+        (migration,) = migration_lists.listed(conn, {"server_id": server.id}, 1)
     kept = aged(images.place(here.compute, migration.file), orphan_files.OLD_SECONDS + 60)
     orphan_files.sweep(here.compute)
     assert kept.exists()

@@ -18,6 +18,7 @@ from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery, mail
 from climate.service.notifications.delivery import Listing
+from climate.service.usage import round as usage
 from climate.settings import Settings
 from climate.store import round_work
 from tests.conftest import ADMIN, MEMBER, Clock
@@ -231,6 +232,7 @@ def test_rounds_look_for_reminders_every_half_minute(climate: Climate, clock: Cl
         with climate.engine.connect() as conn:
             return round_work.is_outside(conn, clock.time)
 
+    usage.run_round(climate)
     assert not is_due()
     mail.set_preferences(climate, Caller("user", "project", frozenset({"reader"})), [Topic.START])
     assert is_due()

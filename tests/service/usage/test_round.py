@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine, delete, select, update
+from sqlalchemy import Engine, delete, select, text, update
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
@@ -124,6 +124,23 @@ def test_a_rebuild_computes_anew(climate: Climate, clock: Clock, engine: Engine)
     with engine.connect() as conn:
         assert sorted(map(str, conn.execute(select(lease_usage)))) == before
         assert before
+
+
+def test_a_lease_that_cannot_be_read_stops_no_other(climate: Climate, clock: Clock, engine: Engine) -> None:
+    leases_of = [make(climate, clock, start=0, hours=1) for _ in range(3)]
+    run_due(climate)
+    with engine.begin() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO journal (stream, version, kind, body, actor, request_id)"
+                " VALUES (:stream, 99, 'LeasePraised', '{}', '{}', '')"
+            ),
+            {"stream": leases_of[1].id},
+        )
+    usage.run_round(climate)
+    clock.forward(hours=2)
+    assert hours(climate) == {MEMBER.project_id: (2, 0)}
+    assert usage.recompute(climate) == 3
 
 
 def test_another_process_that_computes_is_not_waited_for(climate: Climate, clock: Clock, engine: Engine) -> None:

@@ -45,7 +45,7 @@ def test_image_of_block_devices() -> None:
 
 def test_null_build_is_not_an_absent_one() -> None:
     assert read(zone_build=None)["zone_build"] is None
-    assert read(zone_build={"id": "b"})["zone_build"] == {"id": "b", "launch_index": 0}
+    assert read(zone_build={"id": "b"})["zone_build"] == {"id": "b", "launch_index": 0, "public_key": None}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,10 @@ def test_null_build_is_not_an_absent_one() -> None:
         ({"networks": [{"uuid": "x"}]}, "networks.uuid must be a UUID"),
         ({"networks": [{"uuid": NETWORK, "fixed_ip": "x"}]}, "networks.fixed_ip must be an IPv4 address"),
         ({"host": "a:b"}, "host must be the name of a host"),
-        ({"zone_build": {"x": 1}}, "zone_build: only id, launch_index, project_id, user_id can be given, not 'x'"),
+        (
+            {"zone_build": {"x": 1}},
+            "zone_build: only id, launch_index, project_id, public_key, user_id can be given, not 'x'",
+        ),
         ({"zone_build": {"launch_index": -1}}, "zone_build.launch_index must be a whole number from 0"),
         ({"scheduler_hints": []}, "scheduler_hints must be an object"),
     ],
