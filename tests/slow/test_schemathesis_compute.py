@@ -102,6 +102,7 @@ class Furnished:
             "images": self._images(),
             "os-keypairs": ["k"],
             "os-quota-sets": ["project"],
+            "os-simple-tenant-usage": ["project"],
             "os-server-groups": groups,
             "os-aggregates": aggregates,
             "os-services": self._ids("services", LATEST),

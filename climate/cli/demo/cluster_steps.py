@@ -24,6 +24,9 @@ LENGTH = timedelta(minutes=20)
 SERVER_MARK = b"CLIMATE_SERVER="
 """Environment variable with the id of a server in its process."""
 WORD = "written before its member failed"
+OF_DRIVER = {"headers": {"OpenStack-API-Version": "compute 2.47"}}
+"""Headers of a request for diagnostics with the keys of the driver; since 2.48 all drivers have the same."""
+
 PATIENCE = 180.0
 """Timeout in seconds for the detection of a lost service and the next report."""
 
@@ -38,8 +41,10 @@ class ClusterPlay(Play):
 
     def members(self) -> dict[str, str]:
         """Return the member of each server."""
-        result = {one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics") for one in self.servers}
-        return {one: str(member["member"]) for one, member in result.items()}
+        diagnostics = {
+            one: self.admin.json("compute", "GET", f"/servers/{one}/diagnostics", **OF_DRIVER) for one in self.servers
+        }
+        return {one: str(known["member"]) for one, known in diagnostics.items()}
 
     def processes(self) -> dict[str, list[int]]:
         """Return the process ids of each server."""

@@ -6,7 +6,7 @@ once one of them is left out, the others are. A branch ends where the hosts that
 where too few whole hosts remain, or where the same rest was met at the same host before.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, combinations
 
@@ -126,24 +126,40 @@ def _used(slots: Sequence[Slots], host: int, free: Rooms) -> list[int]:
 def _hosts(slots: Sequence[Slots], wholes: Sequence[Whole], rooms: Rooms, names: Sequence[str]) -> list[_Host]:
     """Return the hosts with room, by kind: those that no whole demand can have come first, then the best."""
     wanted = sum(demand.amount for demand in slots) + sum(demand.least for demand in wholes)
-    never = {host for demand in wholes for host in demand.must}
     could = [frozenset(demand.candidates) for demand in wholes]
     able = [frozenset(demand.candidates) for demand in slots]
-    order = dict.fromkeys(host for demand in slots for host in demand.candidates if host not in never)
+    demands = list(zip(slots, able, strict=True))
     kinds: dict[object, list[_Host]] = {}
-    for number in order:
-        room_of = rooms.get(number, {})
-        fits = tuple(
-            _usable(d, number, room_of) if number in known else 0 for d, known in zip(slots, able, strict=True)
-        )
-        if any(fits):
-            room = tuple(rooms[number].get(name, 0) for name in names)
-            taken = frozenset(place for place, hosts in enumerate(could) if number in hosts)
-            kind = (room, fits, taken)
-            same = kinds.setdefault(kind, [])
-            if len(same) < wanted:  # more of one kind are of no use
-                same.append(_Host(number, kind, room, fits, taken))
+    for number in _shareable(slots, wholes):
+        host = _host(demands, number, rooms.get(number, {}), names, _places(could, number))
+        same = kinds.setdefault(host.kind, []) if host else []
+        if host and len(same) < wanted:  # more of one kind are of no use
+            same.append(host)
     return [host for same in sorted(kinds.values(), key=lambda same: len(same[0].wholes)) for host in same]
+
+
+def _shareable(slots: Sequence[Slots], wholes: Sequence[Whole]) -> Iterable[int]:
+    """Return the candidates for slots, best first, without hosts that a whole demand must have."""
+    never = {host for demand in wholes for host in demand.must}
+    return dict.fromkeys(host for demand in slots for host in demand.candidates if host not in never)
+
+
+def _host(
+    demands: Sequence[tuple[Slots, frozenset[int]]],
+    number: int,
+    room: Mapping[str, int],
+    names: Sequence[str],
+    wholes: frozenset[int],
+) -> _Host | None:
+    """Return a host for the demands whose candidates it is among; None if it has room for no slot."""
+    fits = tuple(_usable(demand, number, room) if number in known else 0 for demand, known in demands)
+    parts = tuple(room.get(name, 0) for name in names)
+    return _Host(number, (parts, fits, wholes), parts, fits, wholes) if any(fits) else None
+
+
+def _places(sets: Sequence[frozenset[int]], number: int) -> frozenset[int]:
+    """Return the indexes of the sets that have the number."""
+    return frozenset(place for place, numbers in enumerate(sets) if number in numbers)
 
 
 def _usable(demand: Slots, number: int, room: Mapping[str, int]) -> int:

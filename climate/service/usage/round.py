@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from uuid import UUID
 
-import structlog
 from sqlalchemy import Connection
 
 from climate.connections import reading
@@ -17,8 +16,6 @@ from climate.service.usage import idle
 from climate.store.journal import journal
 from climate.store.journal.row_differences import UNREADABLE
 from climate.store.usage import host_hours
-
-log = structlog.get_logger(__name__)
 
 PAUSE = timedelta(minutes=1)
 """Time between two rounds, and between two samples of running servers."""
@@ -82,12 +79,11 @@ def _portion(conn: Connection, climate: Climate, position: int | None) -> host_h
 
 
 def _computed(conn: Connection, leases: Sequence[UUID]) -> dict[UUID, tuple[Lease, Sequence[Stretch]]]:
-    """Return the stretches of leases; one whose facts cannot be read is logged and left out."""
+    """Return the stretches of leases without those whose facts cannot be read: `climate journal check` names these."""
     try:
         return _read_and_computed(conn, leases)
-    except UNREADABLE as error:
+    except UNREADABLE:
         if len(leases) == 1:
-            log.warning("usage of a lease not computed", lease_id=str(leases[0]), error=type(error).__name__)
             return {}
     return {key: value for lease_id in leases for key, value in _computed(conn, [lease_id]).items()}
 
