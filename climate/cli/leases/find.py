@@ -11,6 +11,7 @@ import click
 from climate.cli import lookup
 from climate.cli.dates import MomentType, SpanType, instant, spoken, wire
 from climate.cli.errors import CONFLICT, Failure
+from climate.cli.leases.lease import show_lease
 from climate.cli.leases.request_body import capacity, new_reservations
 from climate.cli.options import listed
 from climate.cli.session import Session, current
@@ -117,7 +118,7 @@ def _take(session: Session, offer: Mapping[str, Any], given: Mapping[str, Any]) 
         return
     headers = {"Idempotency-Key": str(uuid4())}
     body = {"name": name, "hold": hold["id"]}
-    session.show(session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"])
+    show_lease(session, session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"])
 
 
 def _show(session: Session, answer: Mapping[str, Any]) -> None:

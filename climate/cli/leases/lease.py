@@ -81,7 +81,7 @@ def create(name: str, **given: Any) -> None:
         raise
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
-    _show(session, _thing(lease))
+    show_lease(session, _thing(lease))
 
 
 def _dates(given: Mapping[str, Any], now: datetime) -> dict[str, str | None]:
@@ -117,7 +117,7 @@ def confirm(lease: str, idempotency_key: str) -> None:
     session = current()
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
     path = f"/leases/{lookup.lease_id(session.client, lease)}/confirm"
-    _show(session, _thing(session.client.json("reservation", "POST", path, headers=headers)))
+    show_lease(session, _thing(session.client.json("reservation", "POST", path, headers=headers)))
 
 
 @group.command("list")
@@ -155,7 +155,7 @@ def show(lease: str, at: Moment | None) -> None:
     session.show(_thing(answer))
 
 
-def _show(session: Session, lease: dict[str, Any]) -> None:
+def show_lease(session: Session, lease: dict[str, Any]) -> None:
     """Print a lease: for people with its hosts and servers, for programs as the service answered."""
     if session.form != "table" or session.columns or not {"id", "reservations", "events"} <= lease.keys():
         session.show(lease)
@@ -276,7 +276,7 @@ def _put(session: Session, lease_id: str, body: Mapping[str, Any], given: Mappin
     answer = session.client.json("reservation", "PUT", f"/leases/{lease_id}", **sent)
     if given["wait"] and not given["dry_run"]:
         answer = {"lease": _wait(session, lease_id, "", seconds(given["timeout"]))}
-    _show(session, _thing(answer))
+    show_lease(session, _thing(answer))
 
 
 @group.command("extend")
@@ -345,7 +345,7 @@ def wait_(lease: str, status: str, timeout: timedelta) -> None:
     if status.upper() == "DELETED":
         _wait_gone(session, lease_id, seconds(timeout))
     else:
-        _show(session, _wait(session, lease_id, status.upper(), seconds(timeout)))
+        show_lease(session, _wait(session, lease_id, status.upper(), seconds(timeout)))
 
 
 def _wait(session: Session, lease_id: str, status: str, timeout: float) -> dict[str, Any]:
