@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from climate.domain.errors import InvalidInput
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-MIDNIGHT = time(0)
 ONE_DAY = timedelta(days=1)
 
 Span = tuple[int, int]

@@ -11,9 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-FREE = -1
-"""Stands for the end of a path: a host that no demand has."""
-
 
 @dataclass(frozen=True, slots=True)
 class Whole:

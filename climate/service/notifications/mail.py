@@ -15,6 +15,7 @@ from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Audience, Notice, Topic
 from climate.domain.policy import Caller, require
 from climate.service.notifications import delivery, mail_texts
+from climate.service.notifications.messages import said
 from climate.service.transaction import run
 from climate.smtp_client import Letter, MailServer, Sent
 from climate.store import calendar_feeds, notifications
@@ -84,9 +85,9 @@ def _remind(conn: Connection, climate: Climate) -> None:
 def _notice(due: Reminder) -> Notice:
     starts = due.topic is Topic.START
     moment = due.start if starts else due.end
-    said = f"Lease {due.name} {'starts' if starts else 'ends'} at {moment:%Y-%m-%d %H:%M:%S} UTC"
+    message = f"Lease {due.name} {'starts' if starts else 'ends'} at {said(moment)}"
     return Notice(
-        f"lease.reminder.{due.topic}", said, due.project_id, due.user_id, due.lease_id, audience=Audience.MAIL
+        f"lease.reminder.{due.topic}", message, due.project_id, due.user_id, due.lease_id, audience=Audience.MAIL
     )
 
 

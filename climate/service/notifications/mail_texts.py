@@ -1,6 +1,5 @@
 """Messages: a notification as text and HTML, with its lease as an iCalendar attachment."""
 
-from datetime import datetime
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -9,6 +8,7 @@ from email.policy import SMTP
 from jinja2 import Environment, StrictUndefined
 
 from climate.service.calendars import ics
+from climate.service.notifications.messages import said
 from climate.store.calendar_feeds import Entry
 from climate.store.notifications import Kept
 
@@ -60,14 +60,14 @@ def message(kept: Kept, entry: Entry | None, sender: str, recipient: str) -> Ema
     Texts of users become one line in headers, and are escaped in HTML.
     """
     made = EmailMessage(policy=SMTP)
-    said = one_line(kept.notice.message)
-    made["Subject"] = said if len(said) <= LONGEST_SUBJECT else said[: LONGEST_SUBJECT - 1] + "…"
+    line = one_line(kept.notice.message)
+    made["Subject"] = line if len(line) <= LONGEST_SUBJECT else line[: LONGEST_SUBJECT - 1] + "…"
     made["From"] = sender
     made["To"] = recipient
     made["Date"] = kept.at
     made["Message-ID"] = f"<climate-notice-{kept.id}-{int(kept.at.timestamp())}@{sender.rpartition('@')[2]}>"
     made["Auto-Submitted"] = "auto-generated"
-    values = {"message": said, "rows": _rows(entry)}
+    values = {"message": line, "rows": _rows(entry)}
     made.set_content(_TEXT.render(values))
     made.add_alternative(_HTML.render(values), subtype="html")
     if entry is not None:
@@ -90,11 +90,7 @@ def _rows(entry: Entry | None) -> list[tuple[str, str]]:
     return [
         ("Lease", one_line(entry.name)),
         ("Id", str(entry.lease_id)),
-        ("Start", _said(entry.period.start)),
-        ("End", _said(entry.period.end)),
+        ("Start", said(entry.period.start)),
+        ("End", said(entry.period.end)),
         *(("Resources", one) for one in entry.resources),
     ]
-
-
-def _said(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -35,12 +35,12 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
         yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was not confirmed in time and is deleted")
     for event in turn.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
-        yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {_said(event.due_at)}", body)
+        yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {said(event.due_at)}", body)
     if turn.did(EventKind.BEFORE_END) and started and _notifies_before_end(lease):
-        ends = f"Lease {lease.name} ends at {_said(lease.period.end)}"
+        ends = f"Lease {lease.name} ends at {said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
     if turn.did(EventKind.CLOSE) and started:
-        last = _said(lease.event(EventKind.END).due_at)
+        last = said(lease.event(EventKind.END).due_at)
         over = (
             f"Lease {lease.name} is over: nothing new can be booted; "
             f"unless it is prolonged before {last}, then {_fate(lease)}"
@@ -55,7 +55,7 @@ def of_start(turn: Turn) -> Iterator[Notice]:
     lease, start = turn.after, turn.after.event(EventKind.START)
     if start.outcome != MISSED or turn.before.event(EventKind.START).outcome == MISSED:
         return
-    period = f"from {_said(lease.period.start)} to {_said(lease.period.end)}"
+    period = f"from {said(lease.period.start)} to {said(lease.period.end)}"
     refused = turn.before.event(EventKind.START).reason
     why = f"it could not be started: {refused}" if refused else UNTRIED
     body = {"start_date": lease.period.start.isoformat(), "reason": why}
@@ -102,15 +102,16 @@ def _policies(lease: Lease) -> set[OnEnd]:
 
 
 def _fate(lease: Lease) -> str:
-    said = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
-    return "; ".join(said) or "its resources are released"
+    fates = [FATE[policy] for policy in OnEnd if policy in _policies(lease)]
+    return "; ".join(fates) or "its resources are released"
 
 
 def _grace(lease: Lease) -> str:
     """Return the text about the end of the grace period, if there is one."""
     last = lease.event(EventKind.END).due_at
-    return f"nothing new can be booted then, and at {_said(last)} " if last > lease.period.end else ""
+    return f"nothing new can be booted then, and at {said(last)} " if last > lease.period.end else ""
 
 
-def _said(moment: datetime) -> str:
+def said(moment: datetime) -> str:
+    """Return a time as texts to people have it."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

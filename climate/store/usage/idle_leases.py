@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Interval, bindparam, delete, text
+from sqlalchemy import Connection, Interval, bindparam, text
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.store.schema import Time
@@ -37,11 +37,6 @@ def note(conn: Connection, lease_id: UUID, notices: int, now: datetime) -> None:
     row = {"notices": notices, "at": now}
     made = insert(idle_leases).values(lease_id=lease_id, **row)
     conn.execute(made.on_conflict_do_update(index_elements=[idle_leases.c.lease_id], set_=row))
-
-
-def forget(conn: Connection, lease_id: UUID) -> None:
-    """Delete the notices of a lease."""
-    conn.execute(delete(idle_leases).where(idle_leases.c.lease_id == lease_id))
 
 
 _DUE = (
