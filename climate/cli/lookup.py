@@ -91,6 +91,16 @@ def lease_id(client: "Client", wanted: str) -> str:
     return wanted if UUID.fullmatch(wanted) else str(lease(client, wanted)["id"])
 
 
+def series_id(client: "Client", wanted: str) -> str:
+    """Return the id of a series by its id or name; an id needs no request."""
+    if UUID.fullmatch(wanted):
+        return wanted
+    called = list(client.pages("reservation", "/series", "series", {"name": wanted}))
+    if not _named(called, wanted) and SHORT.fullmatch(wanted):
+        called = list(client.pages("reservation", "/series", "series"))
+    return str(only("series", wanted, called)["id"])
+
+
 def host(client: "Client", wanted: str) -> dict[str, Any]:
     """Return a host by its number or its hypervisor host name."""
     if wanted.isdecimal():

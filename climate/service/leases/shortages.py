@@ -26,7 +26,6 @@ from climate.store.allocation import capacity, floating_ips, hosts, inventories
 from climate.store.allocation.capacity import Cramped
 from climate.store.allocation.hosts import HostRequest, Short, Shortage
 
-
 BARE = (Short, Unmatchable, Cramped, floating_ips.Short, inventories.Short)
 """Shortages without an explanation."""
 

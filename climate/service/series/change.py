@@ -127,8 +127,8 @@ def _change(
 
 
 def _fact(changes: SeriesChanges, now: datetime) -> SeriesChanged:
-    seconds = [int(by.total_seconds()) for by in (changes.move_by, changes.extend_by)]
-    return SeriesChanged(now, changes.name, *seconds, changes.since)
+    move_by, extend_by = (int(by.total_seconds()) for by in (changes.move_by, changes.extend_by))
+    return SeriesChanged(now, changes.name, move_by, extend_by, changes.since)
 
 
 def _locked(conn: Connection, request: _Request) -> tuple[Series, list[Lease]]:

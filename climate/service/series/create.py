@@ -47,7 +47,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class SeriesOrder:
-    """Request for a series. `order` is that of the lease that is repeated; its name gets the date of each occurrence."""
+    """Request for a series. `order` is that of the repeated lease; its name gets the date of each occurrence."""
 
     order: Order
     rule: str

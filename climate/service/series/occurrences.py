@@ -58,6 +58,4 @@ def suggested(
 
 def _wanted(order: Order, period: Period) -> Wanted:
     """Return the search for exactly the time of an occurrence."""
-    return Wanted(
-        order.reservations, period.end - period.start, period.start, period.end, mode=Mode.AT, offers=1
-    )
+    return Wanted(order.reservations, period.end - period.start, period.start, period.end, mode=Mode.AT, offers=1)

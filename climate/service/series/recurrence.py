@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from dateutil import rrule
@@ -43,7 +42,7 @@ NUMBERS: Mapping[str, tuple[str, int, int, bool]] = {
     "BYMINUTE": ("byminute", 0, 59, False),
     "BYSETPOS": ("bysetpos", 1, 366, True),
 }
-"""Parts with lists of numbers: the argument of dateutil, the bounds, and whether negative numbers count from the end."""
+"""Parts with lists of numbers: the argument of dateutil, the bounds, and whether negative ones count from the end."""
 
 EXCLUDED: Mapping[str, tuple[str, ...]] = {
     "BYWEEKNO": ("DAILY", "WEEKLY", "MONTHLY"),
@@ -68,7 +67,7 @@ class Rule:
     interval: int
     count: int | None
     until: datetime | None
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, object]
     """Remaining arguments of dateutil."""
 
 
@@ -81,14 +80,16 @@ def read(text: str, most: int) -> Rule:
         raise _wrong(f"FREQ must be one of {', '.join(FREQUENCIES)}, not {frequency[:20]!r}{hint}")
     count, until = _end(given, most)
     _refuse_combinations(frequency, given)
-    arguments: dict[str, Any] = {"wkst": DAYS.index(_weekday(given.get("WKST", "MO")))}
-    for name, (argument, *bounds, signed) in NUMBERS.items():
+    arguments: dict[str, object] = {"wkst": DAYS.index(_weekday(given.get("WKST", "MO")))}
+    for name, (argument, least, greatest, signed) in NUMBERS.items():
         if name in given:
-            arguments[argument] = [_number(name, one, *bounds, signed) for one in given[name].split(",")]
+            arguments[argument] = [_number(name, one, least, greatest, signed) for one in given[name].split(",")]
     if "BYDAY" in given:
         arguments["byweekday"] = [_day(one, frequency) for one in given["BYDAY"].split(",")]
     interval = _number("INTERVAL", given.get("INTERVAL", "1"), 1, MOST_INTERVAL, False)
-    return Rule(";".join(f"{name}={value}" for name, value in given.items()), frequency, interval, count, until, arguments)
+    return Rule(
+        ";".join(f"{name}={value}" for name, value in given.items()), frequency, interval, count, until, arguments
+    )
 
 
 def _parts(text: str) -> dict[str, str]:
@@ -137,7 +138,7 @@ def _number(name: str, text: str, least: int, most: int, signed: bool) -> int:
     return value
 
 
-def _day(text: str, frequency: str) -> Any:
+def _day(text: str, frequency: str) -> object:
     found = DAY.fullmatch(text)
     if found is None:
         raise _wrong(f"BYDAY must have days such as MO, or 1MO for the first Monday, not {text[:20]!r}")

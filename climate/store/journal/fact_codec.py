@@ -57,7 +57,8 @@ def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
 
 def decode_all(kind: type[Part], bodies: Sequence[Any]) -> tuple[Part, ...]:
     """Return parts of a fact that a row repeats, as `encode` wrote them."""
-    return tuple(_reader(kind)(body) for body in bodies)
+    read: Callable[[Any], Part] = _dataclass_reader(kind)
+    return tuple(map(read, bodies))
 
 
 @cache

@@ -12,6 +12,7 @@ from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql
 
 from climate.domain import event_progress
+from climate.domain import series as series_facts
 from climate.domain.facts import (
     Fact,
     HostDescribed,
@@ -25,7 +26,6 @@ from climate.domain.hosts import host_facts, maintenance_facts, pools
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.lease import Event, Lease, fold
 from climate.domain.operator_facts import LimitsSet, PoolTermsSet, decided
-from climate.domain import series as series_facts
 from climate.domain.series import SeriesFact
 from climate.domain.status import EventStatus
 from climate.store.hosts import maintenance, pool_membership, pool_settings
