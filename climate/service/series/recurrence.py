@@ -170,7 +170,7 @@ def occurrences(rule: Rule, zone: ZoneInfo, first: Period, most: int) -> list[Pe
         raise _wrong(f"UNTIL may be {LONGEST_SERIES.days} days after the start at most")
     last, wanted = rule.until or horizon, rule.count or most + 1
     starts: list[datetime] = []
-    for start in takewhile(lambda moment: moment <= last, _moments(rule, zone, first.start)):
+    for start in takewhile(lambda moment: moment <= last, moments(rule, zone, first.start)):
         if not starts or start > starts[-1]:  # around a skipped hour, two local times are one moment
             starts.append(start)
         if len(starts) == wanted:
@@ -212,14 +212,18 @@ class _Interval(int):
         return self._step() * other
 
 
-def _moments(rule: Rule, zone: ZoneInfo, begin: datetime) -> Iterator[datetime]:
+def steps_of(rule: Rule) -> int:
+    """Return the number of periods of a rule that reach the horizon."""
+    return LONGEST_SERIES.days // (FREQUENCIES[rule.frequency][1] * rule.interval) + 1
+
+
+def moments(rule: Rule, zone: ZoneInfo, begin: datetime) -> Iterator[datetime]:
     """Yield the starts of the rule, up to the horizon."""
     exact = begin.astimezone(zone).replace(tzinfo=None, fold=0)
     local = exact.replace(microsecond=0)
-    frequency, days = FREQUENCIES[rule.frequency]
     interval = _Interval(rule.interval)
-    interval.steps = LONGEST_SERIES.days // (days * rule.interval) + 1
-    dates = rrule.rrule(frequency, dtstart=local, interval=interval, **rule.arguments)
+    interval.steps = steps_of(rule)
+    dates = rrule.rrule(FREQUENCIES[rule.frequency][0], dtstart=local, interval=interval, **rule.arguments)
     with suppress(_Exhausted):
         for found in dates:
             yield begin if found == local else moment_of(found, zone) + (exact - local)
