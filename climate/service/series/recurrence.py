@@ -168,22 +168,27 @@ def occurrences(rule: Rule, zone: ZoneInfo, first: Period, most: int) -> list[Pe
     horizon = first.start + LONGEST_SERIES
     if rule.until is not None and rule.until > horizon:
         raise _wrong(f"UNTIL may be {LONGEST_SERIES.days} days after the start at most")
-    last, wanted = rule.until or horizon, rule.count or most + 1
-    starts: list[datetime] = []
-    for start in takewhile(lambda moment: moment <= last, moments(rule, zone, first.start)):
-        if not starts or start > starts[-1]:  # around a skipped hour, two local times are one moment
-            starts.append(start)
-        if len(starts) == wanted:
-            break
+    starts = _starts(moments(rule, zone, first.start), rule.until or horizon, rule.count or most + 1)
     if len(starts) > most:
         raise _wrong(f"it has more than {most} occurrences (CLIMATE_SERIES_OCCURRENCES) until UNTIL")
-    if not starts or (rule.count is not None and len(starts) < rule.count):
+    if not starts or len(starts) < (rule.count or 0):
         found = f"only {len(starts)}" if starts else "none"
         raise _wrong(f"{found} of its occurrences lie within {LONGEST_SERIES.days} days of the start")
     length = first.end - first.start
     if starts[-1] + length > LATEST:
         raise _wrong(f"its last occurrence ends after {LATEST:%Y-%m-%d}, the last possible date")
     return [Period(start, start + length) for start in starts]
+
+
+def _starts(found: Iterator[datetime], last: datetime, wanted: int) -> list[datetime]:
+    """Return the first different moments, `wanted` at most, up to the last one."""
+    starts: list[datetime] = []
+    for start in takewhile(lambda moment: moment <= last, found):
+        if not starts or start > starts[-1]:  # around a skipped hour, two local times are one moment
+            starts.append(start)
+        if len(starts) == wanted:
+            break
+    return starts
 
 
 class _Exhausted(Exception):
