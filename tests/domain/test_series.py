@@ -47,7 +47,7 @@ def test_a_series_is_gone_once_it_is_deleted() -> None:
 
 def test_a_series_begins_with_its_creation() -> None:
     for wrong in ([], [SeriesDeleted(NOW)]):
-        with pytest.raises(ValueError, match="series|SeriesCreated"):
+        with pytest.raises(ValueError, match=r"series|SeriesCreated"):
             fold(wrong)
 
 
