@@ -11,9 +11,11 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
@@ -203,16 +205,22 @@ def _end(compute: Compute, server: Server, worker: str, migration: Migration | N
             return False
         if migration is None:
             return True
-        away = migration.is_at_destination(locked.node_id) and FAILED in details and not lost
-        if away and migration.source_node_id is not None and locked.node_id is not None:
-            rows.swap(conn, migration, migration.source_node_id, locked.node_id, now)
         if FAILED not in details:
             rows.set_status(conn, migration.id, COMPLETED, now)
-        elif details.get(ORDER) == Order.ABORT.value and not lost:
-            live_migration_steps.cancelled(conn, migration.id, CANCELLED, now)
+        elif not lost:
+            _revert(conn, migration, locked, now)
         rows.free(conn, migration.id, now)
         rows.let_go(conn, server.id)
     return True
+
+
+def _revert(conn: Connection, migration: Migration, server: Server, now: datetime) -> None:
+    """Put the server back on the source, whose guest was not sent; an aborted migration is cancelled."""
+    arrived = migration.is_at_destination(server.node_id)
+    if arrived and migration.source_node_id is not None and server.node_id is not None:
+        rows.swap(conn, migration, migration.source_node_id, server.node_id, now)
+    if server.task_details.get(ORDER) == Order.ABORT.value:
+        live_migration_steps.cancelled(conn, migration.id, CANCELLED, now)
 
 
 def take_back(compute: Compute) -> None:

@@ -16,7 +16,7 @@ from climate.compute.errors import NetworkError, VirtError
 from climate.compute.linux import netns
 from climate.compute.models.server import Server
 from climate.compute.network import ipv6, managers
-from climate.compute.network.driver import PREFIX, Kind, NetworkDriver, Plug, interface_name
+from climate.compute.network.driver import PREFIX, ExistingResources, Kind, NetworkDriver, Plug, interface_name
 from climate.compute.network.driver_registry import Wires
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
@@ -169,11 +169,9 @@ def sweep_hosts(compute: Networking, nodes: Mapping[str, str | None]) -> None:
     """Remove what `sweep` removes from these hosts: node or member of a cluster -> namespace. Raises NetworkError."""
     there = {host: compute.wires.on(host).standing() for host in set(nodes.values())}
     spaces = [match[1] for name in netns.names() if (match := _NETNS.fullmatch(name))]
-    heads = sorted({name.removeprefix(PREFIX) for standing in there.values() for name in standing.plugs})
-    networks = sorted({network_id for standing in there.values() for network_id in standing.networks})
     with reading(compute.engine) as conn:
-        vifs = fixed_ips.vifs_beginning(conn, heads) if heads else []
-        gone = set(networks) - (network_rows.by_ids(conn, networks).keys() if networks else set())
+        vifs = _vifs_with_plugs(conn, there.values())
+        gone = _deleted_networks(conn, there.values())
         strays = sorted(set(spaces) - servers.known(conn, spaces)) if there and spaces else []
     for host, standing in there.items():
         # Interfaces of nodes of another service on the same host are skipped.
@@ -182,6 +180,18 @@ def sweep_hosts(compute: Networking, nodes: Mapping[str, str | None]) -> None:
         _clear(driver, standing.plugs - kept, strays, standing.networks & gone)
         for network_id in sorted(standing.networks - standing.served - gone):
             driver.spare(network_id)
+
+
+def _vifs_with_plugs(conn: Connection, standing: Iterable[ExistingResources]) -> list[tuple[str, str | None]]:
+    """Return (VIF, node) of the plugged interfaces."""
+    heads = sorted({name.removeprefix(PREFIX) for one in standing for name in one.plugs})
+    return fixed_ips.vifs_beginning(conn, heads) if heads else []
+
+
+def _deleted_networks(conn: Connection, standing: Iterable[ExistingResources]) -> set[str]:
+    """Return the networks that the hosts still have, and that were deleted."""
+    networks = sorted({network_id for one in standing for network_id in one.networks})
+    return set(networks) - network_rows.by_ids(conn, networks).keys() if networks else set()
 
 
 def _clear(driver: NetworkDriver, plugs: Iterable[str], server_ids: Iterable[str], networks: Iterable[str]) -> None:
