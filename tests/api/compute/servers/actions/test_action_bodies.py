@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from werkzeug.exceptions import UnprocessableEntity
 
-from api.compute.servers import action_bodies as actions
+from api.compute.servers.actions import action_bodies as actions
 from api.schema.body import Body
 from climate.compute.models.server import REBOOT_HARD
 from climate.domain.errors import InvalidInput

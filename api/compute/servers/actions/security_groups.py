@@ -6,7 +6,7 @@ from typing import Any
 from flask import Response
 
 from api.compute import validation
-from api.compute.servers.action_bodies import GROUP_NAME
+from api.compute.servers.actions.action_bodies import GROUP_NAME
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import errors

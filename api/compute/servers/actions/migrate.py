@@ -7,7 +7,7 @@ from flask import Response, jsonify
 
 from api.compute import validation
 from api.compute.microversion import since
-from api.compute.servers import action_bodies
+from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from api.schema.body import Body

@@ -9,15 +9,9 @@ from werkzeug.exceptions import NotImplemented as NoSuchThing
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import (
-    action_bodies,
-    addresses,
-    group_actions,
-    live_migrations,
-    migrate_actions,
-    reserved_servers,
-    resize_and_rebuild,
-)
+from api.compute.servers import addresses, reserved_servers
+from api.compute.servers.actions import action_bodies, migrate, resize_and_rebuild, security_groups
+from api.compute.servers.admin import live_migrations
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
@@ -115,7 +109,7 @@ def _no_console(server_id: str, details: Any) -> Response:
 ACTIONS: Mapping[str, Action] = (
     {name: _wish(name) for name in WISHES}
     | addresses.ACTIONS
-    | group_actions.ACTIONS
+    | security_groups.ACTIONS
     | {
         "reboot": _reboot,
         "createImage": resize_and_rebuild.create_image,
@@ -123,8 +117,8 @@ ACTIONS: Mapping[str, Action] = (
         "restore": _restore,
         "resize": resize_and_rebuild.resize,
         "confirmResize": resize_and_rebuild.confirm,
-        "migrate": migrate_actions.migrate,
-        "evacuate": migrate_actions.evacuate,
+        "migrate": migrate.migrate,
+        "evacuate": migrate.evacuate,
         "os-migrateLive": live_migrations.migrate,
         "rebuild": resize_and_rebuild.rebuild,
         "shelve": resize_and_rebuild.shelve,

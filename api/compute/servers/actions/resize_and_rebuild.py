@@ -7,7 +7,8 @@ from flask import Response, jsonify
 
 from api.compute import validation
 from api.compute.microversion import since
-from api.compute.servers import action_bodies, request_body, view
+from api.compute.servers import request_body, view
+from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import behind, find, who
 from api.request_context import caller, compute, deployment
 from api.schema.body import Body
