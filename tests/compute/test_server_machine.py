@@ -37,8 +37,9 @@ from climate.compute.models.server import (
 )
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.servers import actions, metadata, rebuild, resize, sync_states, task_worker, unshelve
+from climate.compute.servers import actions, metadata, rebuild, resize, sync_states, unshelve
 from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
 from tests.campaign import cases

@@ -15,7 +15,7 @@ from climate.compute.images import quota
 from climate.compute.models.image import ACTIVE, DEACTIVATED, KILLED, QUEUED, SAVING, STAGED, Content, Image
 from climate.compute.models.server import Server
 from climate.compute.scheduler.filters.images import KINDS, canonical
-from climate.compute.servers.task_heartbeat import Check
+from climate.compute.servers.tasks.task_heartbeat import Check
 from climate.compute.store.nodes import nodes as node_rows
 from climate.compute.store.projects import images
 from climate.compute.virt import Guest

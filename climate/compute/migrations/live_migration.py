@@ -23,8 +23,8 @@ from climate.compute.migrations import transfer
 from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
 from climate.compute.servers import vif_plugging
-from climate.compute.servers.task import Work
-from climate.compute.servers.task_heartbeat import Lost
+from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_heartbeat import Lost
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS

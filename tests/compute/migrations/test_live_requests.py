@@ -16,8 +16,9 @@ from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, Migrat
 from climate.compute.models.server import ACTIVE, DELETE, LIVE_MIGRATE, PAUSE, PAUSED, SHUTOFF, STOP, Server
 from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.nodes import services
-from climate.compute.servers import actions, metadata, sync_states, task_worker, volume_attachments
+from climate.compute.servers import actions, metadata, sync_states, volume_attachments
 from climate.compute.servers.interfaces import Who
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest
 from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch

@@ -13,10 +13,11 @@ from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers
 from climate.compute.models.server import Server
-from climate.compute.servers import guests, task_heartbeat, task_results, vif_plugging
-from climate.compute.servers import tasks as deeds
-from climate.compute.servers.task import Work
-from climate.compute.servers.task_heartbeat import CLAIM_SECONDS, Check, Lost
+from climate.compute.servers import guests, vif_plugging
+from climate.compute.servers.tasks import driver_calls
+from climate.compute.servers.tasks import task_heartbeat, task_results
+from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, Lost
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.servers import servers
 from climate.compute.store.servers import tasks as wishes
@@ -76,7 +77,7 @@ def _next(compute: Compute, server_id: str, check: Check) -> Work | None:
 def _step(work: Work, worker: str) -> bool:
     """Carry out the current task of a server; False if another task was requested meanwhile."""
     try:
-        deeds.do(work)
+        driver_calls.do(work)
     except VirtError as error:
         return task_results.failed(work.compute, work.server, worker, str(error))
     except Lost:

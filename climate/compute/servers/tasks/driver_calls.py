@@ -38,7 +38,7 @@ from climate.compute.models.server import (
     WAKE,
 )
 from climate.compute.servers import vif_plugging, volume_attachments
-from climate.compute.servers.task import Work
+from climate.compute.servers.tasks.task import Work
 from climate.compute.virt import Guest, VirtDriver
 
 TaskFunction = Callable[[Work], None]

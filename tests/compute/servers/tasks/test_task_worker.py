@@ -44,7 +44,8 @@ from climate.compute.models.server import (
     after,
     may,
 )
-from climate.compute.servers import actions, create, task_worker
+from climate.compute.servers import actions, create
+from climate.compute.servers.tasks import task_worker
 from tests.compute.cloud_factory import Place, request
 
 SETTLED = (ACTIVE, SHUTOFF, PAUSED, SUSPENDED)

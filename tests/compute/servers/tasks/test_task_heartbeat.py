@@ -8,9 +8,10 @@ from sqlalchemy import text
 
 from climate.compute.models.server import REBUILD
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.servers import actions, rebuild, task_heartbeat, task_worker
+from climate.compute.servers import actions, rebuild
 from climate.compute.servers.rebuild import Rebuilt
-from climate.compute.servers.task_heartbeat import CLAIM_SECONDS, Lost
+from climate.compute.servers.tasks import task_heartbeat, task_worker
+from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Lost
 from climate.compute.store.servers import tasks
 from climate.compute.virt import Guest
 from tests.compute.cloud_factory import Place
