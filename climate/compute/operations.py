@@ -21,9 +21,6 @@ from climate.compute.servers import (
     guests,
 )
 from climate.compute.servers import (
-    interfaces as addressing,
-)
-from climate.compute.servers import (
     metadata as upkeep,
 )
 from climate.compute.servers import (
@@ -35,7 +32,8 @@ from climate.compute.servers import (
 from climate.compute.servers import (
     unshelve as unshelving,
 )
-from climate.compute.servers.interfaces import Port, Who, port_of
+from climate.compute.servers.interfaces import interfaces as addressing
+from climate.compute.servers.interfaces.interfaces import Port, Who, port_of
 from climate.compute.servers.metadata import Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.cells import server_lists

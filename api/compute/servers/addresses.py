@@ -15,7 +15,7 @@ from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
 from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
-from climate.compute.servers.interfaces import Port
+from climate.compute.servers.interfaces.interfaces import Port
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]

@@ -22,7 +22,7 @@ from climate.compute.errors import VirtError
 from climate.compute.migrations import transfer
 from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
-from climate.compute.servers import vif_plugging
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task import Work
 from climate.compute.servers.tasks.task_heartbeat import Lost
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks

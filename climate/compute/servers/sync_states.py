@@ -28,7 +28,7 @@ from climate.compute.models.server import (
     WISHES,
     is_id,
 )
-from climate.compute.servers import vif_plugging
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations
 from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled

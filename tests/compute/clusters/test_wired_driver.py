@@ -13,8 +13,8 @@ from climate.compute.models.server import ACTIVE, DELETE, PAUSE, REBOOT, RESUME,
 from climate.compute.network.driver_registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.recording_driver import RecordingNetwork
-from climate.compute.servers import interfaces
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.virt import Guest, Wiring
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
 from climate.compute.virt.memory import MemoryDriver

@@ -22,7 +22,7 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, ERROR, EVACUATE, MIGRATE, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions, metadata, resize, sync_states, volume_attachments
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest, State

@@ -17,7 +17,7 @@ from climate.compute.models.server import ACTIVE, DELETE, LIVE_MIGRATE, PAUSE, P
 from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.nodes import services
 from climate.compute.servers import actions, metadata, sync_states, volume_attachments
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest

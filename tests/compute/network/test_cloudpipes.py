@@ -92,7 +92,7 @@ def test_the_metadata_service_does_not_serve_its_keys(there: Books) -> None:
 
 
 def test_only_a_cloudpipe_may_speak_for_the_clients(there: Books) -> None:
-    from climate.compute.servers import vif_plugging
+    from climate.compute.servers.interfaces import vif_plugging
 
     pipe, other = get(there.compute, created(there)), there.boot()[0]
     with there.compute.engine.connect() as conn:

@@ -12,7 +12,7 @@ from api.request_context import compute
 from climate.compute import errors
 from climate.compute.context import Compute
 from climate.compute.network.operations import security_groups
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.domain.errors import NotFound
 
 Action = Callable[[str, Any], Response]

@@ -25,9 +25,10 @@ from climate.compute.models.server import (
     UNPAUSE,
 )
 from climate.compute.network import floating_ips
-from climate.compute.servers import actions, faults, guests, interfaces, metadata, rebuild, resize, unshelve
+from climate.compute.servers import actions, faults, guests, metadata, rebuild, resize, unshelve
 from climate.compute.servers.actions import By
-from climate.compute.servers.interfaces import Who, port_of
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who, port_of
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.projects.images import ImageQuery

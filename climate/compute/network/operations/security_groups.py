@@ -25,7 +25,7 @@ from climate.compute.models.security_group import (
 )
 from climate.compute.models.server import Server
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.networks import security_groups as rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import tasks

@@ -37,7 +37,8 @@ from climate.compute.models.server import (
     VERIFY_RESIZE,
     WAKE,
 )
-from climate.compute.servers import vif_plugging, volume_attachments
+from climate.compute.servers import volume_attachments
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task import Work
 from climate.compute.virt import Guest, VirtDriver
 

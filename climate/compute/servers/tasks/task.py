@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 from climate.compute.context import Compute
 from climate.compute.models.server import Server
-from climate.compute.servers import config_drives, vif_plugging, volume_attachments
+from climate.compute.servers import config_drives, volume_attachments
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task_heartbeat import Check
 from climate.compute.virt import Guest, VirtDriver
 

@@ -37,7 +37,8 @@ from climate.compute.models.server import (
     after,
 )
 from climate.compute.placement import claims
-from climate.compute.servers import actions, faults, reschedule, vif_plugging
+from climate.compute.servers import actions, faults, reschedule
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks import task_heartbeat
 from climate.compute.store import node_locks
 from climate.compute.store.servers import resize, servers, tasks

@@ -13,9 +13,9 @@ from climate.compute.context import Compute
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import departed_servers
 from climate.compute.models.server import Server
-from climate.compute.servers import guests, vif_plugging
-from climate.compute.servers.tasks import driver_calls
-from climate.compute.servers.tasks import task_heartbeat, task_results
+from climate.compute.servers import guests
+from climate.compute.servers.interfaces import vif_plugging
+from climate.compute.servers.tasks import driver_calls, task_heartbeat, task_results
 from climate.compute.servers.tasks.task import Work
 from climate.compute.servers.tasks.task_heartbeat import CLAIM_SECONDS, Check, Lost
 from climate.compute.store.projects import images as image_rows

@@ -23,7 +23,7 @@ from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.operations import security_groups
 from climate.compute.network.render import interfaces as rendered
 from climate.compute.network.render.interfaces import Card
-from climate.compute.servers import port_filters
+from climate.compute.servers.interfaces import port_filters
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import security_groups as group_rows

@@ -31,8 +31,9 @@ from climate.compute.models.server import (
     Server,
 )
 from climate.compute.network.driver import Link
-from climate.compute.servers import actions, create, interfaces, rebuild, sync_states, unshelve, vif_plugging
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers import actions, create, rebuild, sync_states, unshelve
+from climate.compute.servers.interfaces import interfaces, vif_plugging
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.virt import State, Wiring
 from tests.compute.cloud_factory import request
 from tests.compute.recorded_networks import Died, Wired, wired_place

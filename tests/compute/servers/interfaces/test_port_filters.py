@@ -14,7 +14,7 @@ from climate.compute.network.driver import Plug
 from climate.compute.network.operations import security_groups
 from climate.compute.network.render.port_filter import EGRESS, INGRESS, TCP, FilterRule
 from climate.compute.servers import create, sync_states
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.servers.tasks import task_worker
 from tests.compute.cloud_factory import request
 from tests.compute.recorded_networks import Wired, wired_place
