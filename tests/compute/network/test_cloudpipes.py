@@ -10,10 +10,11 @@ from cryptography import x509
 from sqlalchemy import text
 
 from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
+from climate.compute.metadata import config_drives, metadata_service
 from climate.compute.models.server import ACTIVE, REBOOT_HARD
 from climate.compute.network import networks
 from climate.compute.nodes import services
-from climate.compute.servers import config_drives, create, metadata_service
+from climate.compute.servers import create
 from climate.compute.servers.actions import get
 from climate.compute.store.projects import flavors
 from climate.compute.vpn import cloudpipes

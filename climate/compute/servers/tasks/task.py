@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from climate.compute.context import Compute
+from climate.compute.metadata import config_drives
 from climate.compute.models.server import Server
-from climate.compute.servers import config_drives, volume_attachments
+from climate.compute.servers import volume_attachments
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.tasks.task_heartbeat import Check
 from climate.compute.virt import Guest, VirtDriver

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 
 from climate.compute.context import Compute
+from climate.compute.metadata import guest_metadata
 from climate.compute.models.server import Server
-from climate.compute.servers import guest_metadata
 from climate.compute.vpn import cloudpipe_script
 from climate.connections import reading
 

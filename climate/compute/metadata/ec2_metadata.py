@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from climate.compute.servers.guest_metadata import GuestMetadata
+from climate.compute.metadata.guest_metadata import GuestMetadata
 
 Tree = Mapping[str, "Tree | str"]
 

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from climate.compute.errors import NotFound
+from climate.compute.metadata import config_drives, metadata_service
+from climate.compute.metadata.metadata_service import BYTES, EC2_VERSIONS, JSON, OPENSTACK_VERSIONS, Document
 from climate.compute.projects import keypairs
-from climate.compute.servers import config_drives, metadata_service
-from climate.compute.servers.metadata_service import BYTES, EC2_VERSIONS, JSON, OPENSTACK_VERSIONS, Document
 from tests.compute.network.conftest import Cloud, cloud
 from tests.compute.network.recorded_network import Books
 

@@ -1,6 +1,6 @@
 """Network data of a server, for its guest."""
 
-from climate.compute.network import network_data
+from climate.compute.metadata import network_data
 from tests.compute.network.conftest import Cloud
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
+from climate.compute.metadata import network_data
 from climate.compute.models.hostnames import hostname
 from climate.compute.models.server import Server
-from climate.compute.network import network_data
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.store.networks import fixed_ips

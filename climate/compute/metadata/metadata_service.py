@@ -11,8 +11,8 @@ from ipaddress import AddressValueError, IPv4Address
 
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
-from climate.compute.servers import ec2_metadata, guest_metadata
-from climate.compute.servers.guest_metadata import GuestMetadata
+from climate.compute.metadata import ec2_metadata, guest_metadata
+from climate.compute.metadata.guest_metadata import GuestMetadata
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.servers import servers
 from climate.connections import reading
