@@ -6,8 +6,8 @@ from typing import Protocol, cast
 
 from sqlalchemy import Connection
 
-from climate.compute.network import flat, flat_dhcp, vlan
 from climate.compute.network.driver import Entry, Link, Nat, Served
+from climate.compute.network.managers import flat, flat_dhcp, vlan
 from climate.compute.network.models import Draft, Network
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.network_request import NetworkRequest
