@@ -10,11 +10,11 @@ from climate.compute.network import floating_ips
 from climate.compute.network.allocation import allocator
 from climate.compute.network.allocation.queue import AllocationQueue
 from climate.compute.network.driver import NetworkDriver
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.recording import RecordingNetwork
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.managers import vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import FEWEST, FIRST, NetworkOptions
-from climate.compute.network.recording_driver import RecordingNetwork
 from climate.compute.network.render import validation
 from climate.settings import SettingError, Settings
 

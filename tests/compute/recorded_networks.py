@@ -11,7 +11,7 @@ from sqlalchemy import text
 from climate.compute import Compute
 from climate.compute.models.server import Server
 from climate.compute.network.driver import Plug
-from climate.compute.network.recording_driver import RecordingNetwork
+from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.servers import actions
 from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State, Wiring

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.linux import processes
 from climate.compute.models.node import NodeSpec
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.servers.interfaces.vif_plugging import Networking, Socket

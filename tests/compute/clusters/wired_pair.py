@@ -14,7 +14,7 @@ from climate.compute.clusters.remote_members import Elsewhere
 from climate.compute.clusters.wired_driver import HostNetworks
 from climate.compute.models.node import NodeDefaults, NodeSpec
 from climate.compute.models.server import ACTIVE, Server
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes import services
 from climate.compute.servers import actions, sync_states

@@ -17,7 +17,7 @@ from climate.compute.linux import netns
 from climate.compute.models.server import Server
 from climate.compute.network import ipv6, managers
 from climate.compute.network.driver import PREFIX, ExistingResources, Kind, NetworkDriver, Plug, interface_name
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.operations import security_groups

@@ -19,7 +19,7 @@ from climate.compute.network.driver import (
     Served,
     What,
 )
-from climate.compute.network.recording_driver import RecordingNetwork
+from climate.compute.network.driver.recording import RecordingNetwork
 
 LINK = Link("net-1", "br100", gateway=IPv4Interface("10.0.0.1/24"))
 ENTRY = Entry("02:16:3e:33:44:55", IPv4Address("10.0.0.3"), "vm1", "2")

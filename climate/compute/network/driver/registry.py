@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from climate.compute.network.driver import NetworkDriver
-from climate.compute.network.recording_driver import RecordingNetwork
+from climate.compute.network.driver.recording import RecordingNetwork
 
 
 @dataclass(frozen=True)
