@@ -7,8 +7,9 @@ from contextlib import closing
 from typing import Any
 
 from climate.compute.network.driver import Link
-from climate.compute.network.linux import bpf, netlink, vlan_transport
+from climate.compute.network.linux import netlink
 from climate.compute.network.linux.netlink import Device, Mark
+from climate.compute.network.linux.vlan import bpf, vlan_transport
 
 _INGRESS, _EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
 _ALL_FRAMES, _DIRECT_ACTION = 3, 1

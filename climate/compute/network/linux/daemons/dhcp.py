@@ -9,9 +9,10 @@ from pathlib import Path
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns, processes
 from climate.compute.network.driver import Dhcp, Entry, Happened, Link
-from climate.compute.network.linux import atomic_files, dhcp_release
-from climate.compute.network.linux.daemons import Daemon
-from climate.compute.network.linux.dhcp_events import Spool
+from climate.compute.network.linux import atomic_files
+from climate.compute.network.linux.daemons import dhcp_release
+from climate.compute.network.linux.daemons.daemon import Daemon
+from climate.compute.network.linux.daemons.dhcp_events import Spool
 from climate.compute.network.render import dnsmasq
 
 # dnsmasq up to 2.90 crashes on SIGHUP after it served a client whose line has a tag. A server with tags is restarted

@@ -9,7 +9,7 @@ from pathlib import Path
 from climate.compute.linux import netns
 from climate.compute.network.driver import Link
 from climate.compute.network.linux import atomic_files, netlink
-from climate.compute.network.linux.daemons import Daemon
+from climate.compute.network.linux.daemons.daemon import Daemon
 from climate.compute.network.render import radvd
 
 _CONF = "radvd.conf"

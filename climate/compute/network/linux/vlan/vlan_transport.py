@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 from climate.compute.network.driver import Link
-from climate.compute.network.linux import netlink, vxlan_guard
+from climate.compute.network.linux import netlink
 from climate.compute.network.linux.netlink import Device, Mark
+from climate.compute.network.linux.vlan import vxlan_guard
 
 
 class Segment(Protocol):
