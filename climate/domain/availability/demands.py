@@ -199,17 +199,15 @@ class SharedDemand:
         return found
 
     def in_stages(self, free: Mapping[int, Resources], start: int, stages: Sequence[int]) -> tuple[Slots, Rooms]:
-        """Return the slots and what is free of the hosts in `free`, each resource counted once for each stage.
+        """Return the slots and what is free of the hosts in `free`, with each resource counted once for each stage.
 
-        A stage is a time up to which some demand of the lease needs its slots; the last one is this demand's own. Demands
-        that end earlier leave their resources to the others after their own stage.
+        A stage is a time up to which a demand of the lease needs its slots; the last one is that of this demand.
+        Demands that end earlier leave their resources to the others after their own stage.
         """
         rooms: dict[int, dict[str, int]] = {}
         for number in free:
-            found = [self.profiles[number].room(start, stage) or {} for stage in stages]
-            rooms[number] = {
-                _staged(name, at): amount for at, room in enumerate(found) for name, amount in room.items()
-            }
+            at_stages = enumerate(self.profiles[number].room(start, stage) or {} for stage in stages)
+            rooms[number] = {_staged(name, at): amount for at, room in at_stages for name, amount in room.items()}
         size = {_staged(name, at): part for at in range(len(stages)) for name, part in self.size.items()}
         return replace(self.demanded(free), size=size), rooms
 
