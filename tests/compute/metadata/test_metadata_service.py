@@ -9,10 +9,8 @@ from climate.compute.errors import NotFound
 from climate.compute.metadata import config_drives, metadata_service
 from climate.compute.metadata.metadata_service import BYTES, EC2_VERSIONS, JSON, OPENSTACK_VERSIONS, Document
 from climate.compute.projects import keypairs
-from tests.compute.network.conftest import Cloud, cloud
+from tests.compute.metadata.conftest import Cloud
 from tests.compute.network.recorded_network import Books
-
-__all__ = ["cloud"]
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKwSjiF1rVyFUgGOIFkCBwMrMvFKKNVVkVUu8IZHbCzL ada"
 SCRIPT = b"#!/bin/sh\necho \xff"

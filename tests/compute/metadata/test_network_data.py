@@ -1,7 +1,7 @@
 """Network data of a server, for its guest."""
 
 from climate.compute.metadata import network_data
-from tests.compute.network.conftest import Cloud
+from tests.compute.metadata.conftest import Cloud
 
 
 def test_a_network_without_dhcp_has_static_addresses_and_one_default_route(cloud: Cloud) -> None:
