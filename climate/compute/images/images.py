@@ -188,9 +188,9 @@ def place(compute: Compute, image_id: str) -> Path:
 def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
     """Store the content of a queued image, once; `size`: announced number of bytes, 0 if unknown.
 
-    The image is `saving` before the first block is read, so that one upload runs at a time, and `queued` again if the
-    upload breaks off. Raises Conflict for an image that is not queued, or was deleted meanwhile, NoImageRoom if it is
-    too large for the project or the disk, BadRequest if bytes are missing.
+    The image is `saving` before the first block is read, so that one upload runs at a time. It is `queued` again if the
+    upload breaks off. Raises Conflict for an image that is not queued, or was deleted meanwhile. Raises NoImageRoom if
+    it is too large for the project or the disk, and BadRequest if bytes are missing.
     """
     _receive(compute, image_id, blocks, size, _publish)
 

@@ -1,10 +1,10 @@
 """Live migration: the steps of the services of source and destination, in turn.
 
-The row of the server moves between the two nodes with the work: the source offers, the destination receives, the
-source sends, the destination takes over. Data for the other side is stored in the details of the task before the row
-moves there, so that a worker that dies between two steps has a successor. Until the source has recorded SENT, the
-guest goes on there whatever fails; then it belongs to the destination. A guest that ended meanwhile is SHUTOFF, like
-any that ends by itself.
+The row of the server moves between the two nodes with the work. The source offers, the destination receives, the source
+sends, the destination takes over. Data for the other side is stored in the details of the task before the row moves
+there. A worker that dies between two steps therefore has a successor. Until the source has recorded SENT, the guest
+goes on there whatever fails; then it belongs to the destination. A guest that ended meanwhile is SHUTOFF, like any that
+ends by itself.
 """
 
 import time

@@ -25,8 +25,8 @@ class Loan:
 def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     """Create the pools and move their nodes, as `pools.lend` does for one; return the error of each, or None.
 
-    The error is Waits if another transaction holds the pool or one of its nodes, or if two loans want the same node:
-    request that loan alone.
+    The error is Waits if another transaction holds the pool or one of its nodes, or if two loans want the same node.
+    Request that loan alone then.
     """
     with compute.engine.begin() as conn:
         result = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])

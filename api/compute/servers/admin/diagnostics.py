@@ -26,8 +26,8 @@ blueprint = compute_blueprint("diagnostics")
 def show(server_id: str) -> Body:
     """Show the diagnostics of a server (administrator).
 
-    Before 2.48 Nova leaves the keys to the driver: then these are the node of the server, and the member if the node is
-    a cluster. Since 2.48 they are Nova's, and what is not measured is null.
+    Before 2.48 Nova leaves the keys to the driver. These are the node of the server, and the member if the node is a
+    cluster. Since 2.48 they are Nova's, and what is not measured is null.
     """
     validation.may_administer()
     server = find(server_id)

@@ -22,10 +22,9 @@ blueprint = compute_blueprint("scheduling")
 def scheduling(server_id: str) -> Body:
     """List the scheduler's decisions about a server, oldest first (administrator).
 
-    `trail` has the form of climate.compute.scheduler.decisions.record, except for `picks`: of a
-    build it has `chosen`, the node of this server, and `later`, the nodes that
-    filters removed for the servers before it.  Of a build over zones `zones` has
-    the answer of each zone; of a server in a child, `zone` names its zone.
+    `trail` has the form of climate.compute.scheduler.decisions.record, except for `picks`. For a build it has `chosen`,
+    the node of this server, and `later`, the nodes that filters removed for the servers before it. For a build over
+    zones `zones` has the answer of each zone; for a server in a child, `zone` names its zone.
     """
     validation.may_administer()
     placed = builds.in_child(compute(), validation.path_id(server_id))

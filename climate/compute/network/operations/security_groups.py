@@ -1,6 +1,6 @@
 """Security groups: create, change and delete them and their rules, and give them to servers.
 
-A change reaches the interfaces of servers by a wake-up of their compute services, and at the latest when these
+A change reaches the interfaces of servers by a wake-up of their compute services. It arrives at the latest when these
 services compare their guests with the database.
 """
 

@@ -307,7 +307,7 @@ def _conclude(work: _Work) -> None:
 
 
 def _fault(wanted: int, items: Iterable[Item], why: str) -> str | None:
-    """Return the message that tells the owner how many servers were placed, and why not all."""
+    """Return the message for the owner: how many servers were placed, and why not all."""
     states = [item.state for item in items]
     placed = states.count(rows.PLACED)
     if placed == wanted:
