@@ -34,7 +34,7 @@ def only(
     if not chosen:
         raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
     ids = [str(thing["id"]) for thing in chosen]
-    nouns = f"{called or kind}s"
+    nouns = f"{(called or kind).removesuffix('s')}s"
     said = f"{len(ids)} {nouns} are called {wanted!r}" if listed else f"the ids of {len(ids)} {nouns} begin so"
     raise Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
 

@@ -59,7 +59,7 @@ def _row(occurrence: Mapping[str, Any]) -> dict[str, Any]:
         **{name: occurrence[name] for name in ("lease_id", "name", "start_date", "end_date")},
         "status": occurrence["status"] or "does not fit",
         "reason": reason,
-        "instead": f"{nearest['message']}: {nearest['offer']['start_date'][:16]}" if nearest else None,
+        "instead": f"{nearest['message']}: {nearest['offer']['start_date'][:16]}Z" if nearest else None,
     }
 
 

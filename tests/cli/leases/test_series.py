@@ -23,7 +23,7 @@ def test_a_series_is_created_in_the_zone_of_the_environment(cli: Cli, wire: Wire
     assert asked.body["reservations"][0]["min"] == 1
     assert "does not fit" in ran.out
     assert "hosts: Too few hosts are free" in ran.out
-    assert "at a later time: 2030-02-12T13:00" in ran.out
+    assert "at a later time: 2030-02-12T13:00Z" in ran.out
     assert str(SERIES["id"]) in ran.err
 
 
