@@ -1,6 +1,5 @@
 """Requests of the Python client, each a method with typed values."""
 
-import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from climate.cli.wait import PATIENCE, Goal, poll
 from climate.client.errors import InvalidRequest, translated
 from climate.client.models import Availability, Hold, Lease, Offer, Server
 from climate.client.reservations import Reservation
+from climate.settings import environment
 
 Progress = Callable[[str], None]
 """Called with the state of a resource that is waited for, each time that it is read."""
@@ -64,7 +64,7 @@ def connect(
 
     `timeout` is that of one request. The first request signs in. Raise InvalidRequest if there is no such entry.
     """
-    known = os.environ if environ is None else environ
+    known = environment() if environ is None else environ
     with translated():
         entry = clouds.find(cloud, known, Path(known.get("CLIMATE_HOME", "var")))
     return Client(connection.Client(entry, timeout.total_seconds()))
