@@ -99,7 +99,7 @@ def due(climate: Climate) -> Iterator[Round]:
 
 
 def _work(climate: Climate) -> RoundWork:
-    """Return the work that exists; all kinds while the database cannot tell, so that each round says so itself."""
+    """Return the work that exists; all kinds while the database does not answer, so that each round says so itself."""
     try:
         with reading(climate.engine) as conn:
             work = round_work.look(conn, climate.other_time(conn))
@@ -110,7 +110,7 @@ def _work(climate: Climate) -> RoundWork:
 
 
 def due_rounds(climate: Climate) -> DueRounds:
-    """Return the rounds that may have work, in one statement; all of them while the database cannot tell.
+    """Return the rounds that may have work, in one statement; all of them while the database does not answer.
 
     The rounds over hosts always may if the hosts of the cloud are not in this database.
     """
@@ -157,7 +157,7 @@ def make(climate: Climate, rounds: Iterable[Round] = ROUNDS, may_go_on: Callable
 class RoundLock:
     """Lock of some rounds in one process, renewed from a thread of its own.
 
-    It uses the monotonic clock: without a heartbeat for two thirds of its lifetime, the process regards the lock as
+    It uses the monotonic clock. Without a heartbeat for two thirds of its lifetime, the process regards the lock as
     lost, before any other can take it.
     """
 

@@ -150,8 +150,8 @@ def additional(
 ) -> tuple[AdditionalEvent, ...]:
     """Return the additional events that a client names, without those that every lease has.
 
-    Raises InvalidInput for a time outside the period, for the name of an event that only the engine plans, and
-    for a start, before_end or end at a time other than that of the lease.
+    Raises InvalidInput for a time outside the period, and for the name of an event that only the engine plans. Raises
+    InvalidInput also for a start, before_end or end at a time other than that of the lease.
     """
     own = {EventKind.START: period.start, EventKind.BEFORE_END: before_end, EventKind.END: period.end}
     for one in named:

@@ -196,7 +196,7 @@ def _use_since(over_from: str) -> TextClause:
 def use(conn: Connection, project_id: str, during: Period, but: UUID | None = None) -> Use:
     """Return the usage of a project's leases in that time, without the lease `but`, in one statement.
 
-    Of leases that ended early only the actual usage counts, since deletion moves their end.
+    Only the actual usage of leases that ended early counts, since deletion moves their end.
     """
     asked = {
         "project_id": project_id,

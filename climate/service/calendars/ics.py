@@ -1,6 +1,6 @@
 """Leases as iCalendar (RFC 5545).
 
-The same lease has the same UID everywhere, and each change of it a higher SEQUENCE, so that a calendar replaces its
+The same lease has the same UID everywhere, and each change of it a higher SEQUENCE. A calendar therefore replaces its
 entry instead of adding another.
 """
 

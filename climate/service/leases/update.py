@@ -70,9 +70,9 @@ def update(
 ) -> Lease:
     """Change the lease in one transaction; a refusal leaves it unchanged.
 
-    Raises Busy while a worker runs one of its events, and Conflict while it is held. Raises NotEnoughHosts or
-    Conflict if the hosts are promised to others, LimitExceeded beyond a limit of the project, and PartsFirst for
-    a lease over child zones and cells.
+    Raises Busy while a worker runs one of its events, and Conflict while it is held. Raises NotEnoughHosts or Conflict
+    if the hosts are promised to others, and LimitExceeded beyond a limit of the project. Raises PartsFirst for a lease
+    over child zones and cells.
     """
     require(caller, "leases:put")
     request = _Request(caller, lease_id, changes, version)

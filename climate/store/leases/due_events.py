@@ -105,7 +105,7 @@ class Look:
 def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
     """Return the portion of due events that follows the cursor.
 
-    It has the events that have been due longest and, if more than a portion is due, the first ones of the projects
+    It has the events that have been due longest. If more than a portion is due, it has the first ones of the projects
     whose turn it is. Both are read from indexes, so the cost is independent of the number of due events.
     """
     at, last = cursor.after
