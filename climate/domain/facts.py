@@ -306,6 +306,25 @@ class HoldExpired:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseGranted:
+    """Grant of the resources that a lease has waited for. `event_id` is the event that would have ended the wait."""
+
+    event_id: UUID
+    at: datetime
+    reservations: tuple[PlannedReservation, ...]
+    """Its reservations under their own ids, with the resources that were chosen for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitExpired:
+    """End of a wait in vain. `event_id` is the event that ended it, `outcome` OK or LATE."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeasePartHeld:
     """Hold of a part in a child zone or cell, as a reservation of a lease there."""
 
@@ -366,6 +385,8 @@ Fact = (
     | HoldConfirmed
     | HoldRenewed
     | HoldExpired
+    | LeaseGranted
+    | WaitExpired
     | LeasePartHeld
     | LeasePartConfirmed
     | LeasePartReleased
