@@ -152,9 +152,12 @@ class Settings:
     )
     waiting_patience: int = setting(
         3600,
-        "Wait after which later leases of the waiting list do not delay a lease further, in seconds; -1: none.",
+        "Wait after which a lease of the waiting list is protected from those behind it, in seconds; -1: never.",
         -1,
         2678400,
+    )
+    waiting_promises: int = setting(
+        1, "Leases of the waiting list that have been promised a later period at once.", 0, 1000
     )
     waiting_share_days: int = setting(
         7, "Days whose host hours decide the order of projects in the waiting list; 0: the age alone decides.", 0, 366

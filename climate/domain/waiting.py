@@ -4,9 +4,9 @@ A lease in the list has an event `expire_wait` before all its other events. It i
 resources, and the lease is gone once it has run. If the wait ends after the start, the period moves: the lease begins
 when it gets its resources, and keeps its length.
 
-The list is served in its order. A lease that has waited for the patience of the deployment is delayed no further. If
-its period moves, it gets the first period that begins in time, however far ahead that is. Otherwise what is free for it
-is kept from the leases behind it.
+The list is served in its order, and what fits goes ahead. A lease that has waited for the patience of the deployment is
+protected. If its period moves, it is promised the first period that begins in time: a few leases at once, those in
+front. Otherwise what is free for it is kept from the leases behind it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -117,11 +117,19 @@ class World(Protocol):
         ...
 
 
-def serve(entries: Iterable[Entry], world: World, now: datetime, patience: timedelta | None) -> Iterator[UUID]:
-    """Give resources to the entries that fit, in this order; yield the leases that got some.
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Rule that protects a lease from those behind it."""
 
-    Without `patience` no entry is protected from those behind it.
-    """
+    patience: timedelta | None
+    """Wait after which a lease is protected; None: never."""
+    promises: int = 0
+    """Number of leases that may be promised a later period now."""
+
+
+def serve(entries: Iterable[Entry], world: World, now: datetime, rule: Rule) -> Iterator[UUID]:
+    """Give resources to the entries that fit, in this order; yield the leases that got some."""
+    patience, promises = rule.patience, rule.promises
     kept: list[tuple[Period, frozenset[int]]] = []
     for entry in entries:
         if now >= entry.until:
@@ -133,7 +141,8 @@ def serve(entries: Iterable[Entry], world: World, now: datetime, patience: timed
             continue
         elif not entry.moves:
             kept.append((period, world.free(entry, period)))
-        elif not entry.is_passed_over and _promised(entry, world, now, kept):
+        elif promises > 0 and not entry.is_passed_over and _promised(entry, world, now, kept):
+            promises -= 1
             yield entry.lease_id
 
 

@@ -11,6 +11,7 @@ from climate.context import Climate
 from climate.domain import lease_events as schedule
 from climate.domain import waiting
 from climate.domain.errors import (
+    ClimateError,
     InvalidInput,
     NotEnoughAddresses,
     NotEnoughHosts,
@@ -55,12 +56,15 @@ def create(
     Only hosts of this deployment are used. Raise InvalidInput for a wait that cannot be, and the refusal of
     `leases.create` for a lease that can never fit.
     """
-    if order.hold is not None:
-        raise InvalidInput("wait and hold_seconds exclude each other: a lease that waits has nothing to hold")
     require(caller, "leases:post")
     parts = planning.parts(climate, order.reservations)
-    _refuse_useless(climate, parts)
-    run(climate, _checked_wait, climate, order, wait)
+    try:
+        _refuse_useless(order, parts)
+        run(climate, _checked_wait, climate, order, wait)
+    except ClimateError:
+        if key is None or (made := leases.made_earlier(climate, caller, key)) is None:
+            raise
+        return made
     try:
         return leases.create(climate, caller, order, key, dry_run=dry_run)
     except SHORTAGES:
@@ -71,7 +75,9 @@ def create(
     return run(climate, _queue, climate, request, keep=not dry_run)
 
 
-def _refuse_useless(climate: Climate, parts: Sequence[planning.Part]) -> None:
+def _refuse_useless(order: Order, parts: Sequence[planning.Part]) -> None:
+    if order.hold is not None:
+        raise InvalidInput("wait and hold_seconds exclude each other: a lease that waits has nothing to hold")
     if not parts:
         raise InvalidInput("wait needs reservations: a lease without any waits for nothing")
     for part in parts:
@@ -183,6 +189,8 @@ def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried:
     facts += schedule.reschedule(fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id)
     after = replace(grant, caller=AUTHOR).record(conn, now, lease, *facts)
     delivery.notify(conn, now, messages.of_grant(after))
+    if period.start > max(lease.period.start, now):
+        waiting_list.mark_promise(conn, lease.id, period)
     leases.wake_if_soon(conn, climate, after, now)
     return after
 

@@ -18,7 +18,7 @@ from climate.context import Climate
 from climate.domain import waiting
 from climate.domain.errors import ClimateError, NotFound, Unavailable
 from climate.domain.period import Period
-from climate.domain.waiting import Entry
+from climate.domain.waiting import Entry, Rule
 from climate.service.transaction import run
 from climate.service.waiting_list import entries
 from climate.service.waiting_list.free_times import FreeTimes
@@ -77,22 +77,27 @@ def run_round(climate: Climate) -> list[UUID]:
     with reading(climate.engine) as conn:
         now = climate.now(conn)
         marks = waiting_list.due(conn, now)
-        found = waiting_list.entries(conn, marks, now, climate.settings.waiting_share_days) if marks.ids else []
-    if not marks.ids:
-        return []
-    seconds = climate.settings.waiting_patience
-    patience = None if seconds < 0 else timedelta(seconds=seconds)
+        if not marks.ids:
+            return []
+        found = waiting_list.entries(conn, marks, now, climate.settings.waiting_share_days)
+        rule = _rule(climate, waiting_list.promised(conn, now))
     granted: list[UUID] = []
     if found:
         world = _Resources(climate, FreeTimes(climate, max(entry.reach for entry in found)))
         begun = time.monotonic()
-        for lease_id in waiting.serve(found, world, now, patience):
+        for lease_id in waiting.serve(found, world, now, rule):
             granted.append(lease_id)
             if time.monotonic() - begun > ROUND_SECONDS:
                 run(climate, event_claims.wake_rounds)
                 return granted
     run(climate, _settle, climate, marks)
     return granted
+
+
+def _rule(climate: Climate, promised: int) -> Rule:
+    settings = climate.settings
+    patience = None if settings.waiting_patience < 0 else timedelta(seconds=settings.waiting_patience)
+    return Rule(patience, settings.waiting_promises - promised)
 
 
 def _settle(conn: Connection, climate: Climate, marks: Marks) -> None:

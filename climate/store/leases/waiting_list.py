@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, Uuid, bindparam, delete, func, insert, literal, select, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.period import Period
 from climate.domain.waiting import Entry
@@ -35,6 +35,19 @@ def mark_lease(conn: Connection, lease_id: UUID, not_before: datetime | None = N
     conn.execute(insert(waiting_marks).values(lease_id=lease_id, not_before=not_before))
     if not_before is None:
         event_claims.wake_rounds(conn)
+
+
+def mark_promise(conn: Connection, lease_id: UUID, period: Period) -> None:
+    """Note that a lease got a period later than it wanted; the mark counts until the period begins."""
+    during = Range(period.start, period.end)
+    conn.execute(insert(waiting_marks).values(lease_id=lease_id, during=during, not_before=period.start))
+
+
+def promised(conn: Connection, now: datetime) -> int:
+    """Return the number of leases that were promised a later period, which has not begun."""
+    ahead = leases.join(waiting_marks, waiting_marks.c.lease_id == leases.c.id)
+    query = select(func.count()).select_from(ahead).where(waiting_marks.c.during.is_not(None))
+    return int(conn.scalar(query.where(waiting_marks.c.not_before > now, ~leases.c.gone)) or 0)
 
 
 def due(conn: Connection, now: datetime) -> Marks:
@@ -136,7 +149,8 @@ _ENTRIES = text(f"""
     SELECT l.id, l.project_id, l.user_id, l.start_date, l.end_date, l.wait_until, l.created_at,
         (SELECT coalesce(json_agg(json_build_array(r.resource_type, r.spec) ORDER BY r.position), '[]')
             FROM reservations r WHERE r.lease_id = l.id) AS reservations,
-        EXISTS (SELECT FROM waiting_marks m WHERE m.lease_id = l.id AND m.not_before > :now) AS is_passed_over
+        EXISTS (SELECT FROM waiting_marks m WHERE m.lease_id = l.id AND m.during IS NULL
+                AND m.not_before > :now) AS is_passed_over
     FROM line l
     WHERE l.wait_until > :now AND (:everything OR l.id = ANY(:ids)
         OR (l.start_date < :end AND greatest(l.wait_until, l.start_date) + (l.end_date - l.start_date) > :start))

@@ -100,7 +100,8 @@ waiting_marks = Table(
     "waiting_marks",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    # Resources that were released for that time; NULL: the whole waiting list is tried, or one lease of it.
+    # Resources that were released for that time. NULL: the whole waiting list is tried, or one lease of it. With a
+    # lease: its promised period, which counts until it begins.
     Column("during", TSTZRANGE),
     Column("lease_id", Uuid, index=True),
     Column("not_before", Time),
