@@ -1,8 +1,8 @@
 """A month of requests that may wait, with and without the rule that protects large leases from small ones.
 
-The rule is the code of the engine (`climate.domain.waiting.serve`); hosts, clock and owners are simulated. Every request
-takes what is free at once, ahead of the waiting list, as requests to climate do. Leases end early by chance, which is
-what serves the list.
+The rule is the code of the engine (`climate.domain.waiting.serve`); hosts, clock and owners are simulated. A request
+takes what is free at once, ahead of the waiting list, as requests to climate do. Leases end early by chance, which
+serves the list.
 """
 
 import random
@@ -110,7 +110,7 @@ def _wanted(entry: Entry) -> int:
 
 def requests(load: Load) -> Iterator[tuple[Entry, float]]:
     """Yield the requests of the month in their order, each with the share of its time that it will be used."""
-    chance = random.Random(load.seed)  # noqa: S311
+    chance = random.Random(load.seed)
     end, made = BEGIN + timedelta(days=load.days), []
     kinds = ((load.small_every, (1, 2), (2, 8)), (load.large_every, (12, 16), (6, 12)))
     for every, hosts, hours in kinds:

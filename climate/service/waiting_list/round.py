@@ -36,7 +36,7 @@ ROUND_SECONDS = 20.0
 
 @dataclass
 class _Resources:
-    """What the leases may have, as `waiting.World` asks for it."""
+    """Resources of the deployment, as `waiting.World` asks for them."""
 
     climate: Climate
     times: FreeTimes
