@@ -1,6 +1,6 @@
 """The waiting list is served in its order, and those in front are not starved."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -49,11 +49,11 @@ class Cluster:
 
     def first(self, entry: Entry, now: datetime, kept: Set[int]) -> Period | None:
         length = entry.asked.end - entry.asked.start
-        start = entry.period(now).start
-        while start < entry.until:
+        begin = entry.period(now).start
+        ends = {period.end for periods in self.taken.values() for period in periods}
+        for start in sorted({begin, *(end for end in ends if begin <= end <= entry.until)}):
             if self.fits(entry, Period(start, start + length), kept):
                 return Period(start, start + length)
-            start += HOUR
         return None
 
     def free(self, entry: Entry, period: Period) -> frozenset[int]:
@@ -148,30 +148,46 @@ def test_random_lines_are_served_as_the_rule_says(seed: int) -> None:
         others = [*before[host], *(other for at, other in everything[:place] if at == host)]
         assert not any(period.overlaps(other) for other in others)
 
-    # Whoever got nothing did not fit when its turn came: what was given later only takes more.
-    replay = Cluster({host: list(periods) for host, periods in before.items()})
     grants = {one.lease_id: (period, hosts) for one, period, hosts, _ in world.granted}
+    assert list(grants) == served
+    follow_the_rule(line, Cluster(before), grants, NOON, rule)
+
+
+Grants = Mapping[UUID, tuple[Period, Sequence[int]]]
+
+
+def follow_the_rule(line: list[Entry], replay: Cluster, grants: Grants, now: datetime, rule: Rule) -> None:
+    """Replay what was given in the order of the list: whoever fits at its turn gets something, and nobody else."""
     protected: list[tuple[Period, frozenset[int]]] = []
     promises = rule.promises
     for one in line:
-        if one.until <= NOON:
-            assert one.lease_id not in served
-            continue
-        period = one.period(NOON)
-        kept = frozenset().union(*(hosts for during, hosts in protected if during.overlaps(period)))
-        fits = replay.fits(one, period, kept)
         got = grants.get(one.lease_id)
+        if one.until <= now:
+            assert got is None
+            continue
+        period = one.period(now)
+        kept = _kept_in(protected, period)
         late = got is not None and got[0] != period
-        assert fits == (got is not None and not late)
-        promises -= late
-        if got is None and NOON - one.since >= HOUR and not one.moves:
+        assert replay.fits(one, period, kept) == (got is not None and not late)
+        is_patient = rule.patience is not None and now - one.since >= rule.patience
+        if got is None and is_patient and not one.moves:
             protected.append((period, replay.free(one, period)))
+        if one.moves and is_patient and promises > 0 and (got is None or late):
+            reach = Period(period.start, one.reach)
+            kept = _kept_in(protected, reach)
+            assert (got[0] if got else None) == replay.first(one, now, kept)
+            promises -= late
+        else:
+            assert not late
         if got is not None:
-            assert late <= (one.moves and NOON - one.since >= HOUR and got[0].start < one.until)
             assert not kept & set(got[1])
             for host in got[1]:
+                assert not any(map(got[0].overlaps, replay.taken[host]))
                 replay.taken[host].append(got[0])
-    assert promises >= 0
+
+
+def _kept_in(protected: Sequence[tuple[Period, frozenset[int]]], period: Period) -> frozenset[int]:
+    return frozenset().union(*(hosts for during, hosts in protected if during.overlaps(period)))
 
 
 def test_large_requests_of_a_month_are_not_starved_by_small_ones() -> None:
