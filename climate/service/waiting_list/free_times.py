@@ -76,6 +76,8 @@ class FreeTimes:
 
     climate: Climate
     until: datetime
+    is_same_for_all: bool = False
+    """Set if all projects may use the same hosts, so that one read is for all of them."""
     known: dict[str, list[Demand] | None] = field(default_factory=dict)
     counts: dict[tuple[str, int], Steps] = field(default_factory=dict)
 
@@ -96,7 +98,7 @@ class FreeTimes:
         return search.matched(without(demands, kept), start, end) is not None
 
     def _count(self, entry: Entry, demand: WholeDemand, start: int, length: int) -> int:
-        key = (_key(entry), length)
+        key = (self._key(entry), length)
         if key not in self.counts:
             self.counts[key] = demand.counts(length)
         return self.counts[key].at(start)
@@ -123,13 +125,16 @@ class FreeTimes:
 
     def demands(self, entry: Entry) -> list[Demand] | None:
         """Return the demands of an entry; None if one of its plugins is not loaded, or refuses it."""
-        key = _key(entry)
+        key = self._key(entry)
         if key not in self.known:
             self.known[key] = self._read(entry)
         found = self.known[key]
         if found is None:
             return None
         return [_sized(demand, spec) for demand, (_, spec) in zip(found, entry.reservations, strict=True)]
+
+    def _key(self, entry: Entry) -> str:
+        return _text(entry) if self.is_same_for_all else f"{entry.project_id} {_text(entry)}"
 
     def _read(self, entry: Entry) -> list[Demand] | None:
         climate, caller = self.climate, owner(entry.project_id, entry.user_id)
@@ -145,13 +150,13 @@ class FreeTimes:
         return demands if len(demands) == len(found) else None
 
 
-def _key(entry: Entry) -> str:
+def _text(entry: Entry) -> str:
     """Return a text that is the same for entries that want the same resources, in any number of hosts."""
     specs = [
         (kind, {name: value for name, value in spec.items() if name not in NUMBERS})
         for kind, spec in entry.reservations
     ]
-    return json.dumps([entry.project_id, specs], sort_keys=True, default=str)
+    return json.dumps(specs, sort_keys=True, default=str)
 
 
 def _sized(demand: Demand, spec: Mapping[str, object]) -> Demand:

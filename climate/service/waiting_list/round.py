@@ -22,6 +22,7 @@ from climate.domain.waiting import Entry, Rule
 from climate.service.transaction import run
 from climate.service.waiting_list import entries
 from climate.service.waiting_list.free_times import FreeTimes
+from climate.store.hosts import hosts
 from climate.store.leases import event_claims, waiting_list
 from climate.store.leases.waiting_list import Marks
 
@@ -79,11 +80,12 @@ def run_round(climate: Climate) -> list[UUID]:
         marks = waiting_list.due(conn, now)
         if not marks.ids:
             return []
-        found = waiting_list.entries(conn, marks, now, climate.settings.waiting_share_days)
+        is_same_for_all = not hosts.any_is_restricted(conn)
         rule = _rule(climate, waiting_list.promised(conn, now))
+        found = waiting_list.entries(conn, marks, now, climate.settings.waiting_share_days, rule.patience)
     granted: list[UUID] = []
     if found:
-        world = _Resources(climate, FreeTimes(climate, max(entry.reach for entry in found)))
+        world = _Resources(climate, FreeTimes(climate, max(entry.reach for entry in found), is_same_for_all))
         begun = time.monotonic()
         for lease_id in waiting.serve(found, world, now, rule):
             granted.append(lease_id)

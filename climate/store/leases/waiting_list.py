@@ -1,7 +1,7 @@
 """Rows of the waiting list: its leases in their order, and the marks that say why to try them."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -67,23 +67,16 @@ def settle(conn: Connection, marks: Marks, now: datetime) -> None:
     conn.execute(_PLAN, {"at": now + AGAIN})
 
 
-def entries(conn: Connection, marks: Marks, now: datetime, share_days: int) -> list[Entry]:
-    """Return the leases that the marks concern, in their order, and those that overlap them, which are passed over."""
-    found = _read(conn, marks, now, share_days)
-    if marks.everything or not found:
-        return found
-    periods = [period for one in found for period in (one.asked, Period(now, one.reach))]
-    wide = Period(min(one.start for one in periods), max(one.end for one in periods))
-    chosen = {one.lease_id for one in found}
-    around = _read(conn, Marks((), False, wide, ()), now, share_days)
-    return [one if one.lease_id in chosen else replace(one, is_passed_over=True) for one in around]
+def entries(conn: Connection, marks: Marks, now: datetime, share_days: int, patience: timedelta | None) -> list[Entry]:
+    """Return the leases that the marks concern, in their order.
 
-
-def _read(conn: Connection, marks: Marks, now: datetime, share_days: int) -> list[Entry]:
+    With them come those whose fixed periods may be protected from them, which are passed over.
+    """
     during = marks.during
     given = {
         "now": now,
         "since": now - timedelta(days=share_days),
+        "patient_since": None if patience is None else now - patience,
         "everything": marks.everything,
         "start": during.start if during else None,
         "end": during.end if during else None,
@@ -145,19 +138,26 @@ _LINE = """
         FROM leases l LEFT JOIN shares s ON s.project_id = l.project_id WHERE l.wait_until IS NOT NULL)
 """
 _ENTRIES = text(f"""
-    WITH {_LINE}
+    WITH {_LINE},
+    open AS (
+        SELECT *, greatest(wait_until, start_date) + (end_date - start_date) AS reach FROM line
+        WHERE wait_until > :now),
+    chosen AS (
+        SELECT id, start_date, reach FROM open
+        WHERE :everything OR id = ANY(:ids) OR (start_date < :end AND reach > :start)),
+    wide AS (SELECT min(start_date) AS start, max(reach) AS until FROM chosen)
     SELECT l.id, l.project_id, l.user_id, l.start_date, l.end_date, l.wait_until, l.created_at,
         (SELECT coalesce(json_agg(json_build_array(r.resource_type, r.spec) ORDER BY r.position), '[]')
             FROM reservations r WHERE r.lease_id = l.id) AS reservations,
-        EXISTS (SELECT FROM waiting_marks m WHERE m.lease_id = l.id AND m.during IS NULL
-                AND m.not_before > :now) AS is_passed_over
-    FROM line l
-    WHERE l.wait_until > :now AND (:everything OR l.id = ANY(:ids)
-        OR (l.start_date < :end AND greatest(l.wait_until, l.start_date) + (l.end_date - l.start_date) > :start))
+        c.id IS NULL OR EXISTS (SELECT FROM waiting_marks m
+            WHERE m.lease_id = l.id AND m.during IS NULL AND m.not_before > :now) AS is_passed_over
+    FROM open l LEFT JOIN chosen c ON c.id = l.id CROSS JOIN wide w
+    WHERE c.id IS NOT NULL OR (l.created_at <= :patient_since AND l.wait_until <= l.start_date
+        AND l.start_date < w.until AND l.end_date > w.start)
     ORDER BY l.hours, l.created_at, l.id
 """).bindparams(  # noqa: S608
     bindparam("ids", type_=ARRAY(Uuid)),
-    *(bindparam(name, type_=Time) for name in ("now", "since", "start", "end")),
+    *(bindparam(name, type_=Time) for name in ("now", "since", "patient_since", "start", "end")),
 )
 _PLACES = text(f"""
     WITH {_LINE},
