@@ -175,4 +175,5 @@ def _without(demand: Demand, kept: Set[int]) -> Demand:
     if isinstance(demand, SharedDemand):
         left = {number: profile for number, profile in demand.profiles.items() if number not in kept}
         return replace(demand, profiles=left)
-    return replace(demand, busy={number: spans for number, spans in demand.busy.items() if number not in kept})
+    busy = {number: spans for number, spans in demand.busy.items() if number not in kept}
+    return replace(demand, busy=busy, free_number=None)
