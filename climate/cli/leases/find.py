@@ -75,10 +75,7 @@ def command(**given: Any) -> None:
     The best times are first. The line shows how many are free along the time that was searched.
     """
     session = current()
-    if given["hold"] and given["take"]:
-        raise click.UsageError("--hold and --take exclude each other")
-    if given["wait_list"] and (given["hold"] or given["between"]):
-        raise click.UsageError("--wait-list excludes --hold and --between")
+    _refuse_both(given)
     asked = _question(session, given)
     answer = session.client.json("reservation", "POST", "/availability", json=asked)
     offers = answer["offers"] or [one["offer"] for one in answer["alternatives"]]
@@ -95,6 +92,14 @@ def command(**given: Any) -> None:
     _show(session, answer)
     if not answer["offers"]:
         raise Failure("nothing fits", CONFLICT, _reason(answer))
+
+
+def _refuse_both(given: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other."""
+    if given["hold"] and given["take"]:
+        raise click.UsageError("--hold and --take exclude each other")
+    if given["wait_list"] and (given["hold"] or given["between"]):
+        raise click.UsageError("--wait-list excludes --hold and --between")
 
 
 def _question(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
