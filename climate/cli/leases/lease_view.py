@@ -53,8 +53,12 @@ def waiting(lease: Row) -> str | None:
     if not known:
         return None
     place = f"place {known['place']}, " if known.get("place") else ""
-    estimate = f"; it would fit from {known['estimate'][:19]}" if known.get("estimate") else ""
-    return f"{place}until {known['until'][:19]}{estimate}"
+    estimate = f"; it would fit from {_said(known['estimate'])}" if known.get("estimate") else ""
+    return f"{place}until {_said(known['until'])}{estimate}"
+
+
+def _said(time: str) -> str:
+    return f"{time[:19].replace('T', ' ')} UTC"
 
 
 def list_row(lease: Row) -> dict[str, Any]:
