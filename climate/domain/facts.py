@@ -113,6 +113,8 @@ class LeaseCreated:
     period: Period
     reservations: tuple[PlannedReservation, ...]
     events: tuple[PlannedEvent, ...]
+    series_id: UUID | None = None
+    """Series of which the lease is an occurrence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +259,7 @@ class EventClaimTakenBack:
 
 @dataclass(frozen=True, slots=True)
 class EventFailed:
-    """Failure of an event, which is not retried unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or
-    MISSED.
-    """
+    """Failure of an event, final unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or MISSED."""
 
     event_id: UUID
     at: datetime

@@ -1,8 +1,7 @@
 """Lease, reservations and events, and the changes that each fact makes to them.
 
 A lease is the fold of its facts: `reduce(evolve, facts, None)`. This module reads no clock and no database.
-Facts are in `climate.domain.facts`, states in `climate.domain.status`. `climate.domain.lease_events` turns
-requests into facts.
+Facts are in `climate.domain.facts`, states in `climate.domain.status`; `climate.domain.lease_events` makes facts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -137,7 +136,6 @@ class Event:
 
     @property
     def type(self) -> str:
-        """Return the event's type as the API shows it."""
         return self.name or self.kind
 
     @property
@@ -174,6 +172,8 @@ class Lease:
     gone: bool = False
     version: int = 1
     """Number of its facts."""
+    series_id: UUID | None = None
+    """Series of which it is an occurrence."""
 
     def event(self, key: EventKind | UUID) -> Event:
         """Return the event of that kind or id; raise NotFound if the lease has none."""
@@ -330,6 +330,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         reservations=tuple(map(_planned, fact.reservations)),
         events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
+        series_id=fact.series_id,
     )
 
 
@@ -420,12 +421,11 @@ def _hold_moved(lease: Lease, fact: facts.HoldConfirmed | facts.HoldRenewed | fa
 
 
 def _wait_over(lease: Lease, fact: facts.LeaseGranted | facts.WaitExpired) -> Lease:
-    match fact:
-        case facts.LeaseGranted(event_id, at, reservations):
-            granted = replace(lease, reservations=tuple(map(_planned, reservations)))
-            return _with(granted, event_id, at, status=DONE, outcome=CANCELLED, reason="the lease got its resources")
-        case facts.WaitExpired(event_id, at, outcome):
-            return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="nothing was free in time")
+    event_id, at = fact.event_id, fact.at
+    if isinstance(fact, facts.WaitExpired):
+        return _with(lease, event_id, at, status=DONE, outcome=fact.outcome, reason="nothing was free in time")
+    granted = replace(lease, reservations=tuple(map(_planned, fact.reservations)))
+    return _with(granted, event_id, at, status=DONE, outcome=CANCELLED, reason="the lease got its resources")
 
 
 def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:

@@ -53,6 +53,8 @@ def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False)
         body["hold_until"] = date(lease.hold_until)
     if lease.wait_until is not None:
         body["waiting"] = {"until": date(lease.wait_until), **_place(place, alone=alone)}
+    if lease.series_id is not None:
+        body["series_id"] = str(lease.series_id)
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}
 

@@ -71,8 +71,10 @@ leases = Table(
     Column("updated_at", Time),
     # End of its time in the waiting list; NULL for a lease that has its resources, or is gone.
     Column("wait_until", Time),
+    Column("series_id", Uuid),
     CheckConstraint("start_date < end_date", name="ends_after_start"),
     Index("ix_leases_waiting", "created_at", "id", postgresql_where=text("wait_until IS NOT NULL")),
+    Index("ix_leases_series", "series_id", postgresql_where=text("series_id IS NOT NULL")),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
     # Lists by one condition, in the order in which they are shown.
