@@ -34,6 +34,7 @@ from climate.service.leases import healing
 from climate.service.notifications import delivery, mail
 from climate.service.power import controller
 from climate.service.usage import round as usage
+from climate.service.waiting_list import round as waiting_list
 from climate.settings import Settings
 from climate.store import db_errors, round_locks, round_work
 from climate.store.round_work import DueRounds, RoundWork
@@ -56,6 +57,7 @@ ROUNDS: Sequence[Round] = (
     maintenance.run_round,
     failures.look,
     *ON_HOSTS,
+    waiting_list.run_round,
     pool_filling.run_round,
     kept_volumes.release,
 )
@@ -92,6 +94,8 @@ def due(climate: Climate) -> Iterator[Round]:
     work = _work(climate)
     if work.hosts:
         yield from ON_HOSTS
+    if work.waiting:
+        yield waiting_list.run_round
     if work.filling:
         yield pool_filling.run_round
     if work.volumes:
@@ -105,7 +109,7 @@ def _work(climate: Climate) -> RoundWork:
             work = round_work.look(conn, climate.other_time(conn))
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
-        return RoundWork(hosts=True, filling=True, volumes=True)
+        return RoundWork(hosts=True, filling=True, volumes=True, waiting=True)
     return replace(work, filling=work.filling or _has_target(climate.settings))
 
 

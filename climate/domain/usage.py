@@ -52,7 +52,7 @@ def stretches(happened: Iterable[Fact]) -> list[Stretch]:
 
 def _had(lease: Lease) -> set[Key]:
     """Return what the reservations have, or will have in their period."""
-    if lease.held:
+    if lease.held or lease.waits:
         return set()
     return {
         (reservation.id, hold.host, hold.slots)

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds, lease_events
+from climate.domain import holds, lease_events, waiting
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import (
     Fact,
@@ -144,6 +144,7 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     if changes.only_the_name:
         return facts
     holds.refuse_while_held(lease)
+    waiting.refuse_while_waiting(lease)
     _refuse_unknown_reservations(lease, changes.reservations)
     _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start
