@@ -5,6 +5,7 @@ it is an hour shorter or longer. A local time that does not exist counts as the 
 comes twice, a window begins at the first and ends at the second.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -14,6 +15,8 @@ from climate.domain.errors import InvalidInput
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 ONE_DAY = timedelta(days=1)
+LOCAL = re.compile(r"localtime\Z|posixrules\Z|right/|posix/")
+"""Names of the tz database on a system that are not in the IANA list, such as that of the zone of this machine."""
 
 Span = tuple[int, int]
 """Begin and end in seconds since 1970, half-open."""
@@ -32,9 +35,11 @@ class Window:
 def zone(name: str) -> ZoneInfo:
     """Return a time zone by its IANA name; raise InvalidInput for one that does not exist."""
     try:
-        return ZoneInfo(name)
+        if not LOCAL.match(name):
+            return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(f"{name[:60]!r} is not a time zone: name one as in the IANA list, Europe/Berlin") from None
+        pass
+    raise InvalidInput(f"{name[:60]!r} is not a time zone: name one as in the IANA list, Europe/Berlin")
 
 
 def openings(windows: Sequence[Window], horizon: Span) -> list[Span]:
