@@ -13,7 +13,7 @@ from climate.context import Climate
 from climate.domain.availability import search
 from climate.domain.availability.demands import HOSTS, Demand, Horizon, SharedDemand, Steps, WholeDemand
 from climate.domain.availability.search import Mode, Question
-from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
+from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage, TooComplex
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import ADMIN, MEMBER, Caller
@@ -28,9 +28,6 @@ from climate.store.hosts import pool_settings
 
 REFUSALS = (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage, Unmatchable)
 """Refusals for which a lease waits."""
-
-LONGEST = timedelta(days=731)
-"""Time in which the first period is searched for at most."""
 
 NUMBERS = ("min", "max")
 """Keys of a request of whole hosts that do not change which hosts match."""
@@ -87,10 +84,16 @@ class FreeTimes:
         self.counts.clear()
 
     def fits(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
-        """Return whether the entry fits in the period, as far as is known."""
+        """Return whether the entry fits in the period, as far as is known; false if the search takes too long."""
         demands = self.demands(entry)
         if demands is None:
             return False
+        try:
+            return self._fits(entry, demands, period, kept)
+        except TooComplex:
+            return False
+
+    def _fits(self, entry: Entry, demands: Sequence[Demand], period: Period, kept: Set[int]) -> bool:
         start, end = seconds(period.start), seconds(period.end + ALMOST)
         only = demands[0] if len(demands) == 1 else None
         if not kept and isinstance(only, WholeDemand) and not only.must:
@@ -113,14 +116,21 @@ class FreeTimes:
         return frozenset(found)
 
     def first(self, entry: Entry, now: datetime, latest: datetime, kept: Set[int]) -> Period | None:
-        """Return the first period in which the entry fits, that ends at `latest` at the latest."""
+        """Return the first period in which the entry fits, that ends at `latest` at the latest.
+
+        None also if the search takes too long.
+        """
         demands = self.demands(entry)
         if demands is None:
             return None
         whole = entry.period(now)
         length = int((whole.end - whole.start).total_seconds())
         span = (seconds(whole.start + ALMOST), seconds(latest))
-        found = next(search.candidates(Question(without(demands, kept), length, [span], Mode.FIRST)), None)
+        question = Question(without(demands, kept), length, [span], Mode.FIRST)
+        try:
+            found = next(search.candidates(question), None)
+        except TooComplex:
+            return None
         return Period(moment(found.start), moment(found.end)) if found else None
 
     def demands(self, entry: Entry) -> list[Demand] | None:

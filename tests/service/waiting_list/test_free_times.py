@@ -1,11 +1,13 @@
 """Free times for many leases of the waiting list: the same answers as single attempts, from few reads."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
 
 from climate.context import Climate
+from climate.domain.availability.demands import Demand, Steps, WholeDemand
+from climate.domain.errors import TooComplex
 from climate.domain.period import Period
 from climate.domain.waiting import Entry
 from climate.service.waiting_list.free_times import FreeTimes, can_wait, parts
@@ -17,6 +19,21 @@ from tests.service.waiting_list.test_round import entry_of
 
 HOUR = timedelta(hours=1)
 NOBODY: frozenset[int] = frozenset()
+
+
+class Unsearchable(WholeDemand):
+    """A demand whose search takes too many steps."""
+
+    def counts(self, length: int) -> Steps:
+        raise TooComplex
+
+
+@dataclass
+class Searched(FreeTimes):
+    """Free times of leases whose search takes too many steps."""
+
+    def demands(self, entry: Entry) -> list[Demand]:
+        return [Unsearchable("hosts", 1, 1, 0, {1: []})]
 
 
 @pytest.fixture
@@ -75,6 +92,12 @@ def test_a_type_without_a_plugin_never_fits(climate: Climate, clock: Clock, wait
         None,
         NOBODY,
     )
+
+
+def test_a_search_with_too_many_steps_finds_nothing(climate: Climate, clock: Clock, waiting: Entry) -> None:
+    hard = Searched(climate, clock.time + HOUR)
+    assert not hard.fits(waiting, waiting.asked, NOBODY)
+    assert hard.first(waiting, clock.time, waiting.reach, NOBODY) is None
 
 
 def test_the_request_of_a_lease_keeps_the_ids_of_its_reservations(climate: Climate, clock: Clock) -> None:
