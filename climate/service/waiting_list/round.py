@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain import waiting
-from climate.domain.errors import ClimateError, NotFound, Unavailable
+from climate.domain.errors import ClimateError, NotFound, NoVerdict, Unavailable
 from climate.domain.period import Period
 from climate.domain.waiting import Entry, Rule
 from climate.service.transaction import run
@@ -58,6 +58,9 @@ class _Resources:
             is_granted = entries.attempt(self.climate, entry.lease_id, period, kept)
         except NotFound:
             return False
+        except NoVerdict:  # the round ends, because each further question may take as long as the time-out
+            run(self.climate, _put_off, self.climate, entry.lease_id)
+            raise
         except Unavailable:
             raise
         except ClimateError as refusal:

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.domain.errors import Conflict, Forbidden, InvalidInput, LimitExceeded, NotEnoughHosts, NotFound
+from climate.domain.errors import Conflict, Forbidden, InvalidInput, LimitExceeded, NotEnoughHosts, NotFound, NoVerdict
 from climate.domain.lease import Lease
 from climate.domain.limits import Limit
 from climate.domain.policy import Caller
@@ -29,6 +29,7 @@ from climate.store.idempotency import Key
 from climate.store.leases.leases import Listing
 from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.lease_actions import START, get, held, hosts_wanted, kinds, make, reservation, rows, run_due
+from tests.webhook_receiver import Got, receiving
 
 ALL = 8
 """Hosts of the fixture."""
@@ -306,6 +307,29 @@ def test_a_limit_holds_for_what_the_line_gives(climate: Climate, clock: Clock) -
     assert waiting_round.run_round(climate) == []
     clock.forward(seconds=61)
     assert waiting_round.run_round(climate) == [lease.id]
+
+
+def asked(got: Got) -> int:
+    """The number of hosts that the approval service was asked about."""
+    return int(got.body["lease"]["reservations"][0]["min"])
+
+
+def test_a_lease_without_a_verdict_keeps_no_other_from_its_resources(climate: Climate, clock: Clock) -> None:
+    blocker = make(climate, clock, hosts_wanted(ALL))
+    first, second = queue(climate, clock, hosts_wanted(2)), queue(climate, clock, hosts_wanted(3))
+    leases.delete(climate, MEMBER, blocker.id)
+    with receiving() as service:
+        service.answer = lambda exchange: exchange.say(500 if asked(exchange.got) == 2 else 204)
+        url = {"enforcement_url": service.url, "enforcement_seconds": 20.0}
+        asking = replace(climate, settings=replace(climate.settings, **url))
+        with pytest.raises(NoVerdict):
+            waiting_round.run_round(asking)
+        assert waiting_round.run_round(asking) == [second.id]
+        assert [asked(got) for got in service.got] == [2, 3]
+        service.answer = lambda exchange: exchange.say(204)
+        clock.forward(seconds=61)
+        assert waiting_round.run_round(asking) == [first.id]
+    story_is_whole(climate)
 
 
 def test_a_repeated_request_has_the_same_lease(climate: Climate, clock: Clock) -> None:
