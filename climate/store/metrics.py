@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Uuid, cast, func, select
 
 from climate.store import heartbeats
 from climate.store.leases import set_aside, waiting_list
-from climate.store.tables.leases import events, has, journal
+from climate.store.tables.leases import behind_no_wait, events, has, journal
 
 LOOKED_AT = 1000
 """Number of facts that are searched for the latest claims, so that the cost of a scrape is bounded."""
@@ -56,7 +56,8 @@ class Figures:
 def read(conn: Connection, now: datetime) -> Figures:
     """Return all metrics; each is read from an index of its own."""
     undone = has(events.c.status, "UNDONE") & (events.c.run_at <= now)
-    first = select(events.c.due_at).where(undone).order_by(events.c.run_at, events.c.id).limit(COUNTED).subquery()
+    claimable = select(events.c.due_at).where(undone, behind_no_wait())
+    first = claimable.order_by(events.c.run_at, events.c.id).limit(COUNTED).subquery()
     due, oldest = conn.execute(select(func.count(), func.min(first.c.due_at))).one()
     running = select(func.count(), func.count().filter(events.c.attempts > 1))
     in_progress, again = conn.execute(running.where(has(events.c.status, "IN_PROGRESS"))).one()

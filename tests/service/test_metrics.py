@@ -1,6 +1,7 @@
 """What operators read on their curves is what there is."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from kombu import Connection as Broker
@@ -9,13 +10,15 @@ from sqlalchemy import text
 from climate import embedded
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
-from climate.service import broker, readiness
+from climate.service import broker, process_health, readiness
 from climate.service.leases import event_dispatch
 from climate.settings import Settings
 from climate.store import metrics
+from climate.store.leases import due_events
 from climate.store.metrics import Figures
 from tests.conftest import Clock
 from tests.service import lease_actions
+from tests.service.waiting_list.test_entries import ALL, queue
 
 
 def read(climate: Climate) -> Figures:
@@ -42,6 +45,23 @@ def test_from_due_to_done(climate: Climate, clock: Clock) -> None:
     assert read(climate) == Figures(0, 0.0, 0, 0, 0, None, {0.5: 7.0, 0.99: 7.0, 1.0: 7.0})
     clock.forward(minutes=6)
     assert read(climate).lateness == {}
+
+
+def test_events_of_a_lease_in_the_waiting_list_are_not_due_until_it_has_its_resources(
+    climate: Climate, clock: Clock
+) -> None:
+    lease_actions.make(climate, clock, lease_actions.hosts_wanted(ALL), start=0, hours=20)
+    lease_actions.run_due(climate)
+    queue(climate, clock, start=1, hours=2, until=10)
+    clock.forward(hours=9)
+    assert (read(climate).due, read(climate).oldest_due) == (0, 0.0)
+    with climate.engine.connect() as conn:
+        assert due_events.oldest(conn, clock.time) is None
+        assert process_health.check_events(conn, clock.time).detail == "none is due"
+    clock.forward(hours=1, seconds=3)
+    assert (read(climate).due, read(climate).oldest_due) == (1, 3.0)
+    with climate.engine.connect() as conn:
+        assert due_events.oldest(conn, clock.time) == clock.time - timedelta(seconds=3)
 
 
 def test_retries_and_dead_letters(climate: Climate, clock: Clock, cloud: FakeCloud) -> None:

@@ -39,6 +39,7 @@ from climate.store.tables.inventories import inventories, inventory_allocations
 from climate.store.tables.leases import (
     GIVES_BACK,
     allocations,
+    behind_no_wait,
     claims,
     events,
     has,
@@ -139,7 +140,8 @@ def lock(conn: Connection, now: datetime, ids: Sequence[UUID], limit: int, room:
 
 def oldest(conn: Connection, now: datetime) -> datetime | None:
     """Return since when the oldest due event could be claimed; None if nothing is due."""
-    first = select(events.c.run_at).where(has(events.c.status, "UNDONE"), events.c.run_at <= now)
+    undone = (has(events.c.status, "UNDONE"), events.c.run_at <= now)
+    first = select(events.c.run_at).where(*undone, behind_no_wait())
     value: datetime | None = conn.scalar(first.order_by(events.c.run_at, events.c.id).limit(1))
     return value
 

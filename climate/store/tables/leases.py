@@ -20,10 +20,12 @@ from sqlalchemy import (
     Uuid,
     event,
     literal_column,
+    select,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, TSTZRANGE, ExcludeConstraint
 
+from climate.domain.status import EventKind
 from climate.store.schema import Time, metadata
 from climate.store.tables import archives
 
@@ -359,3 +361,9 @@ def has(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
 def in_force(rows: FromClause) -> ColumnElement[bool]:
     """Return the condition that the allocations `rows` are held or active."""
     return has(rows.c.state, "held", "active")
+
+
+def behind_no_wait() -> ColumnElement[bool]:
+    """Return the condition that no wait of its lease delays an event: it ends the wait, or the lease does not wait."""
+    in_line = select(leases.c.id).where(leases.c.wait_until.is_not(None))
+    return has(events.c.kind, EventKind.WAIT_OVER) | events.c.lease_id.not_in(in_line)
