@@ -31,9 +31,9 @@ def repeat(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, An
         if alone:
             raise click.UsageError(f"--{alone[0]} needs --repeat")
         return {}
-    for other in ("wait", "hold"):
+    for other in ("wait", "hold", "wait_list"):
         if given[other]:
-            raise click.UsageError(f"--repeat and --{other} exclude each other")
+            raise click.UsageError(f"--repeat and --{other.replace('_', '-')} exclude each other")
     local = IANA.fullmatch(environ.get("TZ", ""))
     zone = given["timezone"] or (local[1] if local else "UTC")
     return {"repeat": {"rule": given["repeat"], "zone": zone, "make": "fitting" if given["fitting"] else "all"}}

@@ -43,6 +43,7 @@ def test_the_zone_and_what_is_created_can_be_chosen(cli: Cli, wire: Wire, enviro
     [
         (*CREATE, "--wait"),
         (*CREATE, "--hold", "5m"),
+        (*CREATE, "--wait-list"),
         (*CREATE[:-2], "--fitting"),
         (*CREATE[:-2], "--timezone", "UTC"),
         ("series", "set", "training"),
