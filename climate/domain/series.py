@@ -28,6 +28,8 @@ class Skipped:
 
     period: Period
     reason: str
+    timed: bool = False
+    """Set if its name has the time beside the date."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from climate.domain.series import Series, SeriesChanged, SeriesDeleted, SeriesRe
 from climate.service.admission import admission, enforcement
 from climate.service.admission.enforcement import Gates
 from climate.service.leases import lease_pools, unbegun_claims, update
+from climate.service.leases.dates import LATEST
 from climate.service.leases.leases import scope, wake_if_soon
 from climate.service.leases.update import Change, Changes
 from climate.service.notifications import delivery
@@ -52,6 +53,8 @@ class _Request:
     series_id: UUID
     version: int | None
     changes: SeriesChanges
+    may_be_over: bool = False
+    """Set if the request also concerns a series of which each occurrence has begun."""
 
 
 def listed(climate: Climate, caller: Caller, wanted: SeriesListing) -> list[tuple[Series, int]]:
@@ -145,7 +148,7 @@ def _locked(conn: Connection, request: _Request) -> tuple[Series, list[Lease]]:
             raise InvalidInput(f"from: the series has no lease {since}")
         leases = leases[places[0] :]
     affected = [lease for lease in leases if is_unbegun(lease)]
-    if not affected and (leases or since is not None):
+    if not affected and (since is not None or (leases and not request.may_be_over)):
         raise Conflict("Each occurrence of the series has begun: change them one by one")
     return series, affected
 
@@ -158,6 +161,8 @@ def _changes(series: Series, lease: Lease, changes: SeriesChanges) -> Changes:
     if length <= ZERO:
         raise InvalidInput(f"extend_by would leave it {length.total_seconds():.0f} seconds long")
     period = Period(start, start + length)
+    if period.end > LATEST:
+        raise InvalidInput(f"it would end after {LATEST:%Y-%m-%d}, the last possible date")
     return Changes(
         name=_name(series, lease, changes, start, zone),
         start=None if period.start == lease.period.start else period.start,
@@ -184,7 +189,7 @@ def delete(
 ) -> None:
     """Delete the occurrences that have not begun, all of them with the series, or those from the lease `since` on."""
     require(caller, "leases:delete")
-    request = _Request(caller, series_id, version, SeriesChanges(since=since))
+    request = _Request(caller, series_id, version, SeriesChanges(since=since), may_be_over=True)
     deleted = run(climate, _delete, climate, request, keep=not dry_run)
     if not dry_run:
         for lease in deleted:

@@ -144,7 +144,7 @@ def whole(conn: Connection, series: Series) -> list[Occurrence]:
     zone = zone_of(series.zone)
     occurrences = [Occurrence(lease.name, lease.period, lease) for lease in own if not lease.gone]
     skipped = [
-        Occurrence(name_of(series.name, one.period.start, zone), one.period, reason=one.reason)
+        Occurrence(name_of(series.name, one.period.start, zone, timed=one.timed), one.period, reason=one.reason)
         for one in series.skipped
     ]
     return sorted([*occurrences, *skipped], key=lambda one: one.period.start)
@@ -216,16 +216,21 @@ def clash(clashes: Sequence[Occurrence], number: int) -> OccurrencesClash:
 
 
 def _fact(request: _Request, series_id: UUID, now: datetime, occurrences: Sequence[Occurrence]) -> SeriesCreated:
-    wanted, caller = request.wanted, request.caller
+    wanted, caller, name = request.wanted, request.caller, request.wanted.order.name
+    skipped = tuple(
+        Skipped(one.period, one.reason or "", one.name != name_of(name, one.period.start, zone_of(wanted.zone)))
+        for one in occurrences
+        if one.lease is None
+    )
     return SeriesCreated(
         series_id=series_id,
         at=now,
-        name=wanted.order.name,
+        name=name,
         project_id=caller.project_id,
         user_id=caller.user_id,
         rule=wanted.rule,
         zone=wanted.zone,
         period=request.first,
         make=str(wanted.make),
-        skipped=tuple(Skipped(one.period, one.reason or "") for one in occurrences if one.lease is None),
+        skipped=skipped,
     )

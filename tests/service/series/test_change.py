@@ -53,6 +53,17 @@ def test_nothing_that_could_change_is_a_conflict(climate: Climate, clock: Clock)
         change.delete(climate, MEMBER, outcome.series.id, leases_of(outcome)[0].id)
 
 
+def test_a_series_whose_occurrences_have_all_begun_is_deleted(climate: Climate, clock: Clock) -> None:
+    outcome = repeat(climate, clock, count=1)
+    clock.forward(hours=1)
+    run_due(climate)
+    change.delete(climate, MEMBER, outcome.series.id)
+    assert change.listed(climate, MEMBER, SeriesListing()) == []
+    (left,) = leases.listed(climate, MEMBER, Listing())
+    assert left.status is LeaseStatus.ACTIVE
+    assert check.differences(climate) == []
+
+
 def test_changes_that_come_at_once_take_turns(climate: Climate, clock: Clock) -> None:
     outcome = repeat(climate, clock, count=4)
     series = outcome.series.id

@@ -114,6 +114,16 @@ def test_those_that_fit(member: Person, stranger: Person, climate: Climate) -> N
     assert check.differences(climate) == []
 
 
+def test_what_was_skipped_keeps_its_name(member: Person, stranger: Person) -> None:
+    taken(stranger, "2030-02-05")
+    series = made(member, rule="FREQ=DAILY;BYHOUR=11,14;COUNT=2", make="fitting")
+    assert fits(series) == [False, True]
+    shown = member.get(f"/series/{series['id']}")["series"]
+    assert [one["name"] for one in shown["occurrences"]] == ["training-2030-02-05-1100", "training-2030-02-05-1400"]
+    renamed = member.done(member("PUT", f"/series/{series['id']}", {"name": "course"}), 200)["series"]
+    assert [one["name"] for one in renamed["occurrences"]] == ["course-2030-02-05-1100", "course-2030-02-05-1400"]
+
+
 def test_none_that_fits_is_a_refusal(member: Person, stranger: Person) -> None:
     for day in ("05", "12", "19"):
         taken(stranger, f"2030-02-{day}")
@@ -292,6 +302,8 @@ REFUSED: list[tuple[Body, str]] = [
     ({"rule": 7}, "rule"),
     ({"zone": "Europe/Atlantis"}, "not a time zone"),
     ({"zone": "../etc/passwd"}, "not a time zone"),
+    ({"zone": "localtime"}, "not a time zone"),
+    ({"zone": "right/UTC"}, "not a time zone"),
     ({"zone": ""}, "zone"),
     ({"make": "some"}, "make"),
     ({"more": 1}, "Unknown parameter"),
@@ -364,3 +376,13 @@ def test_impossible_changes(member: Person, body: Body, status: int) -> None:
     series = made(member)
     assert member("PUT", f"/series/{series['id']}", body).status_code == status
     assert member.get(f"/series/{series['id']}")["series"] == series
+
+
+@pytest.mark.parametrize("body", [{"move_by": "P1D"}, {"extend_by": 3 * 86400}])
+def test_no_occurrence_ends_after_the_last_possible_date(member: Person, body: Body) -> None:
+    dates = {"start_date": "2199-12-29 10:00", "end_date": "2199-12-30 12:00"}
+    series = made(member, rule="FREQ=DAILY;COUNT=1", **dates)
+    assert member("PUT", f"/series/{series['id']}", {"move_by": 60}).status_code == 200
+    refused = member("PUT", f"/series/{series['id']}", body)
+    assert refused.status_code == 409, refused.json
+    assert "2199-12-31, the last possible date" in refused.json["error_message"]
