@@ -4,10 +4,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
 
 from climate.compute import Compute
 from climate.compute.cells.cell import Cell
@@ -17,6 +20,7 @@ from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import CellTransport
 from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
+from climate.connections import KeptConnections
 
 GATHER = 0.25
 """Seconds for which confirmations are collected; a neighbour waits much longer for them."""
@@ -95,13 +99,18 @@ class ProcessPipeline:
     confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
     """Messages to confirm, by the name of the neighbour."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    kept: KeptConnections = field(init=False)
     lazy: Compute = field(init=False)
     surroundings: Surroundings = field(init=False)
 
     def __post_init__(self) -> None:
+        self.kept = KeptConnections(self.quick.engine)
         # The same connections, whose commits do not wait for the disk.
         engine = self.quick.engine.execution_options(isolation_level="READ COMMITTED")
         self.lazy, self.surroundings = replace(self.quick, engine=engine), Surroundings(self.quick)
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        return self.kept.one()
 
     def here(self) -> Here:
         return self.surroundings.here()
@@ -186,6 +195,7 @@ class ProcessPipeline:
         """Confirm received messages, and finish those being sent."""
         self.guarded("confirming", self.confirm_once)
         self.senders.shutdown()
+        self.kept.close()
         self.quick.engine.dispose()
 
     def stop(self) -> None:
