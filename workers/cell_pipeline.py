@@ -3,11 +3,11 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -76,6 +76,46 @@ class Station:
                 self.idle -= 1
 
 
+@dataclass(slots=True)
+class Senders:
+    """One sending thread for each neighbour, so that one that hangs delays no other; thread-safe.
+
+    A pool of threads wakes two of them for one message, and each message finds another thread with cold caches.
+    """
+
+    lines: dict[str, tuple[SimpleQueue[Callable[[], object] | None], threading.Thread]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def submit(self, name: str, act: Callable[[], object]) -> None:
+        """Have the thread of a neighbour run `act`, which raises nothing, after what it was given before."""
+        line = self.lines.get(name)
+        if line is None:
+            with self.lock:
+                line = self.lines.get(name) or self._opened(name)
+        line[0].put(act)
+
+    def _opened(self, name: str) -> tuple[SimpleQueue[Callable[[], object] | None], threading.Thread]:
+        queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        thread = threading.Thread(target=_run, args=(queue,), daemon=True)
+        thread.start()
+        self.lines[name] = queue, thread
+        return self.lines[name]
+
+    def close(self) -> None:
+        """Wait until all threads have done what they were given."""
+        with self.lock:
+            for queue, _ in self.lines.values():
+                queue.put(None)
+            for _, thread in self.lines.values():
+                thread.join()
+            self.lines.clear()
+
+
+def _run(queue: SimpleQueue[Callable[[], object] | None]) -> None:
+    while (act := queue.get()) is not None:
+        act()
+
+
 @dataclass
 class ProcessPipeline:
     """Pipeline of one cells process."""
@@ -89,8 +129,7 @@ class ProcessPipeline:
     stopping: threading.Event
     stations: Mapping[str, Station]
     """Stations by type of message."""
-    senders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=64))
-    """Sender pool; a neighbour that hangs occupies one thread and delays no other."""
+    senders: Senders = field(default_factory=Senders)
     sending: set[str] = field(default_factory=set)
     """Neighbours to which a thread is sending messages from the database."""
     waiting: set[str] = field(default_factory=set)
@@ -120,7 +159,7 @@ class ProcessPipeline:
 
     def send(self, cell: Cell, messages: Sequence[Sent], now: datetime) -> None:
         act = partial(outbox.publish, self.quick, self.transport, (cell, now), messages)
-        self.senders.submit(self.guarded, f"sending to {cell.name}", act)
+        self.senders.submit(cell.name, partial(self.guarded, f"sending to {cell.name}", act))
 
     def process(self, task: Task) -> None:
         self.stations[task.arrived.kind].add(task)
@@ -152,7 +191,7 @@ class ProcessPipeline:
                     self.waiting.add(name)
                     continue
                 self.sending.add(name)
-            self.senders.submit(self._send_to, name)
+            self.senders.submit(name, partial(self._send_to, name))
 
     def _send_to(self, name: str) -> None:
         more = True
@@ -189,12 +228,12 @@ class ProcessPipeline:
         outbox.flush(self.compute, [name for name in result if name in links.around.parents], now)
         for cell, deliveries in result.values():
             act = partial(outbox.confirm, self.compute, self.transport, cell, deliveries, now)
-            self.senders.submit(self.guarded, f"confirming to {cell.name}", act)
+            self.senders.submit(cell.name, partial(self.guarded, f"confirming to {cell.name}", act))
 
     def close(self) -> None:
         """Confirm received messages, and finish those being sent."""
         self.guarded("confirming", self.confirm_once)
-        self.senders.shutdown()
+        self.senders.close()
         self.kept.close()
         self.quick.engine.dispose()
 
