@@ -15,6 +15,7 @@ from climate.compute.cells.messaging import send
 from climate.compute.cells.messaging.messages import UP
 from climate.compute.cells.servers import allowed_methods, methods, proxy, sync
 from climate.compute.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, QuotaExceeded
+from climate.compute.metadata import guest_metadata
 from climate.compute.models import keypair
 from climate.compute.models.image import ACTIVE, Image
 from climate.compute.models.server import (
@@ -33,7 +34,7 @@ from climate.compute.models.server import (
 )
 from climate.compute.nodes import services
 from climate.compute.projects import quotas
-from climate.compute.servers import actions, guest_metadata
+from climate.compute.servers import actions
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.cells import servers
 from climate.compute.store.projects import flavors, images, keypairs
