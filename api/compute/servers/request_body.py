@@ -225,7 +225,8 @@ def _sent_key(build: dict[str, Any] | None) -> str | None:
 
 def public_key(name: str | None) -> str:
     """Return the public key of a key pair of the caller, empty for none; InvalidInput for an unknown name."""
-    return keypairs.public_key(compute(), caller().user_id, known_key(name)) if name is not None else ""
+    known_key(name)
+    return "" if name is None else keypairs.public_key(compute(), caller().user_id, name)
 
 
 def known_key(name: str | None) -> str | None:

@@ -122,7 +122,8 @@ def _public_key(server_id: str, given: Mapping[str, Any]) -> str | None:
 def _user_data(server_id: str, given: Mapping[str, Any]) -> str | None:
     """Return the user data of a server after its rebuild; a top cell knows only what the request has."""
     if "user_data" in given:
-        return given["user_data"]
+        sent: str | None = given["user_data"]
+        return sent
     return server_details.user_data(compute(), [server_id]).get(server_id)
 
 

@@ -49,7 +49,7 @@ class _SendingChannel(redis.Channel):
 
     def _put(self, queue: str, message: Mapping[str, Any], **options: Any) -> None:
         """Push a message to a queue; without an answer of the broker, raise one of the connection's errors."""
-        command = ("LPUSH", f"{self.global_keyprefix}{queue}", dumps(message))
+        command = ("LPUSH", f"{self.global_keyprefix}{queue}", dumps(message))  # type: ignore[no-untyped-call]
         try:
             self._ask(*command)
         except ConnectionLost:
@@ -149,8 +149,10 @@ class _Link:
         text = json.dumps(body)
         with self._lock:
             channel = self._connection.default_channel
-            message = channel.prepare_message(text, content_type="application/json", content_encoding="utf-8")
-            channel.basic_publish(message, exchange="", routing_key=queue)
+            message = channel.prepare_message(  # type: ignore[no-untyped-call]
+                text, content_type="application/json", content_encoding="utf-8"
+            )
+            channel.basic_publish(message, exchange="", routing_key=queue)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         try:

@@ -60,9 +60,10 @@ class Surroundings:
             self._known = None
 
     def _read(self) -> _Read:
-        forgotten, begun = self._forgotten, monotonic()
+        forgotten = self._forgotten
         with reading(self.compute.engine) as conn:
-            result = _Read(read(self.compute, conn), begun)
+            # Measured afterwards: a clock that lags delays nothing, but what is due by one that is ahead waits.
+            result = _Read(read(self.compute, conn), monotonic())
         with self._lock:
             # A value read before a change must not be cached.
             if forgotten == self._forgotten:
