@@ -60,10 +60,9 @@ class Surroundings:
             self._known = None
 
     def _read(self) -> _Read:
-        forgotten = self._forgotten
+        forgotten, begun = self._forgotten, monotonic()
         with reading(self.compute.engine) as conn:
-            # Measured afterwards: a clock that lags delays nothing, but what is due by one that is ahead waits.
-            result = _Read(read(self.compute, conn), monotonic())
+            result = _Read(read(self.compute, conn), begun)
         with self._lock:
             # A value read before a change must not be cached.
             if forgotten == self._forgotten:
