@@ -95,13 +95,12 @@ def reserve(
 
     def wanted(place: int) -> Wanted[PlannedReservation]:
         part = asked[place]
-        own = replace(common, new_id=part.id or time_ordered_id(), liked=liked(place))
-        share = part.share
+        own_id = part.id or time_ordered_id()
+        ask, share = replace(common, new_id=own_id, liked=liked(place), spec=part.spec), part.share
         if share and not share.hosts:
-            spec = {**own.terms, **part.spec}
-            nothing = PlannedReservation(own.new_id, part.plugin.resource_type, spec, parts=share.parts)
-            return Wanted(lambda: part.plugin, own, lambda got: nothing, Settled(nothing))
-        ask = replace(own, spec=part.spec)
+            spec = {**ask.terms, **part.spec}
+            nothing = PlannedReservation(ask.new_id, part.plugin.resource_type, spec, parts=share.parts)
+            return Wanted(lambda: part.plugin, ask, lambda got: nothing, Settled(nothing))
         here_only = here(ask, share.hosts) if share else ask
         return Wanted(lambda: part.plugin, here_only, partial(_planned, part, ask))
 
@@ -110,6 +109,8 @@ def reserve(
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
     """Return the request without what was chosen before it, which is not in the database yet."""
+    if not planned:
+        return ask
     return replace(
         ask,
         taken=(*ask.avoided, *(hold.host for one in planned for hold in one.holds)),
