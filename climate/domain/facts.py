@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from climate.domain.period import Period
+from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +370,10 @@ Fact = (
     | LeasePartHeld
     | LeasePartConfirmed
     | LeasePartReleased
+    | PreemptionPlanned
+    | PreemptionWarned
+    | HostPreempted
+    | LeasePreempted
     | DeletionRequested
     | LeaseDeleted
 )

@@ -19,9 +19,10 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError
+from climate.domain.lease_events import started
 from climate.service.hosts import reconcile
 from climate.service.leases import repair
-from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts, started
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts
 from climate.service.transaction import run
 from climate.store.hosts import health, quarantine
 from climate.store.leases import event_claims, healing_waits, leases

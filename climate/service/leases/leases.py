@@ -1,9 +1,9 @@
 """Create, change, delete and read leases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -27,14 +27,18 @@ from climate.service.leases import lease_pools, preparation, shortages, unbegun_
 from climate.service.leases import reservations as planning
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
+from climate.service.preemption import giving_way, second_try
 from climate.service.transaction import run
 from climate.store import admission, idempotency
+from climate.store.allocation import preemptible
 from climate.store.hosts import pool_settings
 from climate.store.idempotency import Key
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
 from climate.store.leases.leases import Listing
 from climate.time_ordered_ids import time_ordered_id
+
+T = TypeVar("T")
 
 GRACE = timedelta(minutes=1)
 """Maximum time in the past at which a lease may start, for clients without seconds."""
@@ -75,7 +79,11 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
 
     request = _Request(caller, order, parts, key)
     with shortages.explained(climate):
-        lease, is_new = enforcement.run_approved(climate, caller, _create, climate, request, dry_run=dry_run)
+        lease, is_new = _twice(
+            climate,
+            request,
+            lambda wish: enforcement.run_approved(climate, caller, _create, climate, wish, dry_run=dry_run),
+        )
     return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
@@ -85,7 +93,7 @@ def rehearse(climate: Climate, caller: Caller, order: Order, parts: Sequence[pla
     `parts` are its reservations, checked by the cloud. Raise the refusals of `create`, shortages without explanation.
     """
     request = _Request(caller, order, parts, None)
-    planned = enforcement.rehearse(climate, caller, _create, climate, request)
+    planned = _twice(climate, request, lambda wish: enforcement.rehearse(climate, caller, _create, climate, wish))
     return planned if isinstance(planned, Lease) else planned[0]
 
 
@@ -97,6 +105,17 @@ class _Request:
     order: Order
     parts: Sequence[planning.Part]
     key: Key | None
+    takes_preemptible: bool = False
+    """True to take hosts of preemptible leases where too few are free."""
+
+
+def _twice(climate: Climate, request: _Request, attempt: Callable[[_Request], T]) -> T:
+    """Return the result of the request; an ordinary one that lacks hosts may take those of preemptible leases."""
+    order = request.order
+    if second_try.gives_way(part.spec for part in request.parts):
+        return attempt(request)
+    during = second_try.reach(climate.settings, order.start, order.end)
+    return second_try.if_short(climate, during, lambda takes: attempt(replace(request, takes_preemptible=takes)))
 
 
 def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> tuple[Lease, bool]:
@@ -104,7 +123,8 @@ def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     caller, key = request.caller, request.key
     if key and (known := idempotency.earlier(conn, caller, key)):
         return at_version(conn, climate, caller, UUID(known), 1), False
-    lease = _made(conn, climate, _Try(caller, request.order, gate, patient), request.parts)
+    takes = request.takes_preemptible
+    lease = _made(conn, climate, _Try(caller, request.order, gate, patient or takes, takes), request.parts)
     if key:
         idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
     return lease, True
@@ -118,6 +138,7 @@ class _Try:
     order: Order
     gate: Gate
     patient: bool
+    takes_preemptible: bool
 
 
 def _made(conn: Connection, climate: Climate, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
@@ -129,8 +150,11 @@ def _made(conn: Connection, climate: Climate, wish: _Try, parts: Sequence[planni
     soon = preparation.is_soon(climate.settings, period, now)
     ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
     agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
+    ask = planning.under(ask, agreed, parts)
+    losers = preemptible.lock(conn, ask.window) if wish.takes_preemptible else ()
+    planned = planning.reserve(conn, parts, replace(ask, giving_way=giving_way.reservations(losers)), gate.liked)
     fact = _created(caller, order, _times(conn, climate, order, period, now, planned), now, planned)
+    giving_way.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
     return lease

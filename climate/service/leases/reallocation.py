@@ -13,7 +13,7 @@ from climate.domain.errors import NotEnoughHosts
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool, Turn
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times
+from climate.domain.lease_events import Times, is_active, started
 from climate.domain.lease_health import SortedHolds
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
@@ -98,15 +98,6 @@ def reallocate_hosts(conn: Connection, climate: Climate, case: Case) -> Outcome:
 
 def _lacks(lease: Lease) -> bool:
     return any(r.missing for r in lease.reservations)
-
-
-def started(lease: Lease) -> bool:
-    """Return whether the cloud may have been asked to start it: new resources then need an event for the handover."""
-    return lease.touched or is_active(lease)
-
-
-def is_active(lease: Lease) -> bool:
-    return lease.event(EventKind.START).carried_out
 
 
 def _sorted_holds(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> SortedHolds:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds, lease_events
+from climate.domain import holds, lease_events, preemption
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import (
     Fact,
@@ -31,8 +31,13 @@ from climate.service.leases import joint_allocation, lease_pools, preparation, s
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.service.leases.leases import limited, scope, wake_if_soon
+from climate.service.preemption import giving_way, second_try
+from climate.store.allocation import preemptible
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
+
+LAST = datetime(2150, 1, 1, tzinfo=UTC)
+"""A time after the end of every lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,13 @@ def update(
     require(caller, "leases:put")
     request = _Request(caller, lease_id, changes, version)
     with shortages.explained(climate):
-        changed = enforcement.run_approved(climate, caller, _update, climate, request, dry_run=dry_run)
+        changed = second_try.if_short(
+            climate,
+            second_try.reach(climate.settings, None, changes.end or LAST),
+            lambda takes: enforcement.run_approved(
+                climate, caller, _update, climate, replace(request, takes_preemptible=takes), dry_run=dry_run
+            ),
+        )
     return changed if dry_run or changes.only_the_name else lease_pools.announce(climate, changed)
 
 
@@ -88,20 +99,37 @@ class _Request:
     lease_id: UUID
     changes: Changes
     version: int | None
+    takes_preemptible: bool = False
+    """True to take hosts of preemptible leases where too few are free."""
 
 
 def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
     caller, changes, free = request.caller, request.changes, request.changes.only_the_name
     grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
+    losers = _losers(conn, climate, request) if request.takes_preemptible else ()
     lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
     shortages.unless_version(lease, request.version)
     now = climate.now(conn)
     lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
     liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
-    facts = _facts(conn, climate, _Wish(lease, caller, changes, now, patient, lease.period, liked))
+    patient = patient or request.takes_preemptible
+    losing = giving_way.reservations(losers)
+    facts = _facts(conn, climate, _Wish(lease, caller, changes, now, patient, lease.period, liked, losing))
+    holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
+    giving_way.give_way(conn, climate, losers, lease.id, holds_after, now)
     lease = grant.record(conn, now, lease, *facts) if facts else lease
     wake_if_soon(conn, climate, lease, now)
     return lease
+
+
+def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Lease, ...]:
+    """Lock the lease and all preemptible leases that it may take hosts of; none if it is preemptible itself."""
+    present = leases.get(conn, request.lease_id, project_id=scope(request.caller))
+    if second_try.gives_way(r.spec for r in present.reservations):
+        return ()
+    during = second_try.reach(climate.settings, present.period.start, request.changes.end or present.period.end)
+    early = min(during.start, request.changes.start or during.start)
+    return preemptible.lock(conn, replace(during, start=early), [request.lease_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +143,8 @@ class _Wish:
     """Period of the lease after the change."""
     liked: Mapping[UUID, tuple[int, ...]]
     """Preferred hosts of each reservation."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases, whose hosts count as free."""
     specs: Mapping[UUID, Mapping[str, object]] = field(default_factory=dict)
     """Requirements of each reservation after the change."""
 
@@ -241,6 +271,7 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
         liked=wish.liked[present.id],
         soon=preparation.is_soon(climate.settings, wish.period, wish.now),
         project_id=wish.lease.project_id,
+        giving_way=wish.giving_way,
     )
     result = partial(_change, wish, present)
     if present.lies_elsewhere:
@@ -281,6 +312,7 @@ def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationCh
 def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
     """Return the same hosts for a part of the time, which needs no allocation."""
     shorter = tuple(replace(hold, during=ask.shared_window if hold.slots else ask.window) for hold in present.holds)
+    shorter = preemption.not_prolonged(present.holds, shorter, present.preemptions)
     inside = all(
         was.during.start <= now.during.start and now.during.end <= was.during.end
         for was, now in zip(present.holds, shorter, strict=True)

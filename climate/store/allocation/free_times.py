@@ -29,6 +29,7 @@ from climate.domain.availability.openings import Span
 from climate.domain.facts import FOREVER
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
+from climate.store.allocation import preemptible
 from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.floating_ips import AddressRequest
 from climate.store.allocation.host_queries import far_from_up, suits
@@ -52,13 +53,15 @@ _WORDS = "int8send(slots::int8) || int8send(vcpus) || int8send(memory_mb) || int
 def of_hosts(conn: Connection, wanted: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
     """Return the demand for whole hosts. Hosts that are off or shutting down are free from `ready` on."""
     window = _reach(horizon, wanted.window)
-    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance), _given(wanted, window))
+    # The index of all allocations lacks their kind, hence the narrower statement is used only where it matters.
+    ordinary = not wanted.gives_way and preemptible.are_there(conn, window)
+    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance, ordinary), _given(wanted, window))
     begin, up_at = seconds(horizon.now), seconds(ready)
     busy = {}
     for number, off, packed in rows:
         periods = _spans(packed)
         busy[number] = _merged([(begin, up_at), *periods] if off and begin < up_at else periods)
-    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy)
+    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy, preemptible=wanted.gives_way)
 
 
 def of_capacity(conn: Connection, wanted: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
@@ -175,9 +178,13 @@ def _merged(periods: Iterable[Span]) -> Sequence[Span]:
     return result
 
 
-def _packed(words: str, in_maintenance: bool) -> Any:
-    """Return the allocations of each host. An index alone has the periods of whole hosts, but not the kinds."""
+def _packed(words: str, in_maintenance: bool, ordinary: bool) -> Any:
+    """Return the allocations of each host. An index alone has the periods of whole hosts, but not the kinds.
+
+    With `ordinary`, preemptible ones are left out.
+    """
     others = "AND kind <> 'maintenance'" if in_maintenance else ""
+    others += " AND NOT preemptible" if ordinary else ""
     packed = text(f"""
         SELECT host, string_agg({words}, ''::bytea) AS busy FROM allocations
         WHERE {IN_FORCE} AND during && :during {others} GROUP BY host
@@ -186,8 +193,8 @@ def _packed(words: str, in_maintenance: bool) -> Any:
 
 
 @lru_cache(maxsize=500)
-def _whole(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
-    packed = _packed(_SPAN, in_maintenance)
+def _whole(requirement: Requirement, in_maintenance: bool, ordinary: bool) -> Select[Any]:
+    packed = _packed(_SPAN, in_maintenance, ordinary)
     off = (far_from_up() > 0).label("off")
     query = select(hosts.c.id, off, packed.c.busy).outerjoin(packed, packed.c.host == hosts.c.id)
     return query.where(suits(requirement))
@@ -195,7 +202,7 @@ def _whole(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
 
 @lru_cache(maxsize=500)
 def _shared(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
-    packed = _packed(f"{_SPAN} || {_WORDS}", in_maintenance)
+    packed = _packed(f"{_SPAN} || {_WORDS}", in_maintenance, ordinary=True)
     query = select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb, packed.c.busy)
     return query.outerjoin(packed, packed.c.host == hosts.c.id).where(suits(requirement))
 

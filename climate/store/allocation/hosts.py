@@ -21,7 +21,7 @@ from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
 from climate.store import locks
-from climate.store.allocation.host_queries import given, search
+from climate.store.allocation.host_queries import Search, given, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 SPARE = 2
@@ -91,6 +91,14 @@ class HostRequest:
     """Project of the request: hosts with authorized projects are for those only."""
     at_random: bool = False
     """True if the fit of the free hosts does not count."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases whose hosts count as free, and are taken if no other are."""
+    gives_way: bool = False
+    """True if the request is preemptible itself: hosts of other preemptible leases are not free for it."""
+
+    @property
+    def statements(self) -> Search:
+        return search(self.requirement, bool(self.own or self.giving_way), bool(self.giving_way))
 
 
 def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, ...]:
@@ -103,8 +111,8 @@ def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, 
 
 
 def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
-    statements = search(wanted.requirement, bool(wanted.own))
-    special = wanted.own or wanted.keep or wanted.must or wanted.soon
+    statements = wanted.statements
+    special = wanted.own or wanted.giving_way or wanted.keep or wanted.must or wanted.soon
     limit = wanted.most + min(SPARE, wanted.most - 1)
     taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
     locks.note_hosts(conn, taken)
@@ -149,7 +157,7 @@ def _counted(
     """Return the number of matching hosts, of free ones, the first free one that is not in `at_hand`, and what
     occupies them if fewer than `explained_below` are free.
     """
-    statement = search(wanted.requirement, bool(wanted.own)).counted
+    statement = wanted.statements.counted
     bounds = {"explained_below": explained_below, "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
     row = conn.execute(statement, given(wanted, numbers=list(at_hand), **bounds)).one()
     return row[0], row[1], row[2], row[3] or ()
@@ -158,7 +166,7 @@ def _counted(
 def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
-        candidates = _best(conn, wanted, search(wanted.requirement, bool(wanted.own)).best, wanted.most)
+        candidates = _best(conn, wanted, wanted.statements.best, wanted.most)
         if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
             raise Short(wanted)
         locks.lock_hosts(conn, candidates)
@@ -177,7 +185,7 @@ def _still_free(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -
     """Return the hosts that are still free and suitable; one may have been changed or removed before its row was
     locked.
     """
-    statements = search(wanted.requirement, bool(wanted.own))
+    statements = wanted.statements
     statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
     return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
 
@@ -254,7 +262,7 @@ def first_conflict(conn: Connection, numbers: Sequence[int], wanted: HostRequest
     query = (
         select(func.min(func.lower(a.c.during)))
         .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
-        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(wanted.own)))
+        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(wanted.own | wanted.giving_way)))
     )
     conflict_at: datetime | None = conn.scalar(query)
     return conflict_at

@@ -5,13 +5,15 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from climate.domain import audit, facts, operator_facts
 from climate.domain.hosts import maintenance_facts
 
 AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | maintenance_facts.WindowFact | audit.ObjectChanged
+
+T = TypeVar("T")
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
@@ -44,6 +46,11 @@ def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     if kind == facts.HostMoved.__name__ and "cause" not in body:
         body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
+
+
+def read(kind: type[T], body: Mapping[str, Any]) -> T:
+    """Return the dataclass that `encode` wrote, such as a part of a fact."""
+    return _reader(kind)(body)  # type: ignore[no-any-return]
 
 
 @cache

@@ -1,0 +1,49 @@
+"""Second try of a request that lacks hosts: with the hosts of preemptible leases.
+
+The first try counts these hosts as taken. So a request for which enough is free takes nothing from anybody, and costs
+no statement more.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain.errors import Conflict, NotEnoughHosts
+from climate.domain.period import Period
+from climate.domain.preemption import is_preemptible
+from climate.plugin_fields import LONGEST_GRACE
+from climate.service.leases.joint_allocation import Unmatchable
+from climate.settings import Settings
+from climate.store.allocation import preemptible
+
+T = TypeVar("T")
+
+SHORT = (NotEnoughHosts, Unmatchable, Conflict)
+"""Refusals that may be for hosts of preemptible leases. Conflict: a host of a running lease is promised to another."""
+
+
+BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def reach(settings: Settings, start: datetime | None, end: datetime) -> Period:
+    """Return the longest time for which a lease may need its hosts; without a start, from any time on."""
+    margin = timedelta(seconds=LONGEST_GRACE + settings.cleaning_time)
+    return Period(BEFORE_ALL if start is None or start >= end else start, end + margin)
+
+
+def if_short(climate: Climate, during: Period, attempt: Callable[[bool], T]) -> T:
+    """Return `attempt(False)`, or if that lacks hosts `attempt(True)`, which may take those of preemptible leases."""
+    try:
+        return attempt(False)
+    except SHORT:
+        with reading(climate.engine) as conn:
+            if not preemptible.are_there(conn, during):
+                raise
+    return attempt(True)
+
+
+def gives_way(specs: Iterable[Mapping[str, object]]) -> bool:
+    """Return whether a lease with these reservations is preemptible itself."""
+    return any(is_preemptible(spec) for spec in specs)
