@@ -27,6 +27,7 @@ from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.power import power
 from climate.service.power.power import ByHand, Wiring
+from climate.service.preemption import round as preemption
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.hosts.maintenance import WindowFilter
@@ -48,6 +49,7 @@ SETTINGS = Settings(
     minutes_before_end=0,
     cleaning_time=60,
     recycle_lead=120,
+    preemption_notice=30,
     failed_after=60,
     idle_off_after=600,
     power_on_lead=120,
@@ -166,6 +168,19 @@ def _create(load: Load, chance: Random) -> None:
     wanted = [_reservation(chance) for _ in range(chance.choice([1, 1, 2, 3]))]
     order = Order("l", start, start + timedelta(minutes=chance.choice([2, 4, 8])), None, wanted)
     leases.create(load.climate, MEMBER, order)
+
+
+def _create_preemptible(load: Load, chance: Random) -> None:
+    """Take what is free, now or a little later, for longer than others."""
+    start = load.clock.now() + timedelta(minutes=chance.choice([0, 0, 2]))
+    wanted = {"resource_type": "physical:host", "min": 1, "max": chance.randint(1, HOSTS), "preemptible": True}
+    leases.create(load.climate, MEMBER, Order("p", start, start + timedelta(minutes=20), None, [wanted]))
+
+
+def _preempt(load: Load, chance: Random) -> None:
+    """Warn and take what is due."""
+    if not preemption.run_round(load.climate):
+        raise NotFound("nothing was due")
 
 
 def _update(load: Load, chance: Random) -> None:
@@ -299,7 +314,7 @@ def _break(load: Load, chance: Random) -> None:
     time.sleep(0.1)
 
 
-USERS: Sequence[Act] = (_create, _create, _create, _update, _update, _delete)
+USERS: Sequence[Act] = (_create, _create, _create, _create_preemptible, _update, _update, _delete)
 ADMINS: Sequence[Act] = (
     _move,
     _move,
@@ -323,5 +338,6 @@ ACTORS: Sequence[tuple[Sequence[Act], int]] = (
     (WINDOWS, 2),
     ((_rounds,), 4),
     ((_heal_all,), 1),
+    ((_preempt,), 1),
     ((_break,), 1),
 )

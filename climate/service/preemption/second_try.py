@@ -17,6 +17,7 @@ from climate.plugin_fields import LONGEST_GRACE
 from climate.service.leases.joint_allocation import Unmatchable
 from climate.settings import Settings
 from climate.store.allocation import preemptible
+from climate.store.allocation.hosts import Short
 
 T = TypeVar("T")
 
@@ -37,7 +38,9 @@ def if_short(climate: Climate, during: Period, attempt: Callable[[bool], T]) -> 
     """Return `attempt(False)`, or if that lacks hosts `attempt(True)`, which may take those of preemptible leases."""
     try:
         return attempt(False)
-    except SHORT:
+    except SHORT as refusal:
+        if isinstance(refusal, Short) and refusal.is_final:
+            raise
         with reading(climate.engine) as conn:
             if not preemptible.are_there(conn, during):
                 raise

@@ -27,6 +27,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     true,
     union_all,
 )
@@ -39,7 +40,7 @@ from climate.store.allocation.requirements_sql import condition
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS
 from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts
-from climate.store.tables.leases import allocations, has, in_force, reservations
+from climate.store.tables.leases import GIVES_WAY, allocations, has, in_force, reservations
 
 FAR = timedelta(days=3650)
 
@@ -91,8 +92,9 @@ class Search:
     """Same, host by host: for fewer than some dozen."""
     candidates: Select[int, int]
     """All free hosts, best first, with the level of their drawbacks: 0 for preferred ones."""
-    counted: Select[int, int, int | None, Any]
-    """Number of matching hosts, number of free ones, the first free one that is not among `numbers`, and `busy`.
+    counted: Select[int, int, int | None, Any, bool]
+    """Number of matching hosts, number of free ones, the first free one that is not among `numbers`, `busy`, and
+    whether a preemptible lease has a host in the window.
 
     `busy` is null unless fewer than `explained_below` are free: a list of [host, start, end] of the allocations
     between the window's start and `until`, `limit` of them, earliest first. Preemptible ones count only for a request
@@ -141,7 +143,7 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     )
 
 
-def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any]:
+def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any, bool]:
     """Return the counts; the OFFSET keeps the check for free hosts in one place of the plan, once per host."""
     looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
     others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))
@@ -150,7 +152,8 @@ def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select
     counts = select(matching, free_ones, rival).select_from(looked).subquery("counts")
     short = counts.c.free < bindparam("explained_below", type_=BigInteger)
     busy = case((short, _busy(suitable)))
-    return select(counts.c.matching, counts.c.free, counts.c.rival, busy)
+    preemptible = exists().where(text(GIVES_WAY), allocations.c.during.overlaps(bindparam("during", type_=TSTZRANGE)))
+    return select(counts.c.matching, counts.c.free, counts.c.rival, busy, preemptible)
 
 
 def _numbers(name: str) -> ColumnElement[Any]:

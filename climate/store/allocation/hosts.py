@@ -68,6 +68,11 @@ class Short(NotEnoughHosts):
         super().__init__()
         self.wanted, self.shortage = wanted, shortage
 
+    @property
+    def is_final(self) -> bool:
+        """Return whether it is known that no preemptible lease has a host in the window."""
+        return self.shortage is not None and not self.shortage.preemptible
+
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
@@ -145,22 +150,30 @@ def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
 
 def _rival(conn: Connection, wanted: HostRequest, at_hand: Sequence[int]) -> int | None:
     """Return the first free host that is not in `at_hand`, or None; raise Short if too few are free."""
-    matching, free, rival, busy = _counted(conn, wanted, wanted.least, at_hand)
-    if free < wanted.least:
-        raise Short(wanted, _explained(wanted, matching, free, busy))
-    return rival
+    known = _counted(conn, wanted, wanted.least, at_hand)
+    if known.free < wanted.least:
+        raise Short(wanted, _explained(wanted, known))
+    return known.rival
 
 
-def _counted(
-    conn: Connection, wanted: HostRequest, explained_below: int, at_hand: Sequence[int] = ()
-) -> tuple[int, int, int | None, Allocations]:
-    """Return the number of matching hosts, of free ones, the first free one that is not in `at_hand`, and what
-    occupies them if fewer than `explained_below` are free.
-    """
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Number of matching hosts, of free ones, the first free one apart from some, and what occupies the hosts."""
+
+    matching: int
+    free: int
+    rival: int | None
+    busy: Allocations
+    preemptible: bool
+    """True if a preemptible lease has a host in the window."""
+
+
+def _counted(conn: Connection, wanted: HostRequest, explained_below: int, at_hand: Sequence[int] = ()) -> _Counts:
+    """Return the counts, with what occupies the hosts if fewer than `explained_below` are free."""
     statement = wanted.statements.counted
     bounds = {"explained_below": explained_below, "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
     row = conn.execute(statement, given(wanted, numbers=list(at_hand), **bounds)).one()
-    return row[0], row[1], row[2], row[3] or ()
+    return _Counts(row[0], row[1], row[2], row[3] or (), row[4])
 
 
 def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
@@ -197,6 +210,8 @@ class Shortage:
     matching: int
     free: int
     fits_from: "Period | None"
+    preemptible: bool = True
+    """False if no preemptible lease has a host in the window."""
 
 
 HORIZON_ROWS = 1000
@@ -205,22 +220,23 @@ HORIZON = timedelta(days=90)
 
 def shortage(conn: Connection, wanted: HostRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    matching, free, _, busy = _counted(conn, wanted, ANY_NUMBER)
-    return _explained(wanted, matching, free, busy)
+    return _explained(wanted, _counted(conn, wanted, ANY_NUMBER))
 
 
 def ends(conn: Connection, wanted: HostRequest) -> list[datetime]:
     """Return the ends of the allocations that explain a shortage."""
-    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, wanted, ANY_NUMBER)[3]]
+    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, wanted, ANY_NUMBER).busy]
 
 
-def _explained(wanted: HostRequest, matching: int, free: int, busy: Allocations) -> Shortage:
-    if matching < wanted.least:
-        return Shortage(matching, free, None)
+def _explained(wanted: HostRequest, known: _Counts) -> Shortage:
+    if known.matching < wanted.least:
+        return Shortage(known.matching, known.free, None, known.preemptible)
     until = wanted.window.end + HORIZON
-    taken = [(host, Period(datetime.fromisoformat(start), datetime.fromisoformat(end))) for host, start, end in busy]
+    times = datetime.fromisoformat
+    taken = [(host, Period(times(start), times(end))) for host, start, end in known.busy]
     known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
-    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least, known_until))
+    fits_from = earliest_fit(known.matching, taken, wanted.window, wanted.least, known_until)
+    return Shortage(known.matching, known.free, fits_from, known.preemptible)
 
 
 def earliest_fit(

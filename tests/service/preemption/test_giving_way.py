@@ -41,7 +41,7 @@ def test_a_running_lease_loses_no_more_than_what_is_needed(climate: Climate, clo
     assert {plan.warn_at for plan in plans} == {other.period.start - LEAD - NOTICE}
     assert {plan.needed_by for plan in plans} == {other.id}
     assert told(climate, lease) == ["lease.preemption_planned"]
-    nothing_is_promised_twice(climate.engine)
+    assert nothing_is_promised_twice(climate)
     assert check.differences(climate) == []
 
 
@@ -115,7 +115,7 @@ def test_the_second_lease_on_a_host_comes_earlier_than_the_first(climate: Climat
     assert ends(get(climate, lease)) == [early.period.start] * ALL
     assert {plan.needed_by for plan in get(climate, lease).reservations[0].preemptions} == {early.id}
     assert late.id != early.id
-    nothing_is_promised_twice(climate.engine)
+    assert nothing_is_promised_twice(climate)
 
 
 def test_a_start_within_the_same_moment_leaves_an_instant(climate: Climate, clock: Clock) -> None:
@@ -140,7 +140,7 @@ def test_a_running_lease_is_prolonged_over_preemptible_ones(climate: Climate, cl
     longer = update.update(climate, STRANGER, lease.id, Changes(end=lease.period.end + timedelta(hours=1)))
     assert held(longer) == set(range(1, ALL + 1))
     assert get(climate, waits).status is LeaseStatus.TERMINATED
-    nothing_is_promised_twice(climate.engine)
+    assert nothing_is_promised_twice(climate)
     assert check.differences(climate) == []
 
 
