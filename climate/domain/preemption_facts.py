@@ -28,14 +28,14 @@ class PreemptionPlanned:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionWarned:
-    """Warning to the owner of a preemptible reservation that these hosts are about to be taken.
+    """Warning to the owner of a preemptible reservation that the hosts `to_take` are about to be taken.
 
     `replaced` are those for which the reservation has others already.
     """
 
     reservation_id: UUID
     at: datetime
-    hosts: tuple[int, ...]
+    to_take: tuple[int, ...]
     replaced: tuple[int, ...] = ()
 
 

@@ -18,6 +18,7 @@ from climate.domain.lease import Lease, fold
 from climate.domain.lease_events import AdditionalEvent, Times
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
+from climate.domain.preemption import is_preemptible
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
@@ -153,11 +154,17 @@ def _made(conn: Connection, climate: Climate, wish: _Try, parts: Sequence[planni
     ask = planning.under(ask, agreed, parts)
     losers = preemptible.lock(conn, ask.window) if wish.takes_preemptible else ()
     planned = planning.reserve(conn, parts, replace(ask, giving_way=giving_way.reservations(losers)), gate.liked)
+    if not wish.takes_preemptible:
+        second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = _created(caller, order, _times(conn, climate, order, period, now, planned), now, planned)
     giving_way.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
     return lease
+
+
+def _is_ordinary_here(planned: PlannedReservation) -> bool:
+    return not planned.parts and not is_preemptible(planned.spec)
 
 
 def _times(

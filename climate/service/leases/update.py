@@ -115,11 +115,22 @@ def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     patient = patient or request.takes_preemptible
     losing = giving_way.reservations(losers)
     facts = _facts(conn, climate, _Wish(lease, caller, changes, now, patient, lease.period, liked, losing))
+    if not request.takes_preemptible:
+        _refuse_fewer(conn, lease, facts)
     holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
     giving_way.give_way(conn, climate, losers, lease.id, holds_after, now)
     lease = grant.record(conn, now, lease, *facts) if facts else lease
     wake_if_soon(conn, climate, lease, now)
     return lease
+
+
+def _refuse_fewer(conn: Connection, lease: Lease, facts: Sequence[Fact]) -> None:
+    """Raise FewerHosts if an ordinary reservation gets fewer hosts for preemptible ones."""
+    anew = [fact for fact in facts if isinstance(fact, ReservationChanged) and fact.missing is None and fact.holds]
+    if anew and not lease.parts and not second_try.gives_way(r.spec for r in lease.reservations):
+        start = min(hold.during.start for fact in anew for hold in fact.holds)
+        end = max(hold.during.end for fact in anew for hold in fact.holds)
+        second_try.refuse_fewer(conn, Period(start, end), ((fact.spec, fact.holds) for fact in anew))
 
 
 def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Lease, ...]:

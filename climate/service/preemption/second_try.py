@@ -4,13 +4,16 @@ The first try counts these hosts as taken. So a request for which enough is free
 no statement more.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
+
+from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.errors import Conflict, NotEnoughHosts
+from climate.domain.facts import Hold
 from climate.domain.period import Period
 from climate.domain.preemption import is_preemptible
 from climate.plugin_fields import LONGEST_GRACE
@@ -32,6 +35,22 @@ def reach(settings: Settings, start: datetime | None, end: datetime) -> Period:
     """Return the longest time for which a lease may need its hosts; without a start, from any time on."""
     margin = timedelta(seconds=LONGEST_GRACE + settings.cleaning_time)
     return Period(BEFORE_ALL if start is None or start >= end else start, end + margin)
+
+
+class FewerHosts(NotEnoughHosts):
+    """Fewer hosts are free than the lease may have, and preemptible leases hold others"""
+
+
+def refuse_fewer(
+    conn: Connection, during: Period, planned: Iterable[tuple[Mapping[str, object], Sequence[Hold]]]
+) -> None:
+    """Raise FewerHosts if a reservation, given by its spec and holds, may have more hosts than it was given.
+
+    An ordinary lease has no fewer hosts because of preemptible ones.
+    """
+    short = any(len(holds) < int(str(spec["max"])) for spec, holds in planned if "max" in spec)
+    if short and preemptible.are_there(conn, during):
+        raise FewerHosts
 
 
 def if_short(climate: Climate, during: Period, attempt: Callable[[bool], T]) -> T:

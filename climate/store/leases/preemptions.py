@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from climate.store.schema import Time
-from climate.store.tables.leases import PREEMPTED, reservations
+from climate.store.tables.leases import GIVES_WAY, PREEMPTED, allocations, reservations
 
 
 def due_leases(now: ColumnElement[datetime]) -> Select[tuple[UUID]]:
@@ -42,4 +42,15 @@ def due(conn: Connection, now: datetime, limit: int) -> list[UUID]:
     return list(conn.scalars(_DUE, {"now": now, "limit": limit}))
 
 
+def counts(conn: Connection, now: datetime) -> tuple[int, int]:
+    """Return the number of hosts that preemptible leases hold now, and of those that are to be taken from them."""
+    held, planned = conn.execute(_COUNTS, {"now": now}).one()
+    return held, planned
+
+
+_HELD = select(func.count()).where(text(GIVES_WAY), allocations.c.during.contains(bindparam("now", type_=Time)))
+_PLANNED = select(func.coalesce(func.sum(func.jsonb_array_length(reservations.c.preemptions)), 0)).where(
+    text(PREEMPTED)
+)
+_COUNTS = select(_HELD.select_from(allocations).scalar_subquery(), _PLANNED.select_from(reservations).scalar_subquery())
 _DUE = due_leases(bindparam("now", type_=Time)).distinct().limit(bindparam("limit", type_=Integer))
