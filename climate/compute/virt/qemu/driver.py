@@ -1,8 +1,8 @@
 """Servers as virtual machines: one QEMU each, controlled by its monitor.
 
-Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `disk.qcow2`,
-`console.log`, `qmp` (socket of the monitor), `qemu.log` (errors), `config.iso` (its config drive, if any), and `memory`
-while it is suspended. A QEMU process outlives the service that started it.
+Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `disk.qcow2` and
+`console.log`. Beside them are `qmp` (socket of the monitor), `qemu.log` (errors), `config.iso` (its config drive, if
+any), and `memory` while it is suspended. A QEMU process outlives the service that started it.
 """
 
 import os
