@@ -18,6 +18,7 @@ from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.lease_events import Times, started
 from climate.domain.notifications import Notice
 from climate.domain.period import Period
+from climate.domain.preemption import Preemption
 from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned
 from climate.domain.status import IN_PROGRESS, EventKind
 from climate.service.hosts.lease_moves import lead
@@ -139,16 +140,20 @@ def power_events(conn: Connection, climate: Climate, lease: Lease, after: Lease,
 
 def _notices(before: Lease, after: Lease, facts: Sequence[Fact]) -> list[Notice]:
     """Return what the owner has to know now. What is to be warned of at once is left to the warning."""
-    planned = [fact for fact in facts if isinstance(fact, PreemptionPlanned) and fact.warn_at > fact.at]
+    taken, now = sum(isinstance(fact, HostPreempted) for fact in facts), facts[0].at
+    if any(isinstance(fact, LeasePreempted) for fact in facts):
+        return [notices.preempted(before, taken, (), now, ends=True)]
+    later, other = _later(before, after, facts), len(_hosts(after) - _hosts(before))
+    possible = (
+        notices.planned(before, later) if later else None,
+        notices.preempted(before, taken, (), now, ends=False) if taken else None,
+        notices.moved(before, other, now) if other else None,
+    )
+    return [one for one in possible if one]
+
+
+def _later(before: Lease, after: Lease, facts: Sequence[Fact]) -> list[Preemption]:
+    """Return the new plans of which a warning will follow, without those that come after the lease's end."""
     ends = before.event(EventKind.END).due_at
-    of_owner = {plan.host: plan for r in after.reservations for plan in r.preemptions if plan.take_at < ends}
-    later = [of_owner[fact.host] for fact in planned if fact.host in of_owner]
-    taken = sum(isinstance(fact, HostPreempted) for fact in facts)
-    other = len(_hosts(after) - _hosts(before))
-    over = any(isinstance(fact, LeasePreempted) for fact in facts)
-    now = facts[0].at
-    return [
-        *([notices.planned(before, later)] if later and not over else []),
-        *([notices.preempted(before, taken, (), now, ends=over)] if taken or over else []),
-        *([notices.moved(before, other, now)] if other and not over else []),
-    ]
+    planned = {fact.host for fact in facts if isinstance(fact, PreemptionPlanned) and fact.warn_at > fact.at}
+    return [plan for r in after.reservations for plan in r.preemptions if plan.host in planned and plan.take_at < ends]

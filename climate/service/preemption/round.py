@@ -4,7 +4,7 @@ Before a warning, and before a host is taken, the lease may keep the host if nob
 another one, if one is free. A running lease has both from the warning on, so that its servers can move.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -175,16 +175,25 @@ def _warn(climate: Climate, case: _Case, names: dict[int, str]) -> None:
     before = {plan.host for r in case.lease.reservations for plan in r.preemptions if plan.warned}
     take_at = case.now + _notice(climate)
     for r in case.after.reservations:
-        due = [plan for plan in r.preemptions if plan.host not in before and (plan.warned or case.is_due(plan))]
-        if due:
-            case.facts += [_delayed(r, plan, case.now, take_at) for plan in due if plan.take_at < take_at]
-            replaced = tuple(plan.host for plan in due if plan.replaced)
-            case.facts.append(PreemptionWarned(r.id, case.now, tuple(plan.host for plan in due), replaced))
+        case.facts += _warnings(case, r, before, take_at)
     after = case.after
     warned = [plan for r in after.reservations for plan in r.preemptions if plan.warned and plan.host not in before]
     if warned:
-        called = [names[plan.host] for plan in warned if plan.host in names]
+        called = _called(warned, names)
         case.notices.append(notices.warning(after, warned, called, ends=lacks(_without(after, warned))))
+
+
+def _warnings(case: _Case, r: Reservation, before: Collection[int], take_at: datetime) -> list[Fact]:
+    due = [plan for plan in r.preemptions if plan.host not in before and (plan.warned or case.is_due(plan))]
+    if not due:
+        return []
+    replaced = tuple(plan.host for plan in due if plan.replaced)
+    said = PreemptionWarned(r.id, case.now, tuple(plan.host for plan in due), replaced)
+    return [*(_delayed(r, plan, case.now, take_at) for plan in due if plan.take_at < take_at), said]
+
+
+def _called(plans: Sequence[Preemption], names: Mapping[int, str]) -> list[str]:
+    return [names[plan.host] for plan in plans if plan.host in names]
 
 
 def _delayed(r: Reservation, plan: Preemption, now: datetime, take_at: datetime) -> PreemptionPlanned:
@@ -211,8 +220,7 @@ def _take(case: _Case, names: dict[int, str]) -> None:
         case.facts += _ended(lease, case.now) if started(lease) else []
     else:
         case.facts += [HostPreempted(number, case.now, plan.host, plan.needed_by) for number, plan in due]
-    called = [names[plan.host] for plan in plans if plan.host in names]
-    case.notices.append(notices.preempted(lease, len(plans), called, case.now, ends=ends))
+    case.notices.append(notices.preempted(lease, len(plans), _called(plans, names), case.now, ends=ends))
 
 
 def _ended(lease: Lease, now: datetime) -> list[Fact]:
