@@ -50,7 +50,8 @@ def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
 
 def read(kind: type[T], body: Mapping[str, Any]) -> T:
     """Return the dataclass that `encode` wrote, such as a part of a fact."""
-    return _reader(kind)(body)  # type: ignore[no-any-return]
+    hint: Any = kind
+    return _reader(hint)(body)  # type: ignore[no-any-return]
 
 
 @cache

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    cast,
     column,
     func,
     not_,
@@ -30,7 +31,7 @@ def due_leases(now: ColumnElement[datetime]) -> Select[tuple[UUID]]:
     plans = func.jsonb_array_elements(reservations.c.preemptions).table_valued(column("value", JSONB)).lateral("plans")
 
     def at(name: str) -> ColumnElement[datetime]:
-        return plans.c.value[name].astext.cast(Time)
+        return cast(plans.c.value[name].astext, Time)
 
     to_warn = and_(at("warn_at") <= now, not_(plans.c.value["warned"].astext.cast(Boolean)))
     there = select(reservations.c.lease_id).join(plans, true())
