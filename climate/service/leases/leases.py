@@ -22,6 +22,7 @@ from climate.domain.preemption import is_preemptible
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
+from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
 from climate.service.journal import archives
 from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
@@ -29,6 +30,7 @@ from climate.service.leases import reservations as planning
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import giving_way, second_try
+from climate.service.preemption.second_try import Turn
 from climate.service.transaction import run
 from climate.store import admission, idempotency
 from climate.store.allocation import preemptible
@@ -60,6 +62,8 @@ class Order:
     """Reservations with shares in child zones or cells, by index."""
     hold: timedelta | None = None
     """Length of the hold: the lease is gone then unless it was confirmed, and nothing of it starts before."""
+    series_id: UUID | None = None
+    """Series of which the lease is an occurrence."""
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
@@ -106,8 +110,7 @@ class _Request:
     order: Order
     parts: Sequence[planning.Part]
     key: Key | None
-    takes_preemptible: bool = False
-    """True to take hosts of preemptible leases where too few are free."""
+    turn: Turn = Turn.ONLY
 
 
 def _twice(climate: Climate, request: _Request, attempt: Callable[[_Request], T]) -> T:
@@ -116,7 +119,7 @@ def _twice(climate: Climate, request: _Request, attempt: Callable[[_Request], T]
     if second_try.gives_way(part.spec for part in request.parts):
         return attempt(request)
     during = second_try.reach(climate.settings, order.start, order.end)
-    return second_try.if_short(climate, during, lambda takes: attempt(replace(request, takes_preemptible=takes)))
+    return second_try.if_short(climate, during, lambda turn: attempt(replace(request, turn=turn)))
 
 
 def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> tuple[Lease, bool]:
@@ -124,39 +127,52 @@ def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     caller, key = request.caller, request.key
     if key and (known := idempotency.earlier(conn, caller, key)):
         return at_version(conn, climate, caller, UUID(known), 1), False
-    takes = request.takes_preemptible
-    lease = _made(conn, climate, _Try(caller, request.order, gate, patient or takes, takes), request.parts)
+    lease = _made(conn, patient, gate, climate, request)
     if key:
         idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
     return lease, True
 
 
+def _made(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
+    order = request.order
+    terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
+    patient = patient or request.turn is Turn.SECOND
+    return place(conn, climate, replace(terms, turn=request.turn), order, request.parts, patient)
+
+
 @dataclass(frozen=True, slots=True)
-class _Try:
-    """One attempt to create the lease."""
+class Terms:
+    """Admission under which a transaction creates leases, its time, and the terms of the pool."""
 
-    caller: Caller
-    order: Order
-    gate: Gate
-    patient: bool
-    takes_preemptible: bool
+    grant: Grant
+    now: datetime
+    agreed: Mapping[str, object]
+    turn: Turn = Turn.ONLY
 
 
-def _made(conn: Connection, climate: Climate, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
-    caller, order, gate = wish.caller, wish.order, wish.gate
+def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hold: bool = False) -> Terms:
+    """Read and lock the limits of the project, before any lease or host is locked."""
     rules = admission.read(conn, caller.project_id)
-    grant = granting.begin(conn, climate, caller, gate, rules, hold=order.hold is not None)
+    grant = granting.begin(conn, climate, caller, gate, rules, hold=hold)
     now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
+    return Terms(grant, now, pool_settings.of(conn, climate.settings, rules.terms).of_a_lease)
+
+
+def place(
+    conn: Connection, climate: Climate, terms: Terms, order: Order, parts: Sequence[planning.Part], patient: bool
+) -> Lease:
+    """Allocate and record one lease. A refusal is raised before anything of it is written."""
+    grant, now = terms.grant, terms.now
     period = _period(order, now, climate)
     soon = preparation.is_soon(climate.settings, period, now)
-    ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
-    agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    ask = planning.under(ask, agreed, parts)
-    losers = preemptible.lock(conn, ask.window) if wish.takes_preemptible else ()
-    planned = planning.reserve(conn, parts, replace(ask, giving_way=giving_way.reservations(losers)), gate.liked)
-    if not wish.takes_preemptible:
+    ask = Ask({}, period, grant.caller, climate.settings, patient=patient, soon=soon)
+    ask = planning.under(ask, terms.agreed, parts)
+    losers = preemptible.lock(conn, ask.window) if terms.turn is Turn.SECOND else ()
+    ask = replace(ask, giving_way=giving_way.reservations(losers))
+    planned = planning.reserve(conn, parts, ask, grant.gate.liked)
+    if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
-    fact = _created(caller, order, _times(conn, climate, order, period, now, planned), now, planned)
+    fact = _created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
     giving_way.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
@@ -199,6 +215,7 @@ def _created(
         period=times.period,
         reservations=reservations,
         events=schedule.plan(times, time_ordered_id),
+        series_id=order.series_id,
     )
 
 

@@ -26,12 +26,14 @@ from climate.domain.policy import Caller, require
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.admission import admission, enforcement
+from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
 from climate.service.leases import joint_allocation, lease_pools, preparation, shortages, unbegun_claims
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.service.leases.leases import limited, scope, wake_if_soon
 from climate.service.preemption import giving_way, second_try
+from climate.service.preemption.second_try import Turn
 from climate.store.allocation import preemptible
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
@@ -84,8 +86,8 @@ def update(
         changed = second_try.if_short(
             climate,
             second_try.reach(climate.settings, None, changes.end or LAST),
-            lambda takes: enforcement.run_approved(
-                climate, caller, _update, climate, replace(request, takes_preemptible=takes), dry_run=dry_run
+            lambda turn: enforcement.run_approved(
+                climate, caller, _update, climate, replace(request, turn=turn), dry_run=dry_run
             ),
         )
     return changed if dry_run or changes.only_the_name else lease_pools.announce(climate, changed)
@@ -99,26 +101,45 @@ class _Request:
     lease_id: UUID
     changes: Changes
     version: int | None
-    takes_preemptible: bool = False
-    """True to take hosts of preemptible leases where too few are free."""
+    turn: Turn = Turn.ONLY
 
 
 def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
     caller, changes, free = request.caller, request.changes, request.changes.only_the_name
     grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
-    losers = _losers(conn, climate, request) if request.takes_preemptible else ()
+    losers = _losers(conn, climate, request) if request.turn is Turn.SECOND else ()
     lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
     shortages.unless_version(lease, request.version)
     now = climate.now(conn)
     lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
-    liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
-    patient = patient or request.takes_preemptible
-    losing = giving_way.reservations(losers)
-    facts = _facts(conn, climate, _Wish(lease, caller, changes, now, patient, lease.period, liked, losing))
-    if not request.takes_preemptible:
+    change = Change(lease, changes, now, patient or request.turn is Turn.SECOND, request.turn, losers)
+    return apply(conn, climate, grant, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Changes of one lease, which is locked, at a time."""
+
+    lease: Lease
+    changes: Changes
+    now: datetime
+    patient: bool
+    turn: Turn = Turn.ONLY
+    losers: tuple[Lease, ...] = ()
+    """Locked preemptible leases, of which hosts may be taken."""
+
+
+def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
+    """Plan and record the changes. A refusal is raised before anything of it is written."""
+    lease, now = change.lease, change.now
+    liked = {r.id: grant.gate.liked(place) for place, r in enumerate(lease.reservations)}
+    losing = giving_way.reservations(change.losers)
+    wish = _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
+    facts = _facts(conn, climate, wish)
+    if change.turn is Turn.FIRST:
         _refuse_fewer(conn, lease, facts)
     holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
-    giving_way.give_way(conn, climate, losers, lease.id, holds_after, now)
+    giving_way.give_way(conn, climate, change.losers, lease.id, holds_after, now)
     lease = grant.record(conn, now, lease, *facts) if facts else lease
     wake_if_soon(conn, climate, lease, now)
     return lease

@@ -6,6 +6,7 @@ no statement more.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -53,17 +54,25 @@ def refuse_fewer(
         raise FewerHosts
 
 
-def if_short(climate: Climate, during: Period, attempt: Callable[[bool], T]) -> T:
-    """Return `attempt(False)`, or if that lacks hosts `attempt(True)`, which may take those of preemptible leases."""
+class Turn(StrEnum):
+    """Try of a request."""
+
+    ONLY = "only"  # takes nothing from preemptible leases, and no other try follows
+    FIRST = "first"
+    SECOND = "second"  # may take hosts of preemptible leases
+
+
+def if_short(climate: Climate, during: Period, attempt: Callable[[Turn], T]) -> T:
+    """Return the result of the first try, or if that lacks hosts of the second one."""
     try:
-        return attempt(False)
+        return attempt(Turn.FIRST)
     except SHORT as refusal:
         if isinstance(refusal, Short) and refusal.is_final:
             raise
         with reading(climate.engine) as conn:
             if not preemptible.are_there(conn, during):
                 raise
-    return attempt(True)
+    return attempt(Turn.SECOND)
 
 
 def gives_way(specs: Iterable[Mapping[str, object]]) -> bool:

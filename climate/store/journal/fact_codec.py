@@ -1,6 +1,6 @@
 """Facts to JSON and back, guided by their annotations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -8,12 +8,19 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import audit, facts, operator_facts
+from climate.domain import audit, facts, operator_facts, series
 from climate.domain.hosts import maintenance_facts
 
-AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | maintenance_facts.WindowFact | audit.ObjectChanged
+Part = TypeVar("Part")
 
-T = TypeVar("T")
+AnyFact = (
+    facts.Fact
+    | facts.HostFact
+    | operator_facts.OperatorFact
+    | maintenance_facts.WindowFact
+    | series.SeriesFact
+    | audit.ObjectChanged
+)
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
@@ -48,10 +55,10 @@ def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
 
 
-def read(kind: type[T], body: Mapping[str, Any]) -> T:
-    """Return the dataclass that `encode` wrote, such as a part of a fact."""
-    hint: Any = kind
-    return _reader(hint)(body)  # type: ignore[no-any-return]
+def decode_all(kind: type[Part], bodies: Sequence[Any]) -> tuple[Part, ...]:
+    """Return parts of a fact that a row repeats, as `encode` wrote them."""
+    read: Callable[[Any], Part] = _dataclass_reader(kind)
+    return tuple(map(read, bodies))
 
 
 @cache

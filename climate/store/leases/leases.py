@@ -216,6 +216,7 @@ class Listing:
     name: str | None = None
     starts_before: datetime | None = None
     ends_after: datetime | None = None
+    series_id: UUID | None = None
     marker: UUID | None = None
     limit: int | None = None
 
@@ -230,6 +231,7 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
         leases.c.project_id: wanted.project_id,
         leases.c.status: wanted.status,
         leases.c.name: wanted.name,
+        leases.c.series_id: wanted.series_id,
     }
     for column, value in conditions.items():
         query = query if value is None else query.where(column == value)
@@ -381,6 +383,7 @@ def _lease(row: Any) -> Lease:
         deleting=row.deleting,
         gone=row.gone,
         version=row.version,
+        series_id=row.series_id,
     )
 
 
@@ -420,7 +423,7 @@ def _reservation(
         parts=tuple(_part(part) for part in parts),
         aggregate_id=aggregate_id,
         amounts=amounts,
-        preemptions=tuple(fact_codec.read(Preemption, one) for one in preemptions) if preemptions else (),
+        preemptions=fact_codec.decode_all(Preemption, preemptions),
     )
 
 
