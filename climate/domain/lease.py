@@ -366,14 +366,11 @@ def _part_moved(lease: Lease, fact: facts.LeasePartHeld | facts.LeasePartConfirm
     def moved(part: Part) -> Part:
         if part.id != fact.part_id:
             return part
-        match fact:
-            case facts.LeasePartHeld(_, _, lease_id, reservation_id, hosts):
-                held = PartState.HELD
-                return replace(part, state=held, lease_id=lease_id, reservation_id=reservation_id, hosts=hosts)
-            case facts.LeasePartConfirmed():
-                return replace(part, state=PartState.CONFIRMED)
-            case facts.LeasePartReleased():
-                return replace(part, state=PartState.RELEASED)
+        if isinstance(fact, facts.LeasePartHeld):
+            held = replace(part, state=PartState.HELD, hosts=fact.hosts, lease_id=fact.lease_id)
+            return replace(held, reservation_id=fact.reservation_id)
+        is_confirmed = isinstance(fact, facts.LeasePartConfirmed)
+        return replace(part, state=PartState.CONFIRMED if is_confirmed else PartState.RELEASED)
 
     if fact.part_id not in {part.id for part in lease.parts}:
         raise NotFound(f"the lease has no part {fact.part_id}")
