@@ -63,6 +63,9 @@ def _of_events(figures: Figures) -> Iterator[Metric]:
     held, planned = figures.preemptible
     yield _gauge("climate_hosts_preemptible", "Hosts that preemptible leases hold.", held)
     yield _gauge("climate_hosts_preemption_planned", "Hosts that are to be taken from preemptible leases.", planned)
+    yield _gauge("climate_waiting_leases", "Leases in the waiting list.", figures.waiting)
+    text = "Seconds for which the oldest lease of the waiting list has waited."
+    yield _gauge("climate_waiting_oldest_seconds", text, figures.oldest_waiting)
     late = GaugeMetricFamily(
         "climate_events_lateness_seconds",
         "Seconds from due to claimed, of events claimed in the last five minutes.",

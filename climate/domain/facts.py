@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from climate.domain.period import Period
-from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
+from climate.domain.preemption_facts import PreemptionFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +260,7 @@ class EventClaimTakenBack:
 
 @dataclass(frozen=True, slots=True)
 class EventFailed:
-    """Failure of an event, which is not retried unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or
-    MISSED.
-    """
+    """Failure of an event, final unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or MISSED."""
 
     event_id: UUID
     at: datetime
@@ -302,6 +300,25 @@ class HoldRenewed:
 @dataclass(frozen=True, slots=True)
 class HoldExpired:
     """Expiry of a hold that was not confirmed. `event_id` is the event that ended it, `outcome` OK or LATE."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGranted:
+    """Grant of the resources that a lease has waited for. `event_id` is the event that would have ended the wait."""
+
+    event_id: UUID
+    at: datetime
+    reservations: tuple[PlannedReservation, ...]
+    """Its reservations under their own ids, with the resources that were chosen for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitExpired:
+    """End of a wait in vain. `event_id` is the event that ended it, `outcome` OK or LATE."""
 
     event_id: UUID
     at: datetime
@@ -351,6 +368,8 @@ class LeaseDeleted:
     at: datetime
 
 
+HoldFact = HoldConfirmed | HoldRenewed | HoldExpired
+PartFact = LeasePartHeld | LeasePartConfirmed | LeasePartReleased
 Fact = (
     LeaseCreated
     | LeaseRenamed
@@ -366,16 +385,11 @@ Fact = (
     | EventClaimTakenBack
     | EventFailed
     | EventRequeued
-    | HoldConfirmed
-    | HoldRenewed
-    | HoldExpired
-    | LeasePartHeld
-    | LeasePartConfirmed
-    | LeasePartReleased
-    | PreemptionPlanned
-    | PreemptionWarned
-    | HostPreempted
-    | LeasePreempted
+    | HoldFact
+    | LeaseGranted
+    | WaitExpired
+    | PartFact
+    | PreemptionFact
     | DeletionRequested
     | LeaseDeleted
 )

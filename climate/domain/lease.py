@@ -1,8 +1,7 @@
 """Lease, reservations and events, and the changes that each fact makes to them.
 
 A lease is the fold of its facts: `reduce(evolve, facts, None)`. This module reads no clock and no database.
-Facts are in `climate.domain.facts`, states in `climate.domain.status`. `climate.domain.lease_events` turns
-requests into facts.
+Facts are in `climate.domain.facts`, states in `climate.domain.status`; `climate.domain.lease_events` makes facts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from climate.domain import event_share, facts, preemption
 from climate.domain.errors import NotFound
 from climate.domain.event_share import OK, Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
+from climate.domain.lease_part import Part
 from climate.domain.period import Period
 from climate.domain.preemption import Preemption
 from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
@@ -36,41 +36,6 @@ from climate.domain.status import (
     PartState,
     ReservationStatus,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Share of a reservation in a child zone or cell."""
-
-    id: UUID
-    zone_id: int
-    zone: str
-    least: int
-    most: int
-    state: PartState = PartState.PLANNED
-    lease_id: UUID | None = None
-    """Id of the child's lease; None until the child confirms that it holds the part."""
-    reservation_id: UUID | None = None
-    """Id of the child's reservation."""
-    hosts: int = 0
-    """Number of hosts that the child holds."""
-    cell: str = ""
-    """Path of the cell; empty for a zone."""
-
-    @property
-    def where(self) -> str:
-        """Return the name of the child for messages."""
-        return f"cell {self.cell}" if self.cell else f"zone {self.zone}"
-
-    @property
-    def counted(self) -> int:
-        """Return the hosts that count in limits: those that the child holds, or as many as it is asked for."""
-        return self.hosts if self.hosts or self.state is PartState.RELEASED else self.most
-
-    @property
-    def in_force(self) -> bool:
-        """Return whether the child may keep it beyond the expiry of a hold: only held parts are confirmed."""
-        return self.state in (PartState.HELD, PartState.CONFIRMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +106,6 @@ class Event:
 
     @property
     def type(self) -> str:
-        """Return the event's type as the API shows it."""
         return self.name or self.kind
 
     @property
@@ -220,6 +184,22 @@ class Lease:
     def held(self) -> bool:
         """Return whether the lease is a hold that nobody has confirmed yet."""
         return self.hold_until is not None
+
+    @property
+    def wait_over(self) -> Event | None:
+        """Return the event that ends the wait, if the lease was created in the waiting list."""
+        return next((event for event in self.events if event.kind is EventKind.WAIT_OVER), None)
+
+    @property
+    def wait_until(self) -> datetime | None:
+        """Return when the wait ends; None for a lease that has its resources, or is gone."""
+        over = self.wait_over
+        return over.due_at if over and over.status is not DONE and not self.gone else None
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the lease is in the waiting list, without any resources."""
+        return self.wait_until is not None
 
     @property
     def status(self) -> LeaseStatus:
@@ -317,23 +297,24 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         project_id=fact.project_id,
         user_id=fact.user_id,
         period=fact.period,
-        reservations=tuple(
-            Reservation(
-                r.id,
-                r.resource_type,
-                r.spec,
-                r.resource_id,
-                r.holds,
-                r.exists_before_start,
-                addresses=r.addresses,
-                parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in r.parts),
-                amounts=r.amounts,
-            )
-            for r in fact.reservations
-        ),
+        reservations=tuple(map(_planned, fact.reservations)),
         events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
         series_id=fact.series_id,
+    )
+
+
+def _planned(one: facts.PlannedReservation) -> Reservation:
+    return Reservation(
+        one.id,
+        one.resource_type,
+        one.spec,
+        one.resource_id,
+        one.holds,
+        one.exists_before_start,
+        addresses=one.addresses,
+        parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in one.parts),
+        amounts=one.amounts,
     )
 
 
@@ -405,6 +386,8 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=reason)
         case facts.HoldConfirmed() | facts.HoldRenewed() | facts.HoldExpired():
             return _hold_moved(lease, fact)
+        case facts.LeaseGranted() | facts.WaitExpired():
+            return _wait_over(lease, fact)
         case facts.EventFailed(event_id, at, outcome, reason):
             return _with(lease, event_id, at, status=ERROR, outcome=outcome, reason=reason)
         case facts.EventPutBack(event_id, at, run_at, reason, spent):
@@ -425,6 +408,14 @@ def _hold_moved(lease: Lease, fact: facts.HoldConfirmed | facts.HoldRenewed | fa
             return _with(lease, event_id, at, due_at=until, run_at=until, outcome=RENEWED)
         case facts.HoldExpired(event_id, at, outcome):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="the hold was not confirmed in time")
+
+
+def _wait_over(lease: Lease, fact: facts.LeaseGranted | facts.WaitExpired) -> Lease:
+    event_id, at = fact.event_id, fact.at
+    if isinstance(fact, facts.WaitExpired):
+        return _with(lease, event_id, at, status=DONE, outcome=fact.outcome, reason="nothing was free in time")
+    granted = replace(lease, reservations=tuple(map(_planned, fact.reservations)))
+    return _with(granted, event_id, at, status=DONE, outcome=CANCELLED, reason="the lease got its resources")
 
 
 def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:

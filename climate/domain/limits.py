@@ -31,6 +31,7 @@ class Limit(StrEnum):
     MAX_LEAD_SECONDS = "max_lead_seconds"
     LEASES = "leases"
     HELD_LEASES = "held_leases"
+    WAITING_LEASES = "waiting_leases"
     HOSTS_AT_ONCE = "hosts_at_once"
     PREEMPTIBLE_HOSTS_AT_ONCE = "preemptible_hosts_at_once"
     SLOTS_AT_ONCE = "slots_at_once"
@@ -44,6 +45,7 @@ SAYS: Mapping[Limit, str] = {
     Limit.MAX_LEAD_SECONDS: "seconds from now to the start of a lease",
     Limit.LEASES: "leases that have not ended",
     Limit.HELD_LEASES: "leases that are held and not confirmed yet",
+    Limit.WAITING_LEASES: "leases in the waiting list",
     Limit.HOSTS_AT_ONCE: "whole hosts at any one time, without preemptible ones",
     Limit.PREEMPTIBLE_HOSTS_AT_ONCE: "preemptible hosts at any one time",
     Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
@@ -57,6 +59,7 @@ IN_USE = frozenset(
     {
         Limit.LEASES,
         Limit.HELD_LEASES,
+        Limit.WAITING_LEASES,
         Limit.HOSTS_AT_ONCE,
         Limit.PREEMPTIBLE_HOSTS_AT_ONCE,
         Limit.SLOTS_AT_ONCE,
@@ -98,6 +101,7 @@ class Use:
     leases: int
     edges: tuple[Edge, ...] = ()
     held_leases: int = 0
+    waiting_leases: int = 0
 
 
 NOTHING = Use(0)
@@ -187,6 +191,8 @@ def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: time
         return [Point(*(float(use.leases) for use in uses))]
     if limit is Limit.HELD_LEASES:
         return [Point(*(float(use.held_leases) for use in uses))]
+    if limit is Limit.WAITING_LEASES:
+        return [Point(*(float(use.waiting_leases) for use in uses))]
     courses = [_Course.of(use.edges, COUNTED[limit]) for use in uses]
     edges = {window.start, window.end, *(at for course in courses for at in course.times)}
     if limit is not Limit.HOST_HOURS:
@@ -225,7 +231,7 @@ def _of_lease(lease: Lease) -> Use:
         Edge(held.start, hosts, slots, addresses, preemptible_hosts=spare),
         Edge(held.end, -hosts, -slots, -addresses, preemptible_hosts=-spare),
     )
-    return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held))
+    return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held), int(lease.waits))
 
 
 def _of_amounts(lease: Lease, held: Period) -> tuple[Edge, ...]:

@@ -59,3 +59,6 @@ class LeasePreempted:
     at: datetime
     reason: str
     needed_by: UUID
+
+
+PreemptionFact = PreemptionPlanned | PreemptionWarned | HostPreempted | LeasePreempted
