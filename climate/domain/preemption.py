@@ -1,7 +1,7 @@
 """Preemptible reservations: they hold hosts that nobody was promised, until an ordinary lease needs them.
 
 A plan to take a host shortens the hold on it, so that the host is free when it is needed. The plan stands as long as
-the hold ends at that time: a reservation that gets the host for longer again, or another one, has no plan for it.
+the hold ends at that time. A reservation that gets the host for longer, or another one, has no plan for it.
 """
 
 from collections.abc import Iterable, Mapping
