@@ -46,12 +46,12 @@ SAYS: Mapping[Limit, str] = {
     Limit.LEASES: "leases that have not ended",
     Limit.HELD_LEASES: "leases that are held and not confirmed yet",
     Limit.WAITING_LEASES: "leases in the waiting list",
-    Limit.HOSTS_AT_ONCE: "whole hosts at any one time, without preemptible ones",
+    Limit.HOSTS_AT_ONCE: "whole hosts at any one time",
     Limit.PREEMPTIBLE_HOSTS_AT_ONCE: "preemptible hosts at any one time",
     Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
     Limit.FLOATING_IPS_AT_ONCE: "floating IPs at any one time",
     Limit.STORAGE_GB_AT_ONCE: "GB of storage at any one time, kept volumes included",
-    Limit.HOST_HOURS: "hours of whole hosts within the days of a period, without preemptible ones",
+    Limit.HOST_HOURS: "hours of whole hosts within the days of a period",
 }
 """Unit of each limit."""
 
