@@ -16,6 +16,7 @@ from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.preemption import is_preemptible
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.leases import joint_allocation, shortages
 from climate.service.leases.joint_allocation import Settled, Wanted
@@ -57,6 +58,10 @@ def parts(
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
         result.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
+    if len({is_preemptible(part.spec) for part in result}) > 1:
+        raise InvalidInput(
+            "preemptible must be true for all reservations of a lease, or for none: a lease gives way as a whole"
+        )
     return result
 
 
