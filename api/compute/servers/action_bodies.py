@@ -19,7 +19,7 @@ NOTHING: shapes.Schema = {"type": ["null", "object"], "maxProperties": 0}
 
 WITHOUT_PARAMETERS = (
     *("os-start", "os-stop", "pause", "unpause", "suspend", "resume", "revertResize", "confirmResize", "shelve"),
-    *("shelveOffload", "unlock", "forceDelete", "restore"),
+    *("shelveOffload", "unlock", "forceDelete", "restore", "unrescue"),
 )
 CONSOLES = ("os-getVNCConsole", "os-getSPICEConsole", "os-getSerialConsole")
 """Interactive consoles, none of which is supported."""
@@ -105,6 +105,17 @@ class Rebuild(Body):
     disk_config = disk_config_key(default=ABSENT)
     key_name = keys.name(default=ABSENT).or_null()
     user_data = Key(user_data, USER_DATA, default=ABSENT).or_null()
+
+
+class Rescue(Body):
+    """Image that a server is rescued with; None: its own."""
+
+    UNKNOWN = "rescue: {first!r} cannot be set; known are {sorted}"
+    PREFIX = "rescue."
+    IS_NULLABLE = True
+
+    password = Key(password, shapes.text(), key="adminPass", default="")
+    image_ref = Key(as_given, shapes.uuid(), key="rescue_image_ref").or_null()
 
 
 class Migrate(Body):
@@ -248,7 +259,14 @@ class GroupName(Body):
 FORCE_COMPLETE, GROUP_NAME = ForceComplete(), GroupName()
 REBOOT_BODY, CREATE_IMAGE, BACKUP, RESIZE, REBUILD = Reboot(), NewImage(), Backup(), Resize(), Rebuild()
 REBUILD_TO_53, REBUILD_54_TO_56 = Rebuild(exclude=("key_name", "user_data")), Rebuild(exclude=("user_data",))
-MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = Migrate(), Unshelve(), Lock(), State(), ConsoleOutput()
+RESCUE, MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = (
+    Rescue(),
+    Migrate(),
+    Unshelve(),
+    Lock(),
+    State(),
+    ConsoleOutput(),
+)
 ADD_FIXED, REMOVE_FIXED, ADD_FLOATING, REMOVE_FLOATING = AddFixed(), RemoveFixed(), AddFloating(), RemoveFloating()
 
 LIVE_TO_24 = MigrateLiveWithDisk(exclude=("force",))
@@ -262,6 +280,7 @@ FORMS: Mapping[str, Sequence[Body]] = {
     "createBackup": (BACKUP,),
     "resize": (RESIZE,),
     "rebuild": (REBUILD_TO_53, REBUILD),
+    "rescue": (RESCUE,),
     "migrate": (MIGRATE,),
     "os-migrateLive": (LIVE_TO_24, LIVE_TO_67),
     "evacuate": (EVACUATE_TO_13, EVACUATE_29_TO_67),

@@ -31,6 +31,7 @@ from climate.compute.models.server import (
     STOP,
     SUSPEND,
     UNPAUSE,
+    UNRESCUE,
 )
 from climate.domain.errors import InvalidInput
 
@@ -46,6 +47,7 @@ WISHES = {
     "suspend": SUSPEND,
     "resume": RESUME,
     "revertResize": REVERT,
+    "unrescue": UNRESCUE,
     "forceDelete": DELETE,
 }
 """Actions without parameters."""
@@ -127,6 +129,7 @@ ACTIONS: Mapping[str, Action] = (
         "evacuate": migrate_actions.evacuate,
         "os-migrateLive": live_migrations.migrate,
         "rebuild": resize_and_rebuild.rebuild,
+        "rescue": resize_and_rebuild.rescue,
         "shelve": resize_and_rebuild.shelve,
         "shelveOffload": resize_and_rebuild.offload,
         "unshelve": resize_and_rebuild.unshelve,

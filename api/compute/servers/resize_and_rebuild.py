@@ -1,4 +1,4 @@
-"""Server actions: resize, rebuild, shelve, lock, reset state, and create an image."""
+"""Server actions: resize, rebuild, rescue, shelve, lock, reset state, and create an image."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -97,6 +97,15 @@ def _check_key(server_id: str, boot_data: Mapping[str, str | None]) -> None:
     if find(server_id).user_id != caller().user_id:
         raise Forbidden("Only the user who created the server can change its key pair.")
     request_body.known_key(boot_data["key_name"])
+
+
+def rescue(server_id: str, details: Any) -> Response:
+    """Start the server from an image, with its own disk behind; by default from the image of the server."""
+    validation.may_write()
+    given = action_bodies.RESCUE.read_value(details, "rescue")
+    image_id = None if given["image_ref"] is None else request_body.image(given["image_ref"])
+    operations.rescue(compute(), who(server_id), image_id)
+    return jsonify({"adminPass": view.password(given["password"])})
 
 
 def shelve(server_id: str, details: Any) -> Response:

@@ -23,6 +23,7 @@ from climate.compute.models.server import (
     STOP,
     SUSPEND,
     UNPAUSE,
+    UNRESCUE,
 )
 from climate.compute.network import floating_ips
 from climate.compute.servers import actions, faults, guests, interfaces, metadata, rebuild, resize, unshelve
@@ -47,6 +48,7 @@ TASKS: Mapping[str, str] = {
     "reboot": REBOOT,
     "reboot_hard": REBOOT_HARD,
     "revert_resize": REVERT,
+    "unrescue": UNRESCUE,
     "delete": DELETE,
 }
 """Method -> the task that it requests."""
@@ -105,6 +107,14 @@ def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
         image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
     wanted = Rebuilt(image_id, args["name"], args["metadata"], args["description"])
     rebuild.rebuild(compute, server_id, wanted, by=by)
+
+
+def _rescue(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    image_id: str | None = args["image_id"]
+    if image_id is not None:
+        with reading(compute.engine) as conn:
+            image_id = find_image(conn, by["project_id"], image_id, args["image_name"])
+    rebuild.rescue(compute, server_id, image_id, by=by)
 
 
 def _shelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -176,6 +186,7 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "evacuate": _evacuate,
     "live_migrate": _live_migrate,
     "rebuild": _rebuild,
+    "rescue": _rescue,
     "shelve": _shelve,
     "unshelve": _unshelve,
 }

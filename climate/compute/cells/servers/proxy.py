@@ -21,6 +21,7 @@ from climate.compute.models.server import (
     LIVE_MIGRATE,
     MIGRATE,
     REBUILD,
+    RESCUE,
     RESIZE,
     REWIRE,
     SHELVE,
@@ -272,6 +273,16 @@ def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
         kept = {key: args[key] for key in ("image_id", "name", "metadata", "description") if args[key] is not None}
         command = Command("rebuild", WISHES[REBUILD].action, args, task=REBUILD, changes=kept)
         send(compute, conn, server, who, command)
+
+
+def rescue(compute: Compute, who: Who, image_id: str | None) -> None:
+    """Rescue a server with an image, which its cell looks up by name; None: with the image of the server."""
+    image = None
+    if image_id is not None:
+        with reading(compute.engine) as conn:
+            image = images.get(conn, image_id)
+    args = {"image_id": image_id, "image_name": image.name if image else ""}
+    cast(compute, who, Command("rescue", WISHES[RESCUE].action, args, task=RESCUE, check=_idle(RESCUE)))
 
 
 def shelve(compute: Compute, who: Who) -> None:
