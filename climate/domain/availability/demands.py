@@ -5,14 +5,14 @@ Begins are rounded down and ends up, so that a period that the search calls free
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nlargest
 from itertools import accumulate
 
 from climate.domain.availability.openings import Span
 from climate.domain.hosts.flow import Whole
-from climate.domain.hosts.packing import Slots
+from climate.domain.hosts.packing import Rooms, Slots
 from climate.domain.period import Period
 
 FAR = 1 << 40
@@ -185,15 +185,31 @@ class SharedDemand:
         empty = {number: profile.rooms[0] or {} for number, profile in self.profiles.items()}
         return self._worth(empty.values()) >= self.amount
 
+    def until(self, end: int) -> int:
+        """Return the time up to which the slots of a lease that ends at `end` have to be free."""
+        return FAR if self.lasting else end + self.tail
+
     def free(self, start: int, end: int) -> dict[int, Resources]:
         """Return what is free on each host for a lease from `start` to `end`, where a slot fits."""
-        until = FAR if self.lasting else end + self.tail
-        found = {}
+        until, found = self.until(end), {}
         for number, profile in self.profiles.items():
             room = profile.room(start, until)
             if room is not None and self._fit(room):
                 found[number] = room
         return found
+
+    def in_stages(self, free: Mapping[int, Resources], start: int, stages: Sequence[int]) -> tuple[Slots, Rooms]:
+        """Return the slots and what is free of the hosts in `free`, with each resource counted once for each stage.
+
+        A stage is a time up to which a demand of the lease needs its slots; the last one is that of this demand.
+        Demands that end earlier leave their resources to the others after their own stage.
+        """
+        rooms: dict[int, dict[str, int]] = {}
+        for number in free:
+            at_stages = enumerate(self.profiles[number].room(start, stage) or {} for stage in stages)
+            rooms[number] = {_staged(name, at): amount for at, room in at_stages for name, amount in room.items()}
+        size = {_staged(name, at): part for at in range(len(stages)) for name, part in self.size.items()}
+        return replace(self.demanded(free), size=size), rooms
 
     def number(self, start: int, end: int) -> int:
         """Return how many slots are free for a lease from `start` to `end`."""
@@ -227,6 +243,10 @@ class SharedDemand:
         if self.affinity is None:
             return sum(fits)
         return max(fits, default=0) if self.affinity else sum(fit > 0 for fit in fits)
+
+
+def _staged(name: str, stage: int) -> str:
+    return f"{name}/{stage}"
 
 
 Demand = WholeDemand | SharedDemand

@@ -154,22 +154,29 @@ def matched(demands: Sequence[Demand], start: int, end: int) -> tuple[int, ...] 
     result = dict[int, int]()
     for kind in {demand.kind for demand in demands}:
         places = [place for place, demand in enumerate(demands) if demand.kind == kind]
-        rooms: dict[int, Resources] = {}
-        asked: list[matching.Demand] = []
-        for place in places:
-            demand = demands[place]
-            if isinstance(demand, WholeDemand):
-                asked.append(demand.demanded(start, end))
-                continue
-            free = demand.free(start, end)
-            for number, room in free.items():
-                rooms[number] = {**room, **rooms.get(number, {})}
-            asked.append(demand.demanded(free))
-        found = matching.match(asked, rooms)
-        if isinstance(found, Unmatched):
+        found = _matched([demands[place] for place in places], start, end)
+        if found is None:
             return None
-        result.update((place, sum(had.values())) for place, had in zip(places, found, strict=True))
+        result.update(zip(places, found, strict=True))
     return tuple(result[place] for place, _ in enumerate(demands))
+
+
+def _matched(demands: Sequence[Demand], start: int, end: int) -> list[int] | None:
+    """Return the numbers of demands that choose from the same hosts."""
+    ends = sorted({demand.until(end) for demand in demands if isinstance(demand, SharedDemand)})
+    rooms: dict[int, Resources] = {}
+    asked: list[matching.Demand] = []
+    for demand in demands:
+        if isinstance(demand, WholeDemand):
+            asked.append(demand.demanded(start, end))
+            continue
+        free = demand.free(start, end)
+        slots, own = demand.in_stages(free, start, ends[: ends.index(demand.until(end)) + 1])
+        asked.append(slots)
+        for number, room in own.items():
+            rooms[number] = {**room, **rooms.get(number, {})}
+    found = matching.match(asked, rooms)
+    return None if isinstance(found, Unmatched) else [sum(had.values()) for had in found]
 
 
 def _permitted(question: Question, wanted: Candidate) -> Candidate | None:

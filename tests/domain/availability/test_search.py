@@ -97,7 +97,7 @@ class World:
         return self._placed(places, start, end, set(), {}, extra)
 
     def _placed(
-        self, places: list[int], start: int, end: int, taken: set[tuple[str, int]], slots: dict[int, int], extra: int
+        self, places: list[int], start: int, end: int, taken: set[tuple[str, int]], slots: "Slots", extra: int
     ) -> bool:
         """Try every subset for the first reservation, and the others with what is left."""
         if not places:
@@ -119,12 +119,12 @@ class World:
                 for chosen in combinations(free, least)
             )
         return any(
-            self._placed(rest, start, end, taken, {n: slots.get(n, 0) + part.get(n, 0) for n in range(4)}, 0)
+            self._placed(rest, start, end, taken, _with(slots, part, end + demand.tail), 0)
             for part in self._divisions(place, start, end, taken, slots)
         )
 
     def _divisions(
-        self, place: int, start: int, end: int, taken: set[tuple[str, int]], slots: dict[int, int]
+        self, place: int, start: int, end: int, taken: set[tuple[str, int]], slots: "Slots"
     ) -> Iterator[dict[int, int]]:
         """Yield each way to divide the slots, in VCPUs by host."""
         demand = self.demands[place]
@@ -137,8 +137,9 @@ class World:
             levels = []
             for moment in range(start, until):
                 now = [used for b, e, used in self.uses[place][host] if b <= moment < e]
-                levels.append(0 if None in now else 4 - sum(used["vcpus"] for used in now if used))
-            return max(0, min(levels) - slots.get(host, 0)) // size
+                beside = sum(part for last, part in slots.get(host, []) if moment < last)
+                levels.append(0 if None in now else 4 - sum(used["vcpus"] for used in now if used) - beside)
+            return max(0, min(levels)) // size
 
         rooms = [room(host) for host in range(4)]
 
@@ -154,6 +155,18 @@ class World:
                     yield {host: count * size, **others}
 
         yield from divided(0, demand.amount)
+
+
+Slots = dict[int, list[tuple[int, int]]]
+"""What the slots placed so far take of each host: up to which moment, and how many VCPUs."""
+
+
+def _with(slots: Slots, part: dict[int, int], until: int) -> Slots:
+    return {
+        host: [*slots.get(host, []), *([(until, part[host])] if part.get(host) else [])]
+        for host in range(4)
+        if slots.get(host) or part.get(host)
+    }
 
 
 def merged(spans: list[Span]) -> list[Span]:
@@ -232,3 +245,12 @@ def test_a_start_is_tried_where_the_project_gives_something_back() -> None:
 def test_at_tries_the_beginning_only() -> None:
     assert [one.start for one in candidates(Question([hosts(1, 1, [(0, 1)])], 2, [(0, 2)], Mode.AT))] == []
     assert [one.start for one in candidates(Question([hosts(1, 1, [(2, 3)])], 2, [(0, 2)], Mode.AT))] == [0]
+
+
+def test_demands_with_different_tails_need_their_slots_for_different_times() -> None:
+    profiles = {0: Profile.of({"vcpus": 4}, [(6, 8, {"vcpus": 1})])}
+    cleaned = SharedDemand(HOSTS, 3, {"vcpus": 1}, 2, profiles)
+    plain = SharedDemand(HOSTS, 1, {"vcpus": 1}, 0, profiles)
+    for demands in ([cleaned, plain], [plain, cleaned]):
+        found = next(candidates(Question(demands, 2, [(0, 8)], Mode.LONGEST, longest=END)))
+        assert (found.start, found.end) == (0, 6)
