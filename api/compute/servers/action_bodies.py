@@ -20,6 +20,7 @@ NOTHING: shapes.Schema = {"type": ["null", "object"], "maxProperties": 0}
 WITHOUT_PARAMETERS = (
     *("os-start", "os-stop", "pause", "unpause", "suspend", "resume", "revertResize", "confirmResize", "shelve"),
     *("shelveOffload", "unlock", "forceDelete", "restore", "unrescue"),
+    *("injectNetworkInfo", "resetNetwork"),
 )
 CONSOLES = ("os-getVNCConsole", "os-getSPICEConsole", "os-getSerialConsole")
 """Interactive consoles, none of which is supported."""

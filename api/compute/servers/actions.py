@@ -27,6 +27,7 @@ from climate.compute.models.server import (
     PAUSE,
     RESUME,
     REVERT,
+    REWIRE,
     START,
     STOP,
     SUSPEND,
@@ -87,6 +88,13 @@ def _wish(name: str) -> Action:
     return ask
 
 
+def _plug_again(server_id: str, details: Any) -> Response:
+    """Plug in the interfaces of the server, and configure them, again (administrator)."""
+    validation.may_administer()
+    operations.ask(compute(), who(server_id), REWIRE)
+    return Response(status=202)
+
+
 def _reboot(server_id: str, details: Any) -> Response:
     validation.may_write()
     given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
@@ -123,6 +131,8 @@ ACTIONS: Mapping[str, Action] = (
         "createImage": resize_and_rebuild.create_image,
         "createBackup": resize_and_rebuild.create_backup,
         "restore": _restore,
+        "injectNetworkInfo": _plug_again,
+        "resetNetwork": _plug_again,
         "resize": resize_and_rebuild.resize,
         "confirmResize": resize_and_rebuild.confirm,
         "migrate": migrate_actions.migrate,

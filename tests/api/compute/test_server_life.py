@@ -101,6 +101,19 @@ RESCUED_REFUSES: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("action", ["injectNetworkInfo", "resetNetwork"])
+def test_administrators_have_interfaces_plugged_in_again(
+    there: World, member: Person, admin: Person, action: str
+) -> None:
+    server_id = member.booted()
+    there.settle()
+    there.here.driver.calls.clear()
+    acted(there, admin, server_id, action)
+    assert there.here.driver.calls == [("rewire", server_id)]
+    assert member.status(server_id) == "ACTIVE"
+    assert message(admin.act(NO_ID, action), 404, "itemNotFound")
+
+
 def test_what_cannot_be_rescued(there: World, member: Person) -> None:
     server_id = member.booted()
     there.settle()

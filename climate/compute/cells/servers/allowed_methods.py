@@ -19,6 +19,7 @@ from climate.compute.models.server import (
     REBOOT_HARD,
     RESUME,
     REVERT,
+    REWIRE,
     START,
     STOP,
     SUSPEND,
@@ -49,6 +50,7 @@ TASKS: Mapping[str, str] = {
     "reboot_hard": REBOOT_HARD,
     "revert_resize": REVERT,
     "unrescue": UNRESCUE,
+    "rewire": REWIRE,
     "delete": DELETE,
 }
 """Method -> the task that it requests."""
