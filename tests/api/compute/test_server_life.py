@@ -299,6 +299,25 @@ def test_what_was_asked_tells_how_it_went(there: World, member: Person, admin: P
     assert message(member("GET", f"{path}/req-none"), 404, "itemNotFound")
 
 
+def test_the_actions_of_a_deleted_server_are_shown_since_2_21(
+    there: World, member: Person, admin: Person, stranger: Person
+) -> None:
+    server_id = member.booted()
+    there.settle()
+    done(member("DELETE", f"{SERVERS}/{server_id}"), 204)
+    there.settle()
+    path = f"{SERVERS}/{server_id}/os-instance-actions"
+    for person in (member, admin):
+        told = person.get(path, "2.21")["instanceActions"]
+        assert [one["action"] for one in told] == ["delete", "create"]
+        shown = person.get(f"{path}/{told[0]['request_id']}", "2.62")["instanceAction"]
+        assert (shown["events"][0]["result"], shown["events"][0]["hostId"]) == ("Success", "")
+    assert message(member("GET", path), 404, "itemNotFound")
+    for person, target in ((stranger, path), (member, f"{SERVERS}/{NO_ID}/os-instance-actions")):
+        headers = {"OpenStack-API-Version": "compute 2.21"}
+        assert message(person("GET", target, headers=headers), 404, "itemNotFound")
+
+
 def test_what_was_asked_by_page_and_by_time_since_2_58(there: World, member: Person) -> None:
     server_id = member.booted()
     there.settle()

@@ -348,7 +348,15 @@ DETAILS: Mapping[str, Any] = {
     **address_matrix.DETAILS,
 }
 
-OF_ADMINS = ("os-resetState", "shelveOffload", "migrate", "evacuate", "os-migrateLive", "injectNetworkInfo", "resetNetwork")
+OF_ADMINS = (
+    "os-resetState",
+    "shelveOffload",
+    "migrate",
+    "evacuate",
+    "os-migrateLive",
+    "injectNetworkInfo",
+    "resetNetwork",
+)
 LOOKING = {"os-getConsoleOutput": 200, "os-getVNCConsole": 501, "os-getSPICEConsole": 501, "os-getSerialConsole": 501}
 """Actions that change nothing -> what readers get."""
 
