@@ -68,11 +68,12 @@ test-keystone: $(VENV)/installed-dev $(KEYSTONE)/installed ## run the tests that
 test-openstack: $(VENV)/installed-dev $(OPENSTACK)/installed ## run leases on a real OpenStack, which is installed once from PyPI
 	$(BIN)/python -m pytest -m campaign tests/real_openstack $(ARGS)
 
-lint: $(VENV)/installed-dev ## check style, types and who imports whom
+lint: $(VENV)/installed-dev ## check style, types, who imports whom, and the complexity of functions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.complexity
 
 fix: $(VENV)/installed-dev ## correct what can be corrected by itself
 	$(BIN)/ruff check --fix .

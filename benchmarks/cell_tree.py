@@ -19,7 +19,7 @@ from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.state import state
 from climate.compute.models.node import NodeSpec
 from climate.compute.nodes import services
-from climate.compute.servers import task_worker
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
 from climate.compute.virt.memory import MemoryDriver
 from climate.settings import Settings

@@ -14,7 +14,8 @@ from climate.compute.cells.messaging import send
 from climate.compute.cells.servers import methods, sync
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.request import BootRequest
-from climate.compute.servers import actions, create, interfaces
+from climate.compute.servers import actions, create
+from climate.compute.servers.interfaces import interfaces
 from climate.compute.store.cells import servers
 
 RATE = 500

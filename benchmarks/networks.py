@@ -17,7 +17,7 @@ from benchmarks.figures import head, line, step
 from climate import bootstrap
 from climate.cli.operations import lab
 from climate.compute.linux import netns
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
 from climate.sandbox.exec import within, words

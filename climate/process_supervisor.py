@@ -1,9 +1,9 @@
 """Supervisor of one command: ends all of its processes when the caller or the time limit ends.
 
 Run as a file, hence with the standard library only: `python -I process_supervisor.py RUN_ID SECONDS COMMAND...`. The
-environment has that id of the run in CLIMATE_RUN_ID, and every process that the command starts inherits it. stdin is a
-pipe: a line starts the command, and the end of the pipe is the end of the caller. stdout gets one line when no process
-of the run is left: `ended STATUS`, `timeout`, `abandoned` or `failed REASON`.
+environment has that id of the run in CLIMATE_RUN_ID, and every process that the command starts inherits it. The
+standard input is a pipe: a line starts the command, and the end of the pipe is the end of the caller. The standard
+output gets one line when no process of the run is left: `ended STATUS`, `timeout`, `abandoned` or `failed REASON`.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """Time-ordered ids of rows (UUID version 7, RFC 9562).
 
 Rows that are written one after the other then lie side by side in the index of their ids. A random id costs a page of
-its own in each index that has it: read from disk if there are many rows, and written whole to the WAL after each
-checkpoint.
+its own in each index that has it. This page is read from disk if there are many rows, and written whole to the WAL
+after each checkpoint.
 """
 
 import secrets

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,19 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 500, 40, 3
 USUAL_FILE, USUALLY = 300, 0.9
 """Nine in ten source files have at most so many lines."""
+
+WIDEST_PACKAGE = 16
+"""Most modules in a package beside `__init__`. A reader finds one among them at a glance."""
+WIDE_PACKAGES = {
+    "climate",
+    "climate/cli",
+    "climate/cloud/openstack",
+    "climate/domain",
+    "climate/identity",
+    "climate/service/leases",
+    "climate/store",
+}
+"""Packages that are wider, which may only get fewer."""
 
 BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 ENTRIES = {
@@ -86,6 +100,14 @@ def test_source_files_keep_the_bars() -> None:
 def test_nine_in_ten_source_files_are_short() -> None:
     short = [path for path in SOURCES if path.read_text(encoding="utf-8").count("\n") <= USUAL_FILE]
     assert len(short) >= USUALLY * len(SOURCES)
+
+
+def test_packages_are_narrow() -> None:
+    product = [path for path in SOURCES if not name(path).startswith(("benchmarks/", "migrations/", "deploy/"))]
+    modules = Counter(name(path.parent) for path in product if path.name != "__init__.py")
+    wide = {package for package, number in modules.items() if number > WIDEST_PACKAGE}
+    assert wide - WIDE_PACKAGES == set(), "cut these packages by capability"
+    assert WIDE_PACKAGES - wide == set(), "take these out of WIDE_PACKAGES"
 
 
 def test_tests_put_fakes_at_ports_and_patch_nothing() -> None:

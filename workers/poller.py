@@ -28,7 +28,8 @@ from climate.cloud import CloudError
 from climate.compute import pending
 from climate.compute.network.service import wakeups
 from climate.compute.nodes import services
-from climate.compute.servers import local_delete, task_worker
+from climate.compute.servers import local_delete
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.pending import Pending
 from climate.compute.store.zones import notifications
 from climate.compute.zones import polling

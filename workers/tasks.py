@@ -22,7 +22,8 @@ from climate.compute.network.service import network_service
 from climate.compute.nodes import services
 from climate.compute.nodes.services import Report
 from climate.compute.placement import decisions
-from climate.compute.servers import resize, sync_states, task_worker
+from climate.compute.servers import resize, sync_states
+from climate.compute.servers.tasks import task_worker
 from climate.compute.zones import service_reports
 from climate.compute.zones.builds import provisioning
 from climate.compute.zones.service_reports import LastReport

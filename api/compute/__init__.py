@@ -8,21 +8,10 @@ from api.compute.networks import floating_ips, floating_ips_bulk, security_group
 from api.compute.networks import networks as network_routes
 from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services, usage_audit
 from api.compute.projects import cloudpipes, flavors, keypairs, quota_classes, quotas, server_groups, tenant_usage
-from api.compute.servers import (
-    actions,
-    addresses,
-    diagnostics,
-    external_events,
-    instance_actions,
-    live_migrations,
-    metadata,
-    migrations,
-    scheduler_decisions,
-    server_password,
-    tags,
-    volume_attachments,
-)
+from api.compute.servers import addresses, instance_actions, metadata, server_password, tags, volume_attachments
 from api.compute.servers import servers as server_routes
+from api.compute.servers.actions import actions
+from api.compute.servers.admin import diagnostics, external_events, live_migrations, migrations, scheduler_decisions
 from api.compute.zones import builds, child_zones, zone_chain
 from api.errors import teach
 from api.request_context import DEPLOYMENT

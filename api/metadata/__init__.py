@@ -8,7 +8,7 @@ from werkzeug.exceptions import HTTPException
 
 from climate.compute import Compute
 from climate.compute.errors import NotFound
-from climate.compute.servers import metadata_service
+from climate.compute.metadata import metadata_service
 from climate.store import db_errors
 
 FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Forwarded-Host")

@@ -12,7 +12,7 @@ from api.network.filters import fitting, one
 from api.request_context import compute
 from climate.compute import operations
 from climate.compute.network.operations import networks, overview
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.domain.errors import Forbidden, NotFound
 
 Body = dict[str, object]

@@ -42,7 +42,8 @@ class Client:
     cloud: CloudEntry
     timeout: float = 60.0
     cache: TokenCache = field(default=TokenCache(None))
-    _http: Connection | None = field(default=None, init=False, repr=False)
+    _http: Connection | None = field(default=None, repr=False)
+    """Connection to use; by default one that fits the URL of the cloud."""
     _token: Token | None = field(default=None, init=False, repr=False)
     _clock: tuple[datetime, float] | None = field(default=None, init=False, repr=False)
     """A time of the server's clock, and the monotonic time at which it was received."""

@@ -38,25 +38,30 @@ def wait(session: Session, goal: Goal, timeout: float, patience: float = PATIENC
 
 
 def _wait(session: Session, goal: Goal, timeout: float, patience: float) -> dict[str, Any]:
-    began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
-    progress = Progress(goal.what, began)
+    progress = Progress(goal.what, time.monotonic())
     with _display(session, progress):
-        while not goal.reached(thing):
-            if reason := goal.failed(thing):
-                raise Failure(reason, ERROR, goal.advice, details={"seen": thing})
-            spent = time.monotonic() - began
-            if spent >= timeout:
-                raise Failure(
-                    f"{goal.what} is still {status(thing)} after {timeout:.0f} s", TIMEOUT, "wait longer: --timeout 1h"
-                )
-            progress.state = status(thing)
-            time.sleep(min(pause, timeout - spent))
-            pause = min(pause * 1.5, LONGEST_PAUSE)
-            thing = _look(goal, progress, min(patience, timeout - (time.monotonic() - began)))
+        return poll(goal, timeout, patience, progress.show)
+
+
+def poll(goal: Goal, timeout: float, patience: float, show: Callable[[str], None]) -> dict[str, Any]:
+    """Return the resource as `wait` does, and pass each state that was seen to `show`."""
+    began, pause, thing = time.monotonic(), FIRST_PAUSE, goal.look()
+    while not goal.reached(thing):
+        if reason := goal.failed(thing):
+            raise Failure(reason, ERROR, goal.advice, details={"seen": thing})
+        spent = time.monotonic() - began
+        if spent >= timeout:
+            raise Failure(
+                f"{goal.what} is still {status(thing)} after {timeout:.0f} s", TIMEOUT, "wait longer: --timeout 1h"
+            )
+        show(status(thing))
+        time.sleep(min(pause, timeout - spent))
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+        thing = _look(goal, show, min(patience, timeout - (time.monotonic() - began)))
     return thing or {}
 
 
-def _look(goal: Goal, progress: "Progress", patience: float) -> dict[str, Any] | None:
+def _look(goal: Goal, show: Callable[[str], None], patience: float) -> dict[str, Any] | None:
     """Return the resource; a server that cannot be reached is asked again until the patience has ended."""
     began = time.monotonic()
     while True:
@@ -68,7 +73,7 @@ def _look(goal: Goal, progress: "Progress", patience: float) -> dict[str, Any] |
             if time.monotonic() - began >= patience:
                 failure.hint += f"; {goal.what} stays as it was requested"
                 raise
-        progress.state = "the server cannot be reached"
+        show("the server cannot be reached")
         time.sleep(min(LONGEST_PAUSE, max(0.0, patience - (time.monotonic() - began))))
 
 
@@ -84,6 +89,9 @@ class Progress:
     what: str
     began: float
     state: str = ""
+
+    def show(self, state: str) -> None:
+        self.state = state
 
     def __rich__(self) -> str:
         state = f": {self.state}" if self.state else ""

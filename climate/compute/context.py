@@ -16,7 +16,7 @@ from climate.compute.models.flavor import Flavor
 from climate.compute.models.node import DEFAULTS, SERVICE_DOWN_SECONDS, NodeDefaults
 from climate.compute.network.allocation.notify_allocators import TellNetwork, silent_network
 from climate.compute.network.allocation.queue import AllocationQueue
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes.attestation import SPEC, Trust
 from climate.compute.scheduler.decisions.notifications import Tell, silent

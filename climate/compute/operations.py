@@ -19,12 +19,7 @@ from climate.compute.servers import (
     actions,
     faults,
     guests,
-)
-from climate.compute.servers import (
-    interfaces as addressing,
-)
-from climate.compute.servers import (
-    metadata as upkeep,
+    properties,
 )
 from climate.compute.servers import (
     rebuild as rebuilding,
@@ -35,8 +30,9 @@ from climate.compute.servers import (
 from climate.compute.servers import (
     unshelve as unshelving,
 )
-from climate.compute.servers.interfaces import Port, Who, port_of
-from climate.compute.servers.metadata import Changed, ChangedTags
+from climate.compute.servers.interfaces import interfaces as addressing
+from climate.compute.servers.interfaces.interfaces import Port, Who, port_of
+from climate.compute.servers.properties import Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.cells import server_lists
 from climate.compute.store.cells import servers as cell_servers
@@ -90,19 +86,19 @@ def ask(compute: Compute, who: Who, task: str) -> None:
 @at_top(proxy.describe)
 def describe(compute: Compute, who: Who, words: Mapping[str, str | None]) -> Server:
     """Update name, description or access addresses of a server; return the server."""
-    return upkeep.describe(compute, who.server_id, words, project_id=who.project_id)
+    return properties.describe(compute, who.server_id, words, project_id=who.project_id)
 
 
 @at_top(proxy.set_metadata)
 def set_metadata(compute: Compute, who: Who, changed: Changed) -> Mapping[str, str]:
     """Update the metadata of a server; return all of it."""
-    return upkeep.set_metadata(compute, who.server_id, changed, project_id=who.project_id)
+    return properties.set_metadata(compute, who.server_id, changed, project_id=who.project_id)
 
 
 @at_top(proxy.set_tags)
 def set_tags(compute: Compute, who: Who, changed: ChangedTags) -> Sequence[str]:
     """Update the tags of a server; return all of them."""
-    return upkeep.set_tags(compute, who.server_id, changed, project_id=who.project_id)
+    return properties.set_tags(compute, who.server_id, changed, project_id=who.project_id)
 
 
 @at_top(proxy.create_image)
@@ -171,19 +167,19 @@ def unshelve(compute: Compute, who: Who, zone: str | None) -> None:
 @at_top(proxy.lock)
 def lock(compute: Compute, who: Who, reason: str | None) -> None:
     """Lock a server: only administrators may change it."""
-    upkeep.lock(compute, who.server_id, reason, project_id=who.project_id, by=who.by)
+    properties.lock(compute, who.server_id, reason, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.unlock)
 def unlock(compute: Compute, who: Who) -> None:
     """Unlock a server."""
-    upkeep.unlock(compute, who.server_id, project_id=who.project_id, by=who.by)
+    properties.unlock(compute, who.server_id, project_id=who.project_id, by=who.by)
 
 
 @at_top(proxy.reset)
 def reset_state(compute: Compute, who: Who, status: str) -> None:
     """Set the state of a server."""
-    upkeep.reset(compute, who.server_id, status, by=who.by)
+    properties.reset(compute, who.server_id, status, by=who.by)
 
 
 @at_top(proxy.console)

@@ -6,14 +6,15 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from typing import TypeVar
 
 from climate.compute.errors import NetworkError
-from climate.compute.network import floating_ips, vlan
+from climate.compute.network import floating_ips
 from climate.compute.network.allocation import allocator
 from climate.compute.network.allocation.queue import AllocationQueue
 from climate.compute.network.driver import NetworkDriver
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.recording import RecordingNetwork
+from climate.compute.network.driver.registry import Wires
+from climate.compute.network.managers import vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import FEWEST, FIRST, NetworkOptions
-from climate.compute.network.recording_driver import RecordingNetwork
 from climate.compute.network.render import validation
 from climate.settings import SettingError, Settings
 

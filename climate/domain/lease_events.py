@@ -297,28 +297,30 @@ def refuse_while_running(lease: Lease) -> None:
 
 def new_period(lease: Lease, start: datetime | None, end: datetime | None, now: datetime) -> Period:
     """Return the lease's period with the given dates; refuse invalid ones with Blazar's messages."""
-    minute = now.replace(second=0, microsecond=0)
     over = lease.period.end <= now and not lease.in_grace(now)
     if lease.event(EventKind.END).status is DONE or lease.deleting or over:
         raise InvalidInput("Terminated leases can only be renamed")
-    started = lease.event(EventKind.START).status is not UNDONE or lease.touched or lease.period.start <= now
-    start = lease.period.start if start is None else start
-    if start != lease.period.start:
-        if started:
-            raise InvalidInput("Cannot modify the start date of already started leases")
-        if start < minute:
-            raise InvalidInput("Start date must be later than current date")
-    end = lease.period.end if end is None else end
+    if start is None or start == lease.period.start:
+        start = lease.period.start
+    elif lease.event(EventKind.START).status is not UNDONE or lease.touched or lease.period.start <= now:
+        raise InvalidInput("Cannot modify the start date of already started leases")
+    elif start < now.replace(second=0, microsecond=0):
+        raise InvalidInput("Start date must be later than current date")
+    end = _new_end(lease, lease.period.end if end is None else end, now)
+    if end < now or end <= start:
+        raise InvalidPeriod("End date must be later than current and start date")
+    return Period(start, end)
+
+
+def _new_end(lease: Lease, end: datetime, now: datetime) -> datetime:
+    """Return the end that a client means; refuse one that would prolong the grace of a lease that is over."""
     if lease.in_grace(now) and end <= now:  # repeating "now" again and again would prolong the grace forever
         raise InvalidInput(
             f"The lease is over and ends for good at {lease.event(EventKind.END).due_at:%Y-%m-%d %H:%M:%S} UTC: "
             "prolong it to a later end date, or delete it"
         )
-    if minute <= end < now:  # clients without seconds mean "now" by the current minute
-        end = now
-    if end < now or end <= start:
-        raise InvalidPeriod("End date must be later than current and start date")
-    return Period(start, end)
+    # Clients without seconds mean "now" by the current minute.
+    return now if now.replace(second=0, microsecond=0) <= end < now else end
 
 
 def reschedule(lease: Lease, times: Times, now: datetime, new_id: Callable[[], UUID]) -> Sequence[Fact]:

@@ -69,10 +69,10 @@ class Postgres:
     def before(self) -> None:
         """Remove files of a killed server that would prevent the next start.
 
-        The held lock excludes another server on this data.  But the pid in the old file may now belong to
-        another process, often so in a container, and PostgreSQL would take it for a running server.  The same
-        holds for a killed server that nobody has reaped.  Its pid is replaced by that of this process, which
-        PostgreSQL recognises as its parent; the rest of the file shows whether processes of that server are left.
+        The held lock excludes another server on this data. But the pid in the old file may now belong to another
+        process, often so in a container. PostgreSQL would take it for a running server. The same holds for a killed
+        server that nobody has reaped. Its pid is replaced by that of this process, which PostgreSQL recognises as its
+        parent; the rest of the file shows whether processes of that server are left.
         """
         left_file = self.data / "postmaster.pid"
         pid = _first_line(left_file)

@@ -1,9 +1,9 @@
 """Reaper: a small process that cleans up after a runner that was killed.
 
 It reads the runner's children from a pipe, one line each: `+ PID START SIGNAL` for a new one and `- PID` for one that
-has ended.  The pipe is closed when the runner ends, whatever the cause.  Then the reaper stops everything still alive
-with its own stop signal, soon kills it, and does the same with the servers recorded in the home.
-It runs as a file with the standard library only: `python -I reaper.py HOME`.
+has ended. The pipe is closed when the runner ends, whatever the cause. Then the reaper stops everything still alive
+with its own stop signal, and soon kills it. It does the same with the servers recorded in the home. It runs as a file
+with the standard library only: `python -I reaper.py HOME`.
 """
 
 import os
@@ -62,7 +62,7 @@ def _gone(groups: dict[int, int], seconds: float) -> bool:
 
 
 def started_at(pid: int) -> str:
-    """Return the start time of a living process in the system's own count, which tells reused pids apart.
+    """Return the start time of a living process in the system's own count; it differs when a pid is used again.
 
     Empty if there is no such process or only its zombie; "0" for a living one if the system does not report it.
     """

@@ -65,7 +65,7 @@ class Identity:
     def may_read(self, user_id: str, project_id: str) -> bool:
         """Return whether a user has a role in a project, and both are enabled.
 
-        With another identity service it is always true: a service that only validates tokens cannot tell.
+        With another identity service it is always true: a service that only validates tokens does not know roles.
         """
         if self.external is not None:
             return True

@@ -5,7 +5,7 @@ the request if it does not change. A machine that shuts down gracefully is ON un
 that time changes nothing. No call lasts longer than the time-out of the host's settings.
 
 A target carries the token of the power decision. A driver whose machines can store it refuses a lower one with
-PowerFenced. IPMI and Redfish controllers cannot: for them the engine compares the token with the last decision just
+PowerFenced. IPMI and Redfish controllers cannot. For them the engine compares the token with the last decision just
 before it calls a driver for ON or OFF.
 """
 

@@ -71,8 +71,8 @@ class Lab:
 def described(computes: Sequence[str] = ("c1", "c2"), network: str = "n1", outside: str = "outside") -> Lab:
     """Return compute hosts and a network host, connected to two switches and to the outside.
 
-    eth1 is on the switch of all hosts (192.0.2.0/24), and eth2 on that of flat networks.  eth0 of the network host
-    leads to the outside (203.0.113.0/24; floating IPs from .64/26).
+    eth1 is on the switch of all hosts (192.0.2.0/24), and eth2 on that of flat networks. The interface eth0 of the
+    network host leads to the outside (203.0.113.0/24; floating IPs from .64/26).
     """
     hosts = (network, *computes)
     inner = [Cable(host, INNER, IPv4Interface(f"192.0.2.{n}/24")) for n, host in enumerate(hosts, 1)]

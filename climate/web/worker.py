@@ -1,11 +1,9 @@
 """The worker of the web server: a request takes a thread when it is there, and not while it arrives.
 
-It is gunicorn's threaded worker, with a loop before the threads that reads
-requests without waiting for any. A connection that sends slowly, half a
-request, or nothing, costs its bytes until its time is over; one that asks
-whether to send its body is told to go on, and waited for like any other.
-Requests with long bodies are served by threads of their own, and so are contents
-of images that are fetched, and /healthz.
+It is gunicorn's threaded worker, with a loop before the threads that reads requests without waiting for any. A
+connection that sends slowly, half a request, or nothing, costs its bytes until its time is over; one that asks whether
+to send its body gets the answer to go on, and is waited for like any other. Requests with long bodies are served by
+threads of their own, and so are contents of images that are fetched, and /healthz.
 """
 
 import errno

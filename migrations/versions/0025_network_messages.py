@@ -1,4 +1,4 @@
-"""Addresses that are granted over the queue of a network host, and what allocators are told."""
+"""Addresses that are granted over the queue of a network host, and the messages to allocators."""
 
 from alembic import op
 

@@ -19,7 +19,8 @@ from climate.compute.models.node import NodeSpec
 from climate.compute.models.request import BootRequest
 from climate.compute.models.server import Server
 from climate.compute.nodes import services
-from climate.compute.servers import actions, create, task_worker
+from climate.compute.servers import actions, create
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.projects import flavors
 from climate.compute.store.projects import images as image_rows
 from climate.compute.store.tables import metadata

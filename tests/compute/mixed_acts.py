@@ -26,7 +26,8 @@ from climate.compute.placement.server_groups import ANTI_AFFINITY, SOFT_AFFINITY
 from climate.compute.projects import quotas
 from climate.compute.reservations import capacity, pools
 from climate.compute.reservations.capacity import Grant
-from climate.compute.servers import actions, create, metadata, resize, sync_states, task_worker, unshelve
+from climate.compute.servers import actions, create, properties, resize, sync_states, unshelve
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cloud_factory import request
 from tests.compute.mixed_load import FLAVORS, NODES, OUTSIDE, POOLS, PROJECTS, Act, Load, by
@@ -86,7 +87,7 @@ def _unshelve(load: Load, chance: Random) -> None:
 
 
 def _rename(load: Load, chance: Random) -> None:
-    metadata.describe(load.compute, load.some(chance).id, {"name": f"s{chance.random()}"}, project_id=None)
+    properties.describe(load.compute, load.some(chance).id, {"name": f"s{chance.random()}"}, project_id=None)
 
 
 def _plug(load: Load, chance: Random) -> None:

@@ -24,8 +24,9 @@ from climate.compute.models.server import Server
 from climate.compute.network import floating_ips
 from climate.compute.network.models import FLAT_DHCP
 from climate.compute.nodes import services
-from climate.compute.servers import actions, task_worker
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers import actions
+from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store import db_errors
 from climate.compute.store.projects import flavors
 from climate.compute.store.servers import lists

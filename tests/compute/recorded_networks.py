@@ -11,8 +11,9 @@ from sqlalchemy import text
 from climate.compute import Compute
 from climate.compute.models.server import Server
 from climate.compute.network.driver import Plug
-from climate.compute.network.recording_driver import RecordingNetwork
-from climate.compute.servers import actions, task_worker
+from climate.compute.network.driver.recording import RecordingNetwork
+from climate.compute.servers import actions
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State, Wiring
 from climate.compute.virt.memory import MemoryDriver
 from tests.compute.cloud_factory import Place, node, place

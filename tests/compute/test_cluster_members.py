@@ -37,7 +37,8 @@ from climate.compute.models.server import (
 )
 from climate.compute.nodes import services
 from climate.compute.servers import actions as asking
-from climate.compute.servers import diagnostics, sync_states, task_worker, unshelve
+from climate.compute.servers import diagnostics, sync_states, unshelve
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_folders import MARK
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions

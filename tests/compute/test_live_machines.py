@@ -13,7 +13,8 @@ from climate.compute.models.migration import COMPLETED, ERROR, Migration
 from climate.compute.models.server import ACTIVE, Server
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
-from climate.compute.servers import sync_states, task_worker
+from climate.compute.servers import sync_states
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt import State
 from climate.compute.virt.multi_node import MultiNodeDriver

@@ -9,7 +9,8 @@ from sqlalchemy import event
 from climate.compute.errors import Busy, Conflict, StaleToken
 from climate.compute.models.server import ERROR
 from climate.compute.reservations import pools as lending
-from climate.compute.servers import actions, task_worker
+from climate.compute.servers import actions
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.reservations import lease_pools
 from tests.compute.cloud_factory import Place
 from tests.lock_waits import await_blocked

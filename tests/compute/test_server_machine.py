@@ -39,8 +39,9 @@ from climate.compute.models.server import (
 )
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.servers import actions, metadata, rebuild, resize, sync_states, task_worker, unshelve
+from climate.compute.servers import actions, properties, rebuild, resize, sync_states, unshelve
 from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
 from tests.campaign import cases
@@ -64,7 +65,7 @@ ASKED: dict[str, Callable[[Compute, str], object]] = {
     "image": lambda compute, server_id: actions.snapshot(compute, server_id, "copy"),
     "rebuild": lambda compute, server_id: rebuild.rebuild(compute, server_id, Rebuilt(IMAGE_ID)),
     "rescue": lambda compute, server_id: rebuild.rescue(compute, server_id, None),
-    "reset": lambda compute, server_id: metadata.reset(compute, server_id, ERROR, by=BY),
+    "reset": lambda compute, server_id: properties.reset(compute, server_id, ERROR, by=BY),
 }
 """What may be asked of a server."""
 

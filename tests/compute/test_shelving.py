@@ -5,7 +5,8 @@ from sqlalchemy import text
 
 from climate.compute.errors import BadRequest, Busy, Conflict, NoValidHost, VirtError
 from climate.compute.models.server import ACTIVE, DELETE, SHELVE, SHELVED_OFFLOADED, SHUTOFF, STOP, Server
-from climate.compute.servers import actions, task_worker, unshelve
+from climate.compute.servers import actions, unshelve
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest
 from tests.compute.cloud_factory import HALF, Place
 

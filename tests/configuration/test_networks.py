@@ -7,8 +7,8 @@ import pytest
 
 from climate.bootstrap import check
 from climate.compute.network.allocation.broker_queue import BrokerQueue
+from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.recording_driver import RecordingNetwork
 from climate.configuration.networks import options, queue, wires
 from climate.settings import SettingError, Settings
 

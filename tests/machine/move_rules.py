@@ -16,7 +16,8 @@ from climate.compute.errors import ComputeError
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
-from climate.compute.servers import sync_states, task_worker
+from climate.compute.servers import sync_states
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.tables.servers import metadata as compute_metadata
 from climate.compute.virt.hypervisor_cluster.driver import HypervisorClusterDriver
 from climate.compute.virt.hypervisor_cluster.ledger import Ledger

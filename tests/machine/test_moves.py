@@ -29,7 +29,7 @@ from climate.compute.models.server import (
     Server,
 )
 from climate.compute.servers import actions, resize, volume_attachments
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.virt import State
 from climate.domain.errors import ClimateError
 from climate.domain.hosts.pools import Pool

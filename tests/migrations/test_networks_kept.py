@@ -14,8 +14,8 @@ from sqlalchemy import Engine, text
 from climate import schema_upgrade
 from climate.compute import build
 from climate.compute.models.server import DELETE
-from climate.compute.network.driver_registry import Wires
-from climate.compute.network.recording_driver import RecordingNetwork
+from climate.compute.network.driver.recording import RecordingNetwork
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.service import network_service
 from climate.compute.servers import actions
 from climate.compute.virt.memory import MemoryDriver

@@ -21,7 +21,8 @@ from climate.compute.clusters.cluster_spec import CLUSTER
 from climate.compute.clusters.remote_members import Elsewhere
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
-from climate.compute.servers import sync_states, task_worker
+from climate.compute.servers import sync_states
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere
 from climate.compute.virt.live_migrator import Limits
 from climate.compute.virt.multi_node import MultiNodeDriver

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from climate.compute.network.driver import Dhcp, Entry, Kind, Link, Plug, Served, interface_name
 from climate.compute.network.linux.driver import LinuxNetwork
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.compute.virt import Guest, Interface, VirtDriver, Wiring
 from climate.compute.virt.containers.driver import Bubble
 from climate.compute.virt.process import ProcessDriver

@@ -10,7 +10,7 @@ import psycopg
 
 from climate.compute.linux import netns
 from climate.compute.network.driver import interface_name
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
 from tests.system.api_client import Api, host_lease, moment

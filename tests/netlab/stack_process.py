@@ -7,7 +7,7 @@ from pathlib import Path
 from climate.cli.operations import lab as lab_command
 from climate.compute.linux import processes
 from climate.compute.network.linux.driver import LinuxNetwork
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.compute.virt.guest_folders import MARK
 from climate.sandbox.features import ProbeResult
 from climate.sandbox.topology import Lab

@@ -12,10 +12,10 @@ from sqlalchemy import text
 from climate.compute.linux import netns
 from climate.compute.models.server import ACTIVE, DELETE, START, STOP, Server
 from climate.compute.network.driver import interface_name
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.linux.driver import LinuxNetwork
-from climate.compute.servers import interfaces
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.compute.virt import Guest
 from climate.compute.virt.qemu.driver import QemuDriver
 from climate.sandbox import topology

@@ -14,8 +14,8 @@ import pytest
 from climate.compute.errors import NetworkError
 from climate.compute.linux import processes
 from climate.compute.network.driver import Dhcp, Entry, Happened, Link, What
-from climate.compute.network.linux.daemons import MARK
-from climate.compute.network.linux.dhcp import DhcpServers
+from climate.compute.network.linux.daemons.daemon import MARK
+from climate.compute.network.linux.daemons.dhcp import DhcpServers
 from climate.compute.network.render import dnsmasq
 from climate.sandbox.topology import Lab
 from tests.netlab.bridge_bench import HOST, Bench, mac_of, until

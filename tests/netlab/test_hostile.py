@@ -11,8 +11,8 @@ import pytest
 
 from climate.compute.linux import netns
 from climate.compute.network.driver import Dhcp, Entry, Link, Served, What
-from climate.compute.network.linux import dhcp_release
-from climate.compute.network.linux.vlan_transport import Vxlan, why_not
+from climate.compute.network.linux.daemons import dhcp_release
+from climate.compute.network.linux.vlan.vlan_transport import Vxlan, why_not
 from tests.netlab import frames
 from tests.netlab.bridge_bench import until
 from tests.netlab.dhcp_client import lease

@@ -8,7 +8,7 @@ import pytest
 from climate.compute.errors import NetworkError
 from climate.compute.network.driver import Link
 from climate.compute.network.linux.layer2 import WAYS
-from climate.compute.network.linux.vlan_transport import Vxlan, why_not
+from climate.compute.network.linux.vlan.vlan_transport import Vxlan, why_not
 from climate.sandbox.topology import Lab
 from tests.netlab import frames
 from tests.netlab.guests import Guest, guest, said, silent, wire

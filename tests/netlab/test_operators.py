@@ -10,7 +10,7 @@ from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 from climate.compute.network.driver import Forward, Link, Nat
 from climate.compute.network.linux.driver import LinuxNetwork
-from climate.compute.servers import vif_plugging
+from climate.compute.servers.interfaces import vif_plugging
 from climate.sandbox.topology import Lab
 from tests.compute.recorded_networks import wired_place
 from tests.netlab.guests import reaches, said

@@ -12,9 +12,9 @@ import pytest
 from climate.compute.errors import NetworkError
 from climate.compute.linux import netns, processes
 from climate.compute.network.driver import Link, Nat
-from climate.compute.network.linux.daemons import MARK
+from climate.compute.network.linux.daemons.daemon import MARK
+from climate.compute.network.linux.daemons.radvd import RouterAdverts
 from climate.compute.network.linux.nat import IptablesNat, NftNat
-from climate.compute.network.linux.radvd import RouterAdverts
 from climate.sandbox.topology import Lab
 from tests.netlab.bridge_bench import HOST, Bench, until
 from tests.netlab.guests import reaches, said, silent

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.compute.virt.driver_cases import cannot
 from tests.netlab import guests

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from climate.compute.linux import netns
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
 from tests.netlab.stack import COMPUTE, Region

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
 from tests.netlab.stack import Region

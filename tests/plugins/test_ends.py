@@ -13,7 +13,7 @@ from climate.cloud.bundled import BundledCloud
 from climate.compute.errors import NotFound, NoValidHost
 from climate.compute.models.server import ACTIVE, PAUSE, SHELVED_OFFLOADED, SHUTOFF, STOP, SUSPEND, SUSPENDED
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.servers import actions, metadata, rebuild, resize, unshelve
+from climate.compute.servers import actions, properties, rebuild, resize, unshelve
 from climate.compute.servers.rebuild import Rebuilt
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
@@ -34,7 +34,7 @@ def resized(here: Place, server_id: str) -> None:
 
 
 def broken(here: Place, server_id: str) -> None:
-    metadata.reset(here.compute, server_id, "ERROR", by=BY)
+    properties.reset(here.compute, server_id, "ERROR", by=BY)
 
 
 def unshelving_now(here: Place, server_id: str) -> None:
@@ -48,7 +48,7 @@ ACTS: dict[str, Act] = {
     "suspended": lambda here, server_id: actions.ask(here.compute, server_id, SUSPEND),
     "stopped": lambda here, server_id: actions.ask(here.compute, server_id, STOP),
     "to be confirmed": resized,
-    "locked": lambda here, server_id: metadata.lock(here.compute, server_id, "mine", project_id="demo", by=BY),
+    "locked": lambda here, server_id: properties.lock(here.compute, server_id, "mine", project_id="demo", by=BY),
     "in error": broken,
     "being shelved": lambda here, server_id: actions.shelve(here.compute, server_id),
     "being unshelved": unshelving_now,

@@ -14,8 +14,9 @@ from climate.compute.cells.servers import proxy
 from climate.compute.cells.state import state
 from climate.compute.models.server import DELETE, STOP, Server
 from climate.compute.nodes import services
-from climate.compute.servers import actions, create, task_worker
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers import actions, create
+from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
 from climate.compute.store.projects import flavors

@@ -23,7 +23,8 @@ from climate.compute.network import floating_ips, networks
 from climate.compute.network.allocation import allocator
 from climate.compute.network.network_request import NetworkRequest
 from climate.compute.nodes import nodes_file, services
-from climate.compute.servers import actions, create, task_worker
+from climate.compute.servers import actions, create
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.projects import flavors
 from climate.settings import Settings

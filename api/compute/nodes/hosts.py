@@ -38,7 +38,7 @@ def listing() -> Body:
     views = [
         {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.items
     ]
-    network_hosts = [one["host"] for one in overview.services(compute())]
+    network_hosts = [str(one["host"]) for one in overview.services(compute())]
     views += [{"host_name": host, "service": "network", "zone": INTERNAL} for host in network_hosts]
     hosts = [host for host in views if zone in (None, "", host["zone"])]
     return {"hosts": hosts} | lists.unreachable(known.missing)

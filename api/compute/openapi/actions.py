@@ -1,6 +1,6 @@
 """OpenAPI descriptions of server actions: a body with one key."""
 
-from api.compute.servers import action_bodies
+from api.compute.servers.actions import action_bodies
 from api.schema.shapes import Operation, below, text, thing
 
 CONSOLE = below("remote_console", thing(("protocol", "type"), protocol=text(), type=text()))

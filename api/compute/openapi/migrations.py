@@ -1,6 +1,6 @@
 """OpenAPI descriptions of migrations."""
 
-from api.compute.servers.action_bodies import FORCE_COMPLETE
+from api.compute.servers.actions.action_bodies import FORCE_COMPLETE
 from api.schema.shapes import PAGE, Operation, answer, text, uuid
 
 LIST = {

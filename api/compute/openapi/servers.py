@@ -1,8 +1,8 @@
 """OpenAPI descriptions of servers."""
 
+from api.compute.servers.admin.external_events import EVENTS
 from api.compute.servers.attachment_bodies import META
 from api.compute.servers.attachment_bodies import METADATA as METADATA_BODY
-from api.compute.servers.external_events import EVENTS
 from api.compute.servers.server_bodies import CHANGED, NEW
 from api.compute.servers.server_tags import TAGS as TAGS_BODY
 from api.schema.shapes import PAGE, Operation, answer, flag, number, one_of, text

@@ -8,13 +8,14 @@ from flask import Response
 from api.body import read_object
 from api.compute import validation
 from api.compute.blueprint import compute_blueprint
-from api.compute.servers import action_bodies, view
+from api.compute.servers import view
+from api.compute.servers.actions import action_bodies
 from api.compute.servers.attachment_bodies import INTERFACE
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
 from climate.compute.errors import Conflict, NoMoreAddresses, NotFound
-from climate.compute.servers.interfaces import Port
+from climate.compute.servers.interfaces.interfaces import Port
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]

@@ -10,7 +10,7 @@ from api.compute.servers.attachment_bodies import METADATA
 from api.compute.servers.servers import find, who
 from api.request_context import compute
 from climate.compute import operations
-from climate.compute.servers.metadata import Changed
+from climate.compute.servers.properties import Changed
 
 Body = dict[str, Any]
 

@@ -28,7 +28,7 @@ from climate.compute.nodes import services
 from climate.compute.servers import create as compute_boot
 from climate.compute.servers import details, volume_attachments
 from climate.compute.servers.create import Offered
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.zones.builds import placement, single_shot
 from climate.compute.zones.builds.placement import Make, Way
 from climate.compute.zones.builds.single_shot import Made

@@ -153,7 +153,7 @@ def member_fails(play: ClusterPlay) -> str:
 
 
 def restarts_are_told(play: ClusterPlay) -> str:
-    """Their owners are told that they have kept their disks"""
+    """The actions of their owners show that they have kept their disks"""
 
     def look() -> list[str]:
         return [action for one in play.servers for action in _actions(play, one)]

@@ -44,7 +44,7 @@ def group() -> None:
 def register(url: str | None, region: str | None, services: tuple[str, ...], replace: bool, dry_run: bool) -> None:
     """Create the service and its endpoints in Keystone's catalog, as an administrator of that Keystone.
 
-    What is there already is kept.
+    Entries that exist already are kept.
     """
     session = current()
     if session.settings.cloud == "openstack" and set(services) != {"reservation"}:
@@ -114,7 +114,7 @@ class Catalog:
     def state(self, kind: str, region: str) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """Return the service of a type, and its endpoints in a region.
 
-        Of several services it is climate's. Raise Failure if none of these is.
+        If there are several services, it is climate's. Raise Failure if none of these is.
         """
         services = self._ask("GET", "/services", params={"type": kind})["services"]
         ours = [one for one in services if one.get("name") == SERVICES[kind][0]] or services

@@ -1,9 +1,9 @@
 """Slots of shared capacity as inventories of Placement, which allocates them to servers atomically.
 
 Each reservation has a resource class, and each host a provider below its own with an inventory of that class. Both have
-the names that Blazar gives them. The private flavor asks for one unit per server: the claim of one more server than
-there are slots fails in Placement, also if several requests are scheduled at the same moment. docs/openstack.md has the
-setting that Placement needs for it.
+the names that Blazar gives them. The private flavor asks for one unit per server. The claim of one more server than
+there are slots fails in Placement, even if several requests are scheduled at the same moment. The page
+docs/openstack.md has the setting that Placement needs for it.
 """
 
 from collections.abc import Iterable, Mapping

@@ -16,8 +16,8 @@ from climate.compute.clusters import migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
+from climate.compute.metadata import config_drives
 from climate.compute.models.server import Server
-from climate.compute.servers import config_drives
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.store.servers import servers
 from climate.compute.virt import Guest, VirtDriver, shared_disks

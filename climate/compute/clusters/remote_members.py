@@ -21,7 +21,7 @@ from climate.compute.clusters.remote_migrator import RemoteMigrator
 from climate.compute.errors import Unanswered, VirtError
 from climate.compute.linux import netns, processes
 from climate.compute.models.node import NodeSpec
-from climate.compute.servers.vif_plugging import netns_of
+from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.compute.store.clock import database_time
 from climate.compute.store.nodes import cluster_members as rows
 from climate.compute.virt import Guest, State, VirtDriver, Wiring

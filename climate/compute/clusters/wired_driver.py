@@ -14,10 +14,10 @@ from sqlalchemy import Engine
 from climate.compute.errors import NetworkError, VirtError
 from climate.compute.linux import processes
 from climate.compute.models.node import NodeSpec
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.servers import vif_plugging
-from climate.compute.servers.vif_plugging import Networking, Socket
+from climate.compute.servers.interfaces import vif_plugging
+from climate.compute.servers.interfaces.vif_plugging import Networking, Socket
 from climate.compute.virt import Guest, State, VirtDriver, Wiring
 from climate.compute.virt.guest_folders import MARK, Homes
 from climate.compute.virt.guest_kinds import Kind

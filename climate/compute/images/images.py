@@ -15,7 +15,7 @@ from climate.compute.images import quota
 from climate.compute.models.image import ACTIVE, DEACTIVATED, KILLED, QUEUED, SAVING, STAGED, Content, Image
 from climate.compute.models.server import Server
 from climate.compute.scheduler.filters.images import KINDS, canonical
-from climate.compute.servers.task_heartbeat import Check
+from climate.compute.servers.tasks.task_heartbeat import Check
 from climate.compute.store.nodes import nodes as node_rows
 from climate.compute.store.projects import images
 from climate.compute.virt import Guest
@@ -188,9 +188,9 @@ def place(compute: Compute, image_id: str) -> Path:
 def upload(compute: Compute, image_id: str, blocks: Iterable[bytes], size: int = 0) -> None:
     """Store the content of a queued image, once; `size`: announced number of bytes, 0 if unknown.
 
-    The image is `saving` before the first block is read, so that one upload runs at a time, and `queued` again if the
-    upload breaks off. Raises Conflict for an image that is not queued, or was deleted meanwhile, NoImageRoom if it is
-    too large for the project or the disk, BadRequest if bytes are missing.
+    The image is `saving` before the first block is read, so that one upload runs at a time. It is `queued` again if the
+    upload breaks off. Raises Conflict for an image that is not queued, or was deleted meanwhile. Raises NoImageRoom if
+    it is too large for the project or the disk, and BadRequest if bytes are missing.
     """
     _receive(compute, image_id, blocks, size, _publish)
 

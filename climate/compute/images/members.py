@@ -38,8 +38,8 @@ def get(compute: Compute, image_id: str, member_id: str, project_id: str | None)
 def add(compute: Compute, image_id: str, member_id: str, project_id: str | None) -> Member:
     """Share an image with a project.
 
-    Raises NotFound, Forbidden if the caller's project does not own the image, Conflict if it is shared with it already,
-    NoImageRoom for one project too many.
+    Raises NotFound, and Forbidden if the caller's project does not own the image. Raises Conflict if it is shared with
+    it already, and NoImageRoom for one project too many.
     """
     with compute.engine.begin() as conn:
         image = _seen(conn, image_id, project_id, lock=True)

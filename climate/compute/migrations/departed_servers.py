@@ -16,7 +16,8 @@ from climate.compute.errors import NetworkError, VirtError
 from climate.compute.migrations import live_migration
 from climate.compute.models.migration import COMPLETED, CONFIRMED, CONFIRMING, DONE, EVACUATION, Migration
 from climate.compute.models.server import LIVE_MIGRATE, MIGRATE, REVERT, Server
-from climate.compute.servers import guests, vif_plugging, volume_attachments
+from climate.compute.servers import guests, volume_attachments
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import servers, tasks
 from climate.compute.store.servers.migrations import Whereabouts

@@ -1,6 +1,6 @@
 """Draining of nodes: servers leave nodes by the settings, or at the request of the engine.
 
-By the settings, one server of a node moves at a time, shut down on the way, and none while another migration from the
+By the settings, one server of a node moves at a time, shut down on the way. None moves while another migration from the
 node is in progress. A requested server is live-migrated if its driver supports that, and shut down on the way if that
 has failed. It is confirmed on arrival. A server stays if no node fits.
 """

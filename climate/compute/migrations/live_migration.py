@@ -1,28 +1,30 @@
 """Live migration: the steps of the services of source and destination, in turn.
 
-The row of the server moves between the two nodes with the work: the source offers, the destination receives, the
-source sends, the destination takes over. Data for the other side is stored in the details of the task before the row
-moves there, so that a worker that dies between two steps has a successor. Until the source has recorded SENT, the
-guest goes on there whatever fails; then it belongs to the destination. A guest that ended meanwhile is SHUTOFF, like
-any that ends by itself.
+The row of the server moves between the two nodes with the work. The source offers, the destination receives, the source
+sends, the destination takes over. Data for the other side is stored in the details of the task before the row moves
+there. A worker that dies between two steps therefore has a successor. Until the source has recorded SENT, the guest
+goes on there whatever fails; then it belongs to the destination. A guest that ended meanwhile is SHUTOFF, like any that
+ends by itself.
 """
 
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import VirtError
 from climate.compute.migrations import transfer
 from climate.compute.models.migration import CANCELLED, COMPLETED, POST_MIGRATING, PREPARING, RUNNING, Migration
 from climate.compute.models.server import LIVE_MIGRATE, SHUTOFF, Server
-from climate.compute.servers import vif_plugging
-from climate.compute.servers.task import Work
-from climate.compute.servers.task_heartbeat import Lost
+from climate.compute.servers.interfaces import vif_plugging
+from climate.compute.servers.tasks.task import Work
+from climate.compute.servers.tasks.task_heartbeat import Lost
 from climate.compute.store.servers import live_migration_steps, retries, servers, tasks
 from climate.compute.store.servers import migrations as rows
 from climate.compute.virt.guest_kinds import LIVE_DRIVERS
@@ -203,16 +205,22 @@ def _end(compute: Compute, server: Server, worker: str, migration: Migration | N
             return False
         if migration is None:
             return True
-        away = migration.is_at_destination(locked.node_id) and FAILED in details and not lost
-        if away and migration.source_node_id is not None and locked.node_id is not None:
-            rows.swap(conn, migration, migration.source_node_id, locked.node_id, now)
         if FAILED not in details:
             rows.set_status(conn, migration.id, COMPLETED, now)
-        elif details.get(ORDER) == Order.ABORT.value and not lost:
-            live_migration_steps.cancelled(conn, migration.id, CANCELLED, now)
+        elif not lost:
+            _revert(conn, migration, locked, now)
         rows.free(conn, migration.id, now)
         rows.let_go(conn, server.id)
     return True
+
+
+def _revert(conn: Connection, migration: Migration, server: Server, now: datetime) -> None:
+    """Put the server back on the source, whose guest was not sent; an aborted migration is cancelled."""
+    arrived = migration.is_at_destination(server.node_id)
+    if arrived and migration.source_node_id is not None and server.node_id is not None:
+        rows.swap(conn, migration, migration.source_node_id, server.node_id, now)
+    if server.task_details.get(ORDER) == Order.ABORT.value:
+        live_migration_steps.cancelled(conn, migration.id, CANCELLED, now)
 
 
 def take_back(compute: Compute) -> None:

@@ -42,8 +42,10 @@ from climate.compute.models.server import (
     VERIFY_RESIZE,
     Server,
 )
-from climate.compute.servers import faults, task_heartbeat, vif_plugging, volume_attachments
-from climate.compute.servers.task import Work
+from climate.compute.servers import faults, volume_attachments
+from climate.compute.servers.interfaces import vif_plugging
+from climate.compute.servers.tasks import task_heartbeat
+from climate.compute.servers.tasks.task import Work
 from climate.compute.store.servers import migrations as rows
 from climate.compute.store.servers import retries, servers, tasks
 from climate.connections import reading

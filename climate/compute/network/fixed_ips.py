@@ -190,8 +190,8 @@ def add(
 ) -> None:
     """Add an address of a network to a server, any free one or the given one, with an interface if there is none.
 
-    Raise NotFound for an unknown server, BadRequest for a network that the project may not use, NoMoreAddresses,
-    QuotaExceeded, Conflict for an address that is not free.
+    Raise NotFound for an unknown server, BadRequest for a network that the project may not use, and Conflict for an
+    address that is not free. Raise NoMoreAddresses, QuotaExceeded.
     """
     network = _joined(conn, (server_id, project_id, network_id), mac_addresses.choose)
     if address is not None and not rows.take_this(conn, network.id, server_id, address, now):

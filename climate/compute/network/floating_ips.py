@@ -203,8 +203,8 @@ def associate(
 ) -> None:
     """Associate a project's floating address with a fixed one of its servers.
 
-    Raise FloatingAddressInUse if it is associated, Forbidden for another project's server, Conflict if the fixed
-    address has another one or the manager of its network has no floating addresses.
+    Raise FloatingAddressInUse if it is associated, and Forbidden for another project's server. Raise Conflict if the
+    fixed address has another one or the manager of its network has no floating addresses.
     """
     if floating.fixed_address is not None:
         raise FloatingAddressInUse(

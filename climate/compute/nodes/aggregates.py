@@ -87,8 +87,8 @@ def add_host(compute: Compute, aggregate_id: int, host: str) -> Aggregate:
     """Add a node, or all nodes of a service host, to an aggregate.
 
     Nodes move in one step between pools without owner and pools lent from outside, so that nobody can boot on them in
-    between. NotFound, Conflict if they are in the aggregate already, are in another pool, have servers that may not
-    be in the pool, or have another zone elsewhere.
+    between. Raises NotFound, and Conflict if they are in the aggregate already, are in another pool, or have another
+    zone elsewhere. Raises Conflict also if they have servers that may not be in the pool.
     """
     with compute.engine.begin() as conn:
         aggregate = _lock(conn, aggregate_id)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from climate.compute.clusters.cluster_spec import ClusterSpec
 from climate.compute.clusters.nodes_file_entry import KEYS, SIZES, cluster_of
 from climate.compute.errors import VirtError
 from climate.compute.models.node import NodeSpec
@@ -18,26 +19,40 @@ _MOST = 2**31 - 1
 
 def node_spec(entry: Any) -> NodeSpec:
     """Return the node that an entry describes; VirtError names the node, the key and the expected value."""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+    name = _named(entry)
+    cluster = _cluster(name, entry)
+    values = {key: _read(name, key, value) for key, value in entry.items() if value is not None and key in _READERS}
+    if cluster is not None:
+        values |= {**dict.fromkeys(SIZES, 0), "cluster": cluster}
+    elif "cluster" in values:
+        values["joins"] = values.pop("cluster")
+    reported = {key: values.pop(key) for key in _REPORTED if key in values}
+    if reported:
+        values["stats"] = {**values.get("stats", {}), **reported}
+    return NodeSpec(**values)
+
+
+def _named(entry: Any) -> str:
+    """Return the name in an entry. Raise VirtError if it has none, or has an unknown key."""
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    if not isinstance(name, str) or not name.strip():
         raise VirtError(f"a node needs a name: {str(entry)[:80]}")
-    name = entry["name"]
     unknown = [str(key) for key in entry if key not in (*_READERS, *KEYS)]
     if unknown:
         raise VirtError(f"node {name}: there is no key {', '.join(unknown)}; there are {', '.join((*_READERS, *KEYS))}")
+    return name
+
+
+def _cluster(name: str, entry: Mapping[str, Any]) -> ClusterSpec | None:
+    """Return the cluster that an entry describes; None for a node, which must have its sizes."""
     try:
         cluster = cluster_of(entry)
     except ValueError as error:
         raise VirtError(f"node {name}: {error}") from None
-    missing = [key for key in SIZES if cluster is None and entry.get(key) is None]
-    if missing:
+    missing = [key for key in SIZES if entry.get(key) is None]
+    if missing and cluster is None:
         raise VirtError(f"node {name}: {missing[0]} must be given")
-    read = {key: _read(name, key, value) for key, value in entry.items() if value is not None and key in _READERS}
-    if cluster is not None:
-        read |= {**dict.fromkeys(SIZES, 0), "cluster": cluster}
-    if "cluster" in read and cluster is None:
-        read["joins"] = read.pop("cluster")
-    reported = {key: read.pop(key) for key in _REPORTED if key in read}
-    return NodeSpec(**(read | {"stats": {**read.get("stats", {}), **reported}} if reported else read))
+    return cluster
 
 
 def _read(name: str, key: str, value: Any) -> Any:

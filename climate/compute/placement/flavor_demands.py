@@ -59,15 +59,19 @@ def _cells(extra_specs: Mapping[str, str], vcpus: int, ram_mb: int) -> tuple[Gue
     memory = [_memory(extra_specs.get(f"hw:numa_mem.{number}")) for number in range(count)]
     given = [one for one in (*cpus, *memory) if one is not None]
     if not given:
-        if vcpus % count or ram_mb % count:
-            raise BadRequest(
-                f"{vcpus} vCPUs and {ram_mb} MB are not divisible by {NUMA_NODES} {count}: "
-                "the flavor must have hw:numa_cpus.N and hw:numa_mem.N of each cell."
-            )
-        return (GuestCell(vcpus // count, ram_mb // count),) * count
+        return _equal_cells(count, vcpus, ram_mb)
     if len(given) < 2 * count:
         raise BadRequest(f"The flavor must have hw:numa_cpus.N and hw:numa_mem.N of all its {count} cells, or of none.")
     return _checked([one or set() for one in cpus], [one or 0 for one in memory], vcpus, ram_mb)
+
+
+def _equal_cells(count: int, vcpus: int, ram_mb: int) -> tuple[GuestCell, ...]:
+    if vcpus % count or ram_mb % count:
+        raise BadRequest(
+            f"{vcpus} vCPUs and {ram_mb} MB are not divisible by {NUMA_NODES} {count}: "
+            "the flavor must have hw:numa_cpus.N and hw:numa_mem.N of each cell."
+        )
+    return (GuestCell(vcpus // count, ram_mb // count),) * count
 
 
 def _checked(cpus: list[set[int]], memory: list[int], vcpus: int, ram_mb: int) -> tuple[GuestCell, ...]:

@@ -89,7 +89,7 @@ def pin_image(conn: Connection, image_id: str | None) -> None:
 def check_place(conn: Connection, spec: Spec, default_zone: str) -> None:
     """Check that the destination of a request exists, and its zone if no host is forced.
 
-    BadRequest tells no more than that it does not exist.
+    BadRequest says no more than that it does not exist.
     """
     if spec.zone is not None and not spec.forced and not availability_zones.exists(conn, spec.zone, default_zone):
         raise BadRequest("The requested availability zone is not available")

@@ -135,10 +135,10 @@ def is_id(value: Any) -> bool:
 def joining(conn: Connection, rules: Rules, group_id: str, project_id: str, least: int) -> tuple[Group, float]:
     """Return the locked group with the nodes of its members, and how many servers may join it, at least `least`.
 
-    The lock replaces Nova's late check on the node: until the commit nobody else places a member, so the nodes that
-    are read here stay valid. The group of a reservation has as many members as the reservation has slots, whatever
-    the project's limit. Raises BadRequest if the project has no such group or no filter enforces its policy,
-    QuotaExceeded if it would have too many members.
+    The lock replaces Nova's late check on the node. Until the commit nobody else places a member, so the nodes that are
+    read here stay valid. The group of a reservation has as many members as the reservation has slots, whatever the
+    project's limit. Raises BadRequest if the project has no such group or no filter enforces its policy, QuotaExceeded
+    if it would have too many members.
     """
     limits = quotas.lock_limits(conn, project_id)
     result = rows.lock(conn, group_id)

@@ -25,24 +25,30 @@ class Loan:
 def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
     """Create the pools and move their nodes, as `pools.lend` does for one; return the error of each, or None.
 
-    The error is Waits if another transaction holds the pool or one of its nodes, or if two loans want the same node:
-    request that loan alone.
+    The error is Waits if another transaction holds the pool or one of its nodes, or if two loans want the same node.
+    Request that loan alone then.
     """
     with compute.engine.begin() as conn:
         result = rows.lock(conn, [loan.pool for loan in loans], [name for loan in loans for name in loan.names])
         wanted = {loan.pool: _nodes_of(loan, result.nodes) for loan in loans}
-        occupied = _occupied(conn, wanted)
-        results = {
-            loan.pool: _busy(loan, result.busy)
-            or _trouble(loan, wanted)
-            or _unusable(loan, wanted[loan.pool], occupied)
-            for loan in loans
-        }
-        troubles = {pool: trouble for pool, trouble in results.items() if trouble is not None}
-        good = [loan for loan in loans if loan.pool not in troubles]
+        refused = _refusals(conn, loans, result.busy, wanted)
+        good = [loan for loan in loans if loan.pool not in refused]
         lent = rows.lend(conn, [_row(loan, wanted[loan.pool]) for loan in good])
-    troubles |= {loan.pool: StaleToken() for loan in good if loan.pool not in lent}
-    return [troubles.get(loan.pool) for loan in loans]
+    refused |= {loan.pool: StaleToken() for loan in good if loan.pool not in lent}
+    return [refused.get(loan.pool) for loan in loans]
+
+
+def _refusals(
+    conn: Connection, loans: Sequence[Loan], busy: Collection[str], wanted: Mapping[str, Sequence[NodeRow]]
+) -> dict[str, ComputeError]:
+    """Return the errors of the loans that cannot be made, by pool."""
+    occupied = _occupied(conn, wanted)
+    refused: dict[str, ComputeError] = {}
+    for loan in loans:
+        error = _busy(loan, busy) or _trouble(loan, wanted) or _unusable(loan, wanted[loan.pool], occupied)
+        if error is not None:
+            refused[loan.pool] = error
+    return refused
 
 
 def _row(loan: Loan, own: Sequence[NodeRow]) -> rows.Lent:

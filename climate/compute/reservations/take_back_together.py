@@ -26,8 +26,8 @@ class Return:
 def take_back(compute: Compute, returns: Sequence[Return]) -> list[ComputeError | None]:
     """Move the nodes and delete the pools, as `pools.take_back` does for one; return the error of each, or None.
 
-    The error is Waits if a pool does not exist or has servers, if another transaction holds it or one of its nodes, or
-    if two returns want the same node: request that return alone.
+    The error is Waits if a pool does not exist or has servers, or if two returns want the same node. It is also Waits
+    if another transaction holds the pool or one of its nodes. Request that return alone then.
     """
     with compute.engine.begin() as conn:
         kept = rows.keep(conn, {one.to for one in returns if one.to is not None})

@@ -1,10 +1,10 @@
 """Estimates: cost of each server of a request on the node that the scheduler would choose.
 
-Zones compare estimates, so costs are absolute, and lower is better. The scheduler `least_cost` has its own costs,
-which are 1 for all nodes under `host_filter`, `chance` and `availability_zone`. Under `simple` the cost is the number
-of used cores. Under `filter` and third-party schedulers it is the allocated share of the node's memory with the new
-server, from 0 to 1, or the remaining share if the RAM weigher stacks servers. Under `multi` it is that of the
-scheduler for new servers.
+Zones compare estimates, so costs are absolute, and lower is better. The scheduler `least_cost` has its own costs, which
+are 1 for all nodes under `host_filter`, `chance` and `availability_zone`. Under `simple` the cost is the number of used
+cores. Under `filter` and third-party schedulers it is the allocated share of the node's memory with the new server,
+from 0 to 1. It is the remaining share if the RAM weigher stacks servers. Under `multi` it is that of the scheduler for
+new servers.
 """
 
 from collections.abc import Callable, Mapping

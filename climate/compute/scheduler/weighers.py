@@ -40,7 +40,7 @@ def near(hosts: Hosts, spec: Spec, options: Options) -> Numbers:
 
 
 def _kept(policy: str) -> Callable[[Spec], bool]:
-    """Return a function that tells whether the request belongs to a group with this policy."""
+    """Return a condition on a request: it belongs to a group with this policy."""
     return lambda spec: spec.group is not None and spec.group.policy == policy
 
 

@@ -7,7 +7,7 @@ returns, it removes guests that belong to no server.
 import structlog
 
 from climate.compute.context import Compute
-from climate.compute.servers import task_results
+from climate.compute.servers.tasks import task_results
 from climate.compute.store.nodes import services as rows
 from climate.compute.store.servers import servers
 from climate.connections import reading

@@ -16,7 +16,8 @@ from climate.compute.placement.claims import Attempt
 from climate.compute.placement.decisions import Decision
 from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick
-from climate.compute.servers import faults, vif_plugging
+from climate.compute.servers import faults
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import retries, servers, tasks
 
 log = logging.getLogger(__name__)

@@ -42,8 +42,8 @@ def resize(
 ) -> None:
     """Claim the additional capacity for another flavor, and wake the compute service.
 
-    Raises NotFound, Conflict, QuotaExceeded, NoValidHost if its node has no capacity, and BadRequest for the same
-    flavor, one too small for its image, or one of a reservation. Nothing has changed then.
+    Raises NotFound, Conflict, QuotaExceeded, and NoValidHost if its node has no capacity. Raises BadRequest for the
+    same flavor, one too small for its image, or one of a reservation. Nothing has changed then.
     """
     compute = compute.scheduling(AS_RESIZED)
     server = actions.get(compute, server_id, project_id)

@@ -1,6 +1,6 @@
 """Periodic reconciliation of servers with the guests that the driver of a compute service reports.
 
-The rows change as in Nova's sync_power_states: a server whose guest ended is shut off, and a guest that runs although
+The rows change as in Nova's sync_power_states. A server whose guest ended is shut off, and a guest that runs although
 its server is shut off is stopped. After a restart of the service, running guests are found and go on.
 """
 
@@ -29,7 +29,7 @@ from climate.compute.models.server import (
     WISHES,
     is_id,
 )
-from climate.compute.servers import vif_plugging
+from climate.compute.servers.interfaces import vif_plugging
 from climate.compute.store.servers import migrations
 from climate.compute.store.servers import state_audit as rows
 from climate.compute.store.servers.state_audit import Finding, Settled

@@ -12,7 +12,7 @@ from climate.compute.errors import BadRequest, Busy, Conflict, NotFound, StaleTo
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, WISHES, Server
 from climate.compute.servers import actions
 from climate.compute.servers.actions import TaskRequest
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.networks import lent_floating_ips
 from climate.compute.store.projects import volumes as rows
 from climate.compute.store.projects.volumes import AVAILABLE, DETACH, Volume

@@ -1,8 +1,8 @@
 """Servers as processes, each in its own session; a RESERVED server has a folder and no process.
 
-Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `banner`,
-`console.log`, `config` (the files of its config drive), `disk` (its content), and `rescue` (the content that it is
-rescued with). If networks are real, each guest is in its own network namespace, with DHCP clients beside it.
+Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `banner` and
+`console.log`. Its `config` has the files of its config drive, `disk` its content, and `rescue` the content that it is
+rescued with. If networks are real, each guest is in its own network namespace, with DHCP clients beside it.
 """
 
 import os

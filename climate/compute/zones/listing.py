@@ -10,6 +10,7 @@ from climate.compute.store.zones.servers import PlacedServer
 from climate.compute.zones import answers, routing
 from climate.compute.zones.client import ChildError, ChildRequest
 from climate.compute.zones.models import ChildZone
+from climate.compute.zones.routing import Outcome
 from climate.connections import reading
 
 PRECOOKED = "_is_precooked"
@@ -48,12 +49,10 @@ def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Gat
     if wanted.project_id is not None and not placed:
         return Gathered()
     there = routing.children(compute)
-    concerned = {server.zone_id for server in placed}
-    asked = [zone for zone in there.asked if wanted.project_id is None or zone.id in concerned]
-    silent = [zone for zone in there.silent if wanted.project_id is None or zone.id in concerned]
-    result = Gathered(silent=silent)
+    asked = _concerned(there.asked, placed, wanted)
+    result = Gathered(silent=_concerned(there.silent, placed, wanted))
     for zone, outcome in zip(asked, routing.ask(compute, [(zone, request) for zone in asked]), strict=True):
-        entries = None if isinstance(outcome, ChildError) or outcome.status != 200 else _entries(outcome.body)
+        entries = _entries(outcome)
         if entries is None:
             result.silent.append(zone)
         else:
@@ -63,8 +62,17 @@ def gather(compute: Compute, request: ChildRequest, wanted: ServerFilter) -> Gat
     return result
 
 
-def _entries(body: Any) -> list[Entry] | None:
-    servers = body.get("servers") if isinstance(body, Mapping) else None
+def _concerned(zones: Iterable[ChildZone], placed: Iterable[PlacedServer], wanted: ServerFilter) -> list[ChildZone]:
+    """Return the zones that may have servers of the project."""
+    concerned = {server.zone_id for server in placed}
+    return [zone for zone in zones if wanted.project_id is None or zone.id in concerned]
+
+
+def _entries(outcome: Outcome) -> list[Entry] | None:
+    """Return the servers in the answer of a child; None if it did not answer with a list of them."""
+    if isinstance(outcome, ChildError) or outcome.status != 200:
+        return None
+    servers = outcome.body.get("servers") if isinstance(outcome.body, Mapping) else None
     if not isinstance(servers, list):
         return None
     return [entry for entry in servers if isinstance(entry, dict) and _has_id(entry)]

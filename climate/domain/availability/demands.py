@@ -47,6 +47,8 @@ class WholeDemand:
     busy: Mapping[int, Sequence[Span]]
     must: frozenset[int] = frozenset()
     """Numbers that have to be among them."""
+    free_number: "Steps | None" = None
+    """How many are free at each time, where whoever read the periods has counted them."""
 
     @property
     def is_possible(self) -> bool:
@@ -78,6 +80,8 @@ class WholeDemand:
 
     def level(self) -> "Steps":
         """Return the number that is free at each time."""
+        if self.free_number is not None:
+            return self.free_number
         edges: list[int] = []
         for periods in self.busy.values():
             edges += [begin << 1 | 1 for begin, _ in periods]

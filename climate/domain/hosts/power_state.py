@@ -64,12 +64,19 @@ def judge(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) ->
 
     A used host that is found off is not recorded as off: it has failed, which the failure round handles.
     """
-    if going(glance.on, glance.wanted):
-        if glance.state == OFF:
-            return Verdict.WENT_OFF
-        return Verdict.STAYED_ON if glance.refused or _overdue(glance, now, patience) else Verdict.AS_BEFORE
-    if glance.on:
-        return Verdict.WENT_OFF if glance.state == OFF and glance.idle else Verdict.AS_BEFORE
+    return _of_one_on(glance, now, patience) if glance.on else _of_one_off(glance, now, patience)
+
+
+def _of_one_on(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
+    going_off = going(glance.on, glance.wanted)
+    if glance.state == OFF and (going_off or glance.idle):
+        return Verdict.WENT_OFF
+    if going_off and (glance.refused or _overdue(glance, now, patience)):
+        return Verdict.STAYED_ON
+    return Verdict.AS_BEFORE
+
+
+def _of_one_off(glance: PowerObservation, now: datetime, patience: PowerTimeLimits) -> Verdict:
     if glance.state == ON and glance.well and now - glance.since >= patience.stale:
         return Verdict.CAME_UP
     if coming(glance.on, glance.wanted):

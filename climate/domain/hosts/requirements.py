@@ -8,7 +8,7 @@ numbers are compared as numbers.
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,10 +114,16 @@ def _term(tree: object, depth: int, whole: object) -> Requirement:
     if word in COMPARISONS and len(rest) == 2:
         return _compare(word, _key(rest[0], whole), _value(rest[1], whole), whole)
     if word == "in" and len(rest) >= 2:
-        listed = rest[1] if len(rest) == 2 and isinstance(rest[1], list) else rest[1:]
-        if listed and len(listed) <= MAX_TERMS:
-            return Among(_key(rest[0], whole), tuple(_value(value, whole) for value in listed))
+        return _among(rest, whole)
     raise malformed(whole)
+
+
+def _among(rest: Sequence[object], whole: object) -> Among:
+    """Return the requirement of `in`: a key, and its values as one list or one by one."""
+    values = rest[1] if len(rest) == 2 and isinstance(rest[1], list) else rest[1:]
+    if not 0 < len(values) <= MAX_TERMS:
+        raise malformed(whole)
+    return Among(_key(rest[0], whole), tuple(_value(value, whole) for value in values))
 
 
 def _compare(op: str, key: str, value: Value, whole: object) -> Compare:

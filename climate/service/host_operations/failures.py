@@ -1,6 +1,6 @@
 """Detection of failed and recovered hosts, from the health that the cloud reports over some time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -66,34 +66,55 @@ def _judge(conn: Connection, climate: Climate, word: Word) -> tuple[list[HostPla
     if glance.is_quiet and all(word.get(name, UNKNOWN) is None for name in glance.names):
         return [], []
     now, known, taken_out = climate.now(conn), ailing.health(conn), ailing.taken_out(conn)
-    after = timedelta(seconds=climate.settings.failed_after)
-    ill: dict[int, str] = {}
-    well: list[int] = []
-    doubts: dict[int, datetime | None] = {}
-    present = [
-        place for place in pool_membership.listed(conn) if place.host in known
-    ]  # the others were just registered
+    present = [place for place in pool_membership.listed(conn) if place.host in known]  # no host just registered
     nobody = _nobody_is_well(present, known, word)
+    findings: list[_Finding] = []
     for place in present:
-        said, had = word.get(place.name, UNKNOWN), known[place.host].doubted_since
-        trouble = trouble_of(place, known[place.host], said, now, climate.settings)
-        out = place.host in taken_out and place.cause is not PoolCause.DECLARED_WELL
-        stays = out or place.cause is PoolCause.NOT_CLEANED
-        # All timers restart with the first host that is reported well again.
-        unwell = trouble is not None and not (nobody and trouble == said)
-        doubted = _is_well(place, said) and not stays if place.pool is Pool.FAILED else unwell
-        since = (had or now) if doubted else None
-        if since != had:
-            doubts[place.host] = since
-        if since is None or now - since < after:
-            continue
+        said, health = word.get(place.name, UNKNOWN), known[place.host]
+        trouble = trouble_of(place, health, said, now, climate.settings)
         if place.pool is Pool.FAILED:
-            well.append(place.host)
-        elif trouble:
-            ill[place.host] = trouble
+            doubted = _is_well(place, said) and not _waits_for_admin(place, taken_out)
+        else:
+            # All timers restart with the first host that is reported well again.
+            doubted = trouble is not None and not (nobody and trouble == said)
+        since = (health.doubted_since or now) if doubted else None
+        findings.append(_Finding(place, trouble, health.doubted_since, since))
+    return _record(conn, findings, now, timedelta(seconds=climate.settings.failed_after))
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """Judgement of one host: it seems unwell, or well again if it has failed."""
+
+    place: HostPlace
+    trouble: str | None
+    noted: datetime | None
+    """Recorded time since which it seems so."""
+    since: datetime | None
+    """Time since which it seems so now."""
+
+    @property
+    def is_new(self) -> bool:
+        return self.since != self.noted
+
+
+def _record(
+    conn: Connection, findings: Sequence[_Finding], now: datetime, after: timedelta
+) -> tuple[list[HostPlace], Sequence[int]]:
+    """Record the findings; return the hosts that fail, and the numbers of those that recovered, after this time."""
+    doubts = {one.place.host: one.since for one in findings if one.is_new}
+    settled = [one for one in findings if one.since is not None and now - one.since >= after]
+    well = [one.place.host for one in settled if one.place.pool is Pool.FAILED]
+    ill = {one.place.host: one.trouble for one in settled if one.trouble and one.place.pool is not Pool.FAILED}
     locks.lock_hosts(conn, {*doubts, *ill})
     ailing.doubt(conn, doubts)
     return _fail(conn, AUTHOR, ill, now), well
+
+
+def _waits_for_admin(place: HostPlace, taken_out: Collection[int]) -> bool:
+    """Return whether a failed host was taken out by an admin, or could not be cleaned."""
+    out = place.host in taken_out and place.cause is not PoolCause.DECLARED_WELL
+    return out or place.cause is PoolCause.NOT_CLEANED
 
 
 def _nobody_is_well(present: Sequence[HostPlace], known: Mapping[int, Health], word: Word) -> bool:

@@ -1,7 +1,7 @@
 """Moves of hosts that follow from transitions of leases, recorded in the same transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -40,13 +40,16 @@ def follow_all(conn: Connection, climate: Climate, author: Caller, turns: Sequen
         return [() for _ in turns]
     held = pool_membership.of(conn, numbers, lock=True)
     by_turn = [list(_moves(conn, climate, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
-    moves = [move for own in by_turn for move in own]
+    _record(conn, author, turns[0].at, [move for own in by_turn for move in own])
+    return by_turn
+
+
+def _record(conn: Connection, author: Caller, now: datetime, moves: Sequence[Move]) -> None:
     pool_membership.record(conn, author, [(place, [fact]) for place, fact in moves])
     cleaned = {place.host: fact.until for place, fact in moves if fact.pool == Pool.CLEANING and fact.until}
-    cleaning.keep(conn, turns[0].at, cleaned)
+    cleaning.keep(conn, now, cleaned)
     if any(fact.pool in FOR_THE_ROUNDS for _, fact in moves):
         event_claims.wake_rounds(conn)
-    return by_turn
 
 
 def _hosts_that_may_move(turn: Turn) -> frozenset[int]:

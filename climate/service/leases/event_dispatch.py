@@ -138,30 +138,60 @@ def _mark(conn: Connection, climate: Climate, by: str, chosen: Sequence[Due], no
     by_id = leases.get_many(conn, {one.lease_id for one in chosen})
     in_turn = [by_id[lease_id] for lease_id in dict.fromkeys(one.lease_id for one in chosen) if lease_id in by_id]
     ready = list(_most_urgent(in_turn, {one.event_id for one in chosen}, now))
-    # Only what is UNDONE in the locked rows: a concurrent claim since the read is valid.
-    for event_id in {one.event_id for one in chosen if one.is_claimed} & {event_id for _, event_id in ready}:
-        raise ValueError(f"event {event_id} is UNDONE, and is claimed: its row was changed by hand")
-    types = [event_progress.wanted(lease, lease.event(event_id)) for lease, event_id in ready]
-    tokens = iter(event_claims.tokens(conn, sum(max(1, len(apart)) for apart in types)))
-    changes: list[Change] = []
-    rung: list[Message] = []
-    for (lease, event_id), apart in zip(ready, types, strict=True):
-        claimed = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in apart)
-        fact = lease_events.claim(lease, event_id, claimed[0].token if claimed else next(tokens), now)
-        changes.append((lease, [replace(fact, shares=claimed)]))
-        rung += [Message(event_id, one.token, queue_of(one.resource_type)) for one in claimed]
-        rung += [] if claimed else [Message(event_id, fact.token, _queue(lease))]
-    leases.record_many(conn, system(by), changes)
-    event_claims.open_many(conn, rung, by, now)
+    _refuse_claimed(ready, chosen)
+    tokens = iter(event_claims.tokens(conn, sum(max(1, len(one.types)) for one in ready)))
+    claims = [_claim_of(one, tokens, now) for one in ready]
+    leases.record_many(conn, system(by), [claim.change for claim in claims])
+    event_claims.open_many(conn, [message for claim in claims for message in claim.messages], by, now)
     return len(ready)
 
 
-def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[tuple[Lease, UUID]]:
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Event to claim: the most urgent one of its lease."""
+
+    lease: Lease
+    event_id: UUID
+    types: Sequence[str]
+    """Resource types whose shares run apart; none if the event runs as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """Claim of an event: the change of its lease, and the messages to workers."""
+
+    change: Change
+    messages: Sequence[Message]
+
+
+def _most_urgent(leases: Iterable[Lease], may_run: Collection[UUID], now: datetime) -> Iterator[_Ready]:
     """Return the most urgent event of each lease among those that may run, because its events run one at a time."""
     for lease in leases:
         event = next((event for event in lease_events.due(lease, now) if event.id in may_run), None)
         if event is not None:
-            yield lease, event.id
+            yield _Ready(lease, event.id, event_progress.wanted(lease, event))
+
+
+def _refuse_claimed(ready: Iterable[_Ready], chosen: Iterable[Due]) -> None:
+    """Raise ValueError if an event is claimed although it is UNDONE in the locked rows.
+
+    A concurrent claim since the read is valid: its event is not UNDONE.
+    """
+    claimed = {one.event_id for one in chosen if one.is_claimed}
+    for one in ready:
+        if one.event_id in claimed:
+            raise ValueError(f"event {one.event_id} is UNDONE, and is claimed: its row was changed by hand")
+
+
+def _claim_of(ready: _Ready, tokens: Iterator[int], now: datetime) -> _Claim:
+    """Return the claim of an event, with one token, or one for each share that runs apart."""
+    shares = tuple(ClaimedShare(resource_type, next(tokens)) for resource_type in ready.types)
+    fact = lease_events.claim(ready.lease, ready.event_id, shares[0].token if shares else next(tokens), now)
+    if shares:
+        messages = [Message(ready.event_id, one.token, queue_of(one.resource_type)) for one in shares]
+    else:
+        messages = [Message(ready.event_id, fact.token, _queue(ready.lease))]
+    return _Claim((ready.lease, [replace(fact, shares=shares)]), messages)
 
 
 def _queue(lease: Lease) -> str:

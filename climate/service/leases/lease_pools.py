@@ -5,7 +5,7 @@ other is asked after it, and all are when the allocation is changed or released.
 of it. If the cloud was unreachable or the process died, `reconcile` repeats the request.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -86,15 +86,19 @@ def reconcile(climate: Climate) -> int:
     noted, wanted = run(climate, _read, types)
     lacking = {one.id: wish for one in wanted if (wish := _lacks(climate, one, seen.get(str(one.id))))}
     made = _promised(climate, lacking)
-    known = {str(one.id) for one in wanted}
-    strays = [name for name, pool in seen.items() if pool.wanted is not None and name not in known]
-    dropped = [name for name in strays if _forget(climate, name)]
+    deleted = _delete_strays(climate, seen, {str(one.id) for one in wanted})
     there = {one.id: pool.id for one in wanted if (pool := seen.get(str(one.id)))} | made
     news = {one.id: there[one.id] for one in wanted if one.id in there and there[one.id] != one.aggregate_id}
     stale = noted - there.keys()
     if news or stale:
         run(climate, _note, news, stale)
-    return len(made) + len(dropped)
+    return len(made) + deleted
+
+
+def _delete_strays(climate: Climate, seen: Mapping[str, LeasePool], known: Collection[str]) -> int:
+    """Delete empty aggregates without a reservation; return their number."""
+    strays = [name for name, pool in seen.items() if pool.wanted is not None and name not in known]
+    return sum(_forget(climate, name) for name in strays)
 
 
 def _read(conn: Connection, types: Sequence[str]) -> tuple[set[UUID], list[PooledReservation]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from climate.domain.lease import Lease
+from climate.domain.lease import Event, Lease
 from climate.domain.notifications import Audience, Notice
 from climate.domain.status import DONE, UNDONE, EventKind, HoldState
 from climate.service.admission import enforcement
@@ -39,13 +39,16 @@ def _kinds(before: Lease | None, after: Lease) -> Iterator[str]:
         yield "lease.update"
     known = {event.id: event for event in before.events}
     for event in after.events:
-        was = known.get(event.id)
-        if event.kind in TOLD and event.carried_out and not (was and was.carried_out):
-            yield f"lease.event.{event.type}"
-        if event.kind is EventKind.BEFORE_END and event.status is UNDONE and was and was.status is DONE:
-            yield f"lease.event.{event.kind}.stop"
+        yield from _kinds_of_event(known.get(event.id), event)
     if after.gone and not before.gone:
         yield "lease.delete"
+
+
+def _kinds_of_event(before: Event | None, after: Event) -> Iterator[str]:
+    if after.kind in TOLD and after.carried_out and not (before and before.carried_out):
+        yield f"lease.event.{after.type}"
+    if after.kind is EventKind.BEFORE_END and after.status is UNDONE and before and before.status is DONE:
+        yield f"lease.event.{after.kind}.stop"
 
 
 def _asked_for(lease: Lease) -> object:

@@ -6,13 +6,12 @@ read in some tens of milliseconds. Allocations outside the horizon are not read.
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, LargeBinary, Select, Text, bindparam, select, text
+from sqlalchemy import BigInteger, Connection, LargeBinary, Select, Subquery, Text, bindparam, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
 
 from climate.domain.availability.demands import (
@@ -25,10 +24,11 @@ from climate.domain.availability.demands import (
     SharedDemand,
     WholeDemand,
 )
-from climate.domain.availability.openings import Span
 from climate.domain.facts import FOREVER
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
+from climate.store.allocation import busy_periods
+from climate.store.allocation.busy_periods import BEGINS, ENDS
 from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.floating_ips import AddressRequest
 from climate.store.allocation.host_queries import far_from_up, suits
@@ -52,13 +52,12 @@ _WORDS = "int8send(slots::int8) || int8send(vcpus) || int8send(memory_mb) || int
 def of_hosts(conn: Connection, wanted: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
     """Return the demand for whole hosts. Hosts that are off or shutting down are free from `ready` on."""
     window = _reach(horizon, wanted.window)
-    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance), _given(wanted, window))
-    begin, up_at = seconds(horizon.now), seconds(ready)
-    busy = {}
-    for number, off, packed in rows:
-        periods = _spans(packed)
-        busy[number] = _merged([(begin, up_at), *periods] if off and begin < up_at else periods)
-    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy)
+    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance), _given(wanted, window)).all()
+    known = [(number, begins, ends) for number, _, begins, ends in rows]
+    until_up = (seconds(horizon.now), seconds(ready))
+    off = {number: until_up for number, is_off, _, _ in rows if is_off} if until_up[0] < until_up[1] else {}
+    busy, free = busy_periods.decode(known, off)
+    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy, free_number=free)
 
 
 def of_capacity(conn: Connection, wanted: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
@@ -103,8 +102,8 @@ def of_addresses(conn: Connection, wanted: AddressRequest, horizon: Horizon, tai
     rows = conn.execute(_ADDRESSES, given).all()
     numbers = {row.address: row.number for row in rows}
     must = frozenset(numbers.get(address, MISSING) for address in wanted.required)
-    busy = {row.number: _merged(_spans(row.busy)) for row in rows}
-    return WholeDemand(ADDRESSES, wanted.amount, wanted.amount, tail, busy, must)
+    busy, free = busy_periods.decode([(row.number, row.begins, row.ends) for row in rows], {})
+    return WholeDemand(ADDRESSES, wanted.amount, wanted.amount, tail, busy, must, free_number=free)
 
 
 def of_amounts(conn: Connection, wanted: AmountRequest, horizon: Horizon, tail: int) -> SharedDemand:
@@ -152,58 +151,35 @@ def _rows(packed: bytes | None, width: int) -> Iterable[tuple[int, ...]]:
     return zip(*(numbers[place::width] for place in range(width)), strict=True)
 
 
-def _spans(packed: bytes | None) -> list[Span]:
-    """Return sorted periods that are taken at the same times; to sort numbers is quicker than to sort pairs."""
-    columns = list(zip(*_rows(packed, 2), strict=True))
-    return list(zip(sorted(columns[0]), sorted(columns[1]), strict=True)) if columns else []
-
-
-def _merged(periods: Iterable[Span]) -> Sequence[Span]:
-    """Return sorted periods without overlaps: slots of several leases may lie on one host."""
-    known = list(periods)
-    if all(later[0] >= span[1] for span, later in pairwise(known)):
-        return known
-    result: list[Span] = []
-    last = None
-    for span in sorted(known):
-        if last is not None and span[0] <= last:
-            if span[1] > last:
-                result[-1], last = (result[-1][0], span[1]), span[1]
-        else:
-            result.append(span)
-            last = span[1]
-    return result
-
-
-def _packed(words: str, in_maintenance: bool) -> Any:
+def _packed(in_maintenance: bool, **words: str) -> Subquery:
     """Return the allocations of each host. An index alone has the periods of whole hosts, but not the kinds."""
     others = "AND kind <> 'maintenance'" if in_maintenance else ""
     packed = text(f"""
-        SELECT host, string_agg({words}, ''::bytea) AS busy FROM allocations
+        SELECT host, {", ".join(f"{word} AS {name}" for name, word in words.items())} FROM allocations
         WHERE {IN_FORCE} AND during && :during {others} GROUP BY host
     """).bindparams(bindparam("during", type_=TSTZRANGE))  # noqa: S608
-    return packed.columns(host=BigInteger, busy=LargeBinary).subquery("packed")
+    return packed.columns(host=BigInteger, **dict.fromkeys(words, LargeBinary)).subquery("packed")
 
 
 @lru_cache(maxsize=500)
 def _whole(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
-    packed = _packed(_SPAN, in_maintenance)
+    packed = _packed(in_maintenance, begins=BEGINS, ends=ENDS)
     off = (far_from_up() > 0).label("off")
-    query = select(hosts.c.id, off, packed.c.busy).outerjoin(packed, packed.c.host == hosts.c.id)
+    query = select(hosts.c.id, off, packed.c.begins, packed.c.ends).outerjoin(packed, packed.c.host == hosts.c.id)
     return query.where(suits(requirement))
 
 
 @lru_cache(maxsize=500)
 def _shared(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
-    packed = _packed(f"{_SPAN} || {_WORDS}", in_maintenance)
+    packed = _packed(in_maintenance, busy=f"string_agg({_SPAN} || {_WORDS}, ''::bytea)")
     query = select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb, packed.c.busy)
     return query.outerjoin(packed, packed.c.host == hosts.c.id).where(suits(requirement))
 
 
 _ADDRESSES = text(f"""
-    SELECT f.number, host(f.address) AS address, p.busy
+    SELECT f.number, host(f.address) AS address, p.begins, p.ends
     FROM floating_ips f LEFT JOIN (
-        SELECT number, string_agg({_SPAN}, ''::bytea) AS busy FROM floating_allocations
+        SELECT number, {BEGINS} AS begins, {ENDS} AS ends FROM floating_allocations
         WHERE {IN_FORCE} AND during && :during GROUP BY number) p ON p.number = f.number
     WHERE f.network_id = :network_id AND f.removed_at IS NULL
 """).bindparams(bindparam("during", type_=TSTZRANGE))  # noqa: S608

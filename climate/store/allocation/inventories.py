@@ -151,18 +151,27 @@ def _divided(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | N
     Prefer inventories that the reservation uses already, then the fullest one with enough room, else as few as
     possible.
     """
-    left, chosen, there = wanted.pieces, dict[int, int](), {room.number: room for room in rooms}
-    for number, had in (wanted.present or {}).items():
-        count = min(had, left, there[number].pieces if number in there else 0)
-        if wanted.must and count < min(had, wanted.pieces):
-            return None
-        chosen[number], left = count, left - count
+    chosen = _those_present(wanted, rooms)
+    if chosen is None:
+        return None
+    left = wanted.pieces - sum(chosen.values())
     open_ = [replace(room, pieces=room.pieces - chosen.get(room.number, 0)) for room in rooms]
     whole = sorted((room for room in open_ if room.pieces >= left), key=lambda room: (room.free, room.number))
     for room in whole[:1] or sorted(open_, key=lambda room: (-room.pieces, room.number)):
         count = min(room.pieces, left)
         chosen[room.number], left = chosen.get(room.number, 0) + count, left - count
     return None if left else {number: count for number, count in sorted(chosen.items()) if count}
+
+
+def _those_present(wanted: AmountRequest, rooms: Sequence[Room]) -> dict[int, int] | None:
+    """Return the pieces that the reservation keeps in its inventories; None if one that must not move has to."""
+    left, chosen, pieces = wanted.pieces, dict[int, int](), {room.number: room.pieces for room in rooms}
+    for number, had in (wanted.present or {}).items():
+        count = min(had, left, pieces.get(number, 0))
+        if wanted.must and count < min(had, wanted.pieces):
+            return None
+        chosen[number], left = count, left - count
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import pytest
 from flask import Flask
 
 from api.compute.openapi.operations import OPERATIONS
-from api.compute.servers import action_bodies
-from api.compute.servers.actions import ACTIONS
+from api.compute.servers.actions import action_bodies
+from api.compute.servers.actions.actions import ACTIONS
 from tests.api.compute.api_clients import World
 
 PREFIX = "/compute/v2.1"

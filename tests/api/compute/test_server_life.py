@@ -7,8 +7,8 @@ from sqlalchemy import event
 from werkzeug.test import TestResponse
 
 from climate.compute.errors import VirtError
+from climate.compute.metadata import config_drives
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.servers import config_drives
 from climate.compute.virt import Guest
 from tests.api.compute.api_clients import Person, World, done, hours_away, message
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from api.compute.openapi.operations import OPERATIONS
-from api.compute.servers.actions import ACTIONS
+from api.compute.servers.actions.actions import ACTIONS
 from climate.compute.nodes.services import IMAGE_ID
 from tests.api.compute import address_matrix
 from tests.api.compute.api_clients import Person, World, done, server

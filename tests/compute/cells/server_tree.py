@@ -15,7 +15,7 @@ from climate.compute.cells.state import inventory, state
 from climate.compute.models.server import DELETE, Server
 from climate.compute.nodes import services
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.cells import servers
 from tests.compute.cells.tree import CellDatabases, Tree, stepping, tree
 from tests.compute.cloud_factory import Place, node

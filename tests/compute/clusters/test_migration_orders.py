@@ -23,7 +23,8 @@ from climate.compute.models.node import NodeDefaults
 from climate.compute.models.server import ACTIVE, STOP, Server
 from climate.compute.nodes import services
 from climate.compute.nodes.nodes_file import NodesFile
-from climate.compute.servers import actions, sync_states, task_worker
+from climate.compute.servers import actions, sync_states
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest, State
 from climate.compute.virt.guest_volumes import Attached
 from climate.compute.virt.hypervisor_cluster.driver import Find, HypervisorClusterDriver, nowhere

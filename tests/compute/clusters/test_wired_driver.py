@@ -10,11 +10,11 @@ import pytest
 from climate.compute.clusters.wired_driver import HostNetworks, WiredDriver
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, DELETE, PAUSE, REBOOT, RESUME, SHUTOFF, START, STOP, SUSPEND, UNPAUSE
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.recording import RecordingNetwork
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
-from climate.compute.network.recording_driver import RecordingNetwork
-from climate.compute.servers import interfaces
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.virt import Guest, Wiring
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Order
 from climate.compute.virt.memory import MemoryDriver

@@ -14,10 +14,11 @@ from climate.compute.clusters.remote_members import Elsewhere
 from climate.compute.clusters.wired_driver import HostNetworks
 from climate.compute.models.node import NodeDefaults, NodeSpec
 from climate.compute.models.server import ACTIVE, Server
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes import services
-from climate.compute.servers import actions, sync_states, task_worker
+from climate.compute.servers import actions, sync_states
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt import Guest
 from climate.compute.virt.hypervisor_cluster.driver import ClusterOptions
 from climate.compute.virt.hypervisor_cluster.member import Member

@@ -7,7 +7,7 @@ from climate.compute.migrations import cold_migration
 from climate.compute.models.migration import CONFIRMED, ERROR, FINISHED, PRE_MIGRATING, REVERTED, Migration
 from climate.compute.models.server import ACTIVE, DELETE, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.models.server import ERROR as IN_ERROR
-from climate.compute.servers import actions, metadata, resize, sync_states
+from climate.compute.servers import actions, properties, resize, sync_states
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest
 from tests.compute.cloud_factory import HALF, TINY, Place
@@ -163,7 +163,7 @@ def test_deleting_gives_the_room_of_both_nodes_back(here: Place, settled: bool) 
 def test_a_state_by_decree_ends_the_migration(here: Place) -> None:
     server = here.boot_one()
     cold_migration.migrate(here.compute, server.id)
-    metadata.reset(here.compute, server.id, IN_ERROR, by=BY)
+    properties.reset(here.compute, server.id, IN_ERROR, by=BY)
     here.settle()
     sync_states.reconcile(here.compute)
     after = here.look(server.id)

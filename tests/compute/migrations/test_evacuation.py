@@ -21,8 +21,9 @@ from climate.compute.models.migration import COMPLETED, CONFIRMED, CONFIRMING, D
 from climate.compute.models.node import NodeSpec
 from climate.compute.models.server import ACTIVE, ERROR, EVACUATE, MIGRATE, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Server
 from climate.compute.nodes import services
-from climate.compute.servers import actions, metadata, resize, sync_states, task_worker, volume_attachments
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers import actions, properties, resize, sync_states, volume_attachments
+from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import migration_lists
 from climate.compute.virt import Guest, State
 from climate.compute.virt.memory import MemoryDriver
@@ -433,7 +434,7 @@ def test_a_state_by_decree_on_the_way_leaves_the_server_at_its_source_with_its_d
         actions.ask(two.here.compute, server.id, REVERT)
     under_way = two.here.look(server.id)
     assert (under_way.task, under_way.service_host) == (task, other(server))
-    metadata.reset(two.here.compute, server.id, ERROR, by=BY)
+    properties.reset(two.here.compute, server.id, ERROR, by=BY)
     two.down(source, False)
     two.look_after()
     after = two.here.look(server.id)

@@ -16,8 +16,9 @@ from climate.compute.models.migration import CANCELLED, COMPLETED, ERROR, Migrat
 from climate.compute.models.server import ACTIVE, DELETE, LIVE_MIGRATE, PAUSE, PAUSED, SHUTOFF, STOP, Server
 from climate.compute.models.server import ERROR as IN_ERROR
 from climate.compute.nodes import services
-from climate.compute.servers import actions, metadata, sync_states, task_worker, volume_attachments
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers import actions, properties, sync_states, volume_attachments
+from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.servers.tasks import task_worker
 from climate.compute.store.servers import live_migration_steps, migration_lists
 from climate.compute.virt import Guest
 from climate.compute.virt.live_migrator import SECRETS, Limits, LiveMigrator, Order, Progress, Watch
@@ -255,7 +256,7 @@ def test_one_that_was_sent_while_its_state_was_decreed_loses_nothing_at_the_sour
     """The row says that the server is at the source: its disk there is the one that counts."""
     server = booted(cloud)
     cloud.ask(server)
-    cloud.world.afterwards = lambda: metadata.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
+    cloud.world.afterwards = lambda: properties.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
     cloud.settle()
     after = cloud.look(server)
     assert (after.status, after.task, after.node) == (IN_ERROR, None, server.node)
@@ -266,7 +267,7 @@ def test_one_whose_state_is_decreed_while_it_is_sent_goes_on_at_the_source(cloud
     """The sender takes the transfer back: a source that is left as it is waits for a destination that is dropped."""
     server = booted(cloud)
     cloud.ask(server)
-    cloud.world.during = lambda: metadata.reset(cloud.place.compute, server.id, ACTIVE, by=BY)
+    cloud.world.during = lambda: properties.reset(cloud.place.compute, server.id, ACTIVE, by=BY)
     cloud.settle()
     for compute in cloud.services():
         sync_states.reconcile(compute)
@@ -371,7 +372,7 @@ def test_a_state_by_decree_waits_until_a_guest_that_has_arrived_is_taken_over(cl
     cloud.ask(server)
     step(cloud, server, 3)
     with pytest.raises(Conflict, match="has arrived at host"):
-        metadata.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
+        properties.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
     cloud.settle()
     assert (cloud.look(server).status, cloud.look(server).node != server.node) == (ACTIVE, True)
     assert cloud.is_whole(server)
@@ -382,7 +383,7 @@ def test_a_state_by_decree_on_the_way_leaves_the_server_where_its_guest_is(cloud
     server = booted(cloud)
     cloud.ask(server)
     step(cloud, server, steps)
-    metadata.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
+    properties.reset(cloud.place.compute, server.id, IN_ERROR, by=BY)
     for compute in cloud.services():
         sync_states.reconcile(compute)
     after = cloud.look(server)

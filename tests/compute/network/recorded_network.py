@@ -14,11 +14,11 @@ from climate.compute.models.server import DELETE, Server
 from climate.compute.network import fixed_ips as fixed
 from climate.compute.network import floating_ips, networks
 from climate.compute.network.driver import Entry, Happened, What
-from climate.compute.network.driver_registry import Wires
+from climate.compute.network.driver.recording import RecordingNetwork
+from climate.compute.network.driver.registry import Wires
 from climate.compute.network.models import Network, Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.network_request import NetworkRequest
-from climate.compute.network.recording_driver import RecordingNetwork
 from climate.compute.network.service import network_service
 from climate.compute.nodes import services
 from climate.compute.servers import actions

@@ -11,8 +11,8 @@ import pytest
 from climate.compute.errors import BadRequest, Conflict, NoMoreAddresses, QuotaExceeded
 from climate.compute.models.server import ERROR
 from climate.compute.nodes import services
-from climate.compute.servers import interfaces
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.projects import quotas
 from tests.compute.cloud_factory import HUGE
 from tests.compute.network import allocation_queues

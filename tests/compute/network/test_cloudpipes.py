@@ -10,10 +10,11 @@ from cryptography import x509
 from sqlalchemy import text
 
 from climate.compute.errors import BadRequest, Conflict, NotFound, QuotaExceeded
+from climate.compute.metadata import config_drives, metadata_service
 from climate.compute.models.server import ACTIVE, REBOOT_HARD
 from climate.compute.network import networks
 from climate.compute.nodes import services
-from climate.compute.servers import config_drives, create, metadata_service
+from climate.compute.servers import create
 from climate.compute.servers.actions import get
 from climate.compute.store.projects import flavors
 from climate.compute.vpn import cloudpipes
@@ -92,7 +93,7 @@ def test_the_metadata_service_does_not_serve_its_keys(there: Books) -> None:
 
 
 def test_only_a_cloudpipe_may_speak_for_the_clients(there: Books) -> None:
-    from climate.compute.servers import vif_plugging
+    from climate.compute.servers.interfaces import vif_plugging
 
     pipe, other = get(there.compute, created(there)), there.boot()[0]
     with there.compute.engine.connect() as conn:

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.network import floating_ips
 from climate.compute.nodes import services
-from climate.compute.servers import interfaces
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.networks import lent_floating_ips
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import Books

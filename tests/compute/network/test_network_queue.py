@@ -26,7 +26,7 @@ from climate.compute.network.allocation.allocator import (
 from climate.compute.network.allocation.bundled_allocator import BookAllocator
 from climate.compute.network.allocation.messages import Answer, allocation_body
 from climate.compute.network.allocation.queue import MemoryQueue, Request
-from climate.compute.servers import interfaces as addressing
+from climate.compute.servers.interfaces import interfaces as addressing
 from tests.compute.network import allocation_queues
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import ONE, TWO, Books

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from climate.compute.network.driver import Link, What
-from climate.compute.network.linux.dhcp_events import AT_ONCE, Spool
+from climate.compute.network.linux.daemons.dhcp_events import AT_ONCE, Spool
 from climate.compute.network.render import dnsmasq
 
 LINK = Link("net-1", "br100", gateway=IPv4Interface("10.0.0.1/24"))

@@ -16,7 +16,8 @@ from climate.compute.errors import (
     NotFound,
     QuotaExceeded,
 )
-from climate.compute.network import fixed_ips, floating_ips, ipv6, mac_addresses, nw_info, subnets
+from climate.compute.metadata import nw_info
+from climate.compute.network import fixed_ips, floating_ips, ipv6, mac_addresses, subnets
 from climate.compute.network.driver import What
 from climate.compute.network.models import Network, Vif
 from climate.compute.store.projects import quotas

@@ -19,7 +19,8 @@ from climate.compute.models.server import ACTIVE, DELETE, ERROR
 from climate.compute.nodes import maintenance, nodes_file, services
 from climate.compute.nodes.nodes_file import NodesFile
 from climate.compute.reservations import pools
-from climate.compute.servers import actions, local_delete, task_worker
+from climate.compute.servers import actions, local_delete
+from climate.compute.servers.tasks import task_worker
 from climate.compute.virt.memory import MemoryDriver
 from climate.compute.virt.multi_node import MultiNodeDriver
 from climate.connections import reading

@@ -10,8 +10,9 @@ from climate.compute.errors import BadRequest, Busy, Conflict, NoValidHost, Quot
 from climate.compute.models.image import Image
 from climate.compute.models.server import ACTIVE, DELETE, ERROR, REVERT, SHUTOFF, STOP, VERIFY_RESIZE, Room, Server
 from climate.compute.nodes.services import IMAGE_ID
-from climate.compute.servers import actions, interfaces, resize
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers import actions, resize
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.projects import images, quotas
 from climate.compute.store.servers import servers
 from climate.compute.virt import Guest

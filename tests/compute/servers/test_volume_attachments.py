@@ -12,7 +12,7 @@ from climate.compute import storage, volumes
 from climate.compute.errors import Busy, Conflict, NotFound, VirtError
 from climate.compute.models.server import DELETE, SHELVED_OFFLOADED, SHUTOFF, START, STOP
 from climate.compute.servers import actions, volume_attachments
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.storage import Directory
 from climate.compute.store.projects.volumes import Volume
 from climate.compute.virt import Guest

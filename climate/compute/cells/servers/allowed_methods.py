@@ -27,9 +27,10 @@ from climate.compute.models.server import (
     UNRESCUE,
 )
 from climate.compute.network import floating_ips
-from climate.compute.servers import actions, faults, guests, interfaces, metadata, rebuild, resize, unshelve
+from climate.compute.servers import actions, faults, guests, properties, rebuild, resize, unshelve
 from climate.compute.servers.actions import By
-from climate.compute.servers.interfaces import Who, port_of
+from climate.compute.servers.interfaces import interfaces
+from climate.compute.servers.interfaces.interfaces import Who, port_of
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.projects import flavors, images
 from climate.compute.store.projects.images import ImageQuery
@@ -63,23 +64,23 @@ def _task(task: str) -> Method:
 
 
 def _update(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    metadata.describe(compute, server_id, dict(args["words"]))
+    properties.describe(compute, server_id, dict(args["words"]))
 
 
 def _update_metadata(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    metadata.set_metadata(compute, server_id, lambda there: dict(args["metadata"]))
+    properties.set_metadata(compute, server_id, lambda there: dict(args["metadata"]))
 
 
 def _lock(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    metadata.lock(compute, server_id, args["reason"], project_id=None, by=by)
+    properties.lock(compute, server_id, args["reason"], project_id=None, by=by)
 
 
 def _unlock(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    metadata.unlock(compute, server_id, project_id=None, by=by)
+    properties.unlock(compute, server_id, project_id=None, by=by)
 
 
 def _reset_state(compute: Compute, server_id: str, args: Args, by: By) -> None:
-    metadata.reset(compute, server_id, args["status"], by=by)
+    properties.reset(compute, server_id, args["status"], by=by)
 
 
 def _resize(compute: Compute, server_id: str, args: Args, by: By) -> None:

@@ -107,8 +107,8 @@ def request_sync(compute: Compute, kwargs: Args) -> None:
 def run_compute_api_method(context: CellContext, message: Message, kwargs: Args) -> Any:
     """Run a method of the Compute API on a server of this cell; return its value.
 
-    Raise CellServiceAPIMethodNotFound for a method that is not allowed, NotFound for a server that is not here, which
-    is reported to the top cell, and the method's own errors.
+    Raise CellServiceAPIMethodNotFound for a method that is not allowed, and the method's own errors. Raise NotFound for
+    a server that is not here, which is reported to the top cell.
     """
     method, server_id = str(kwargs.get("method"))[:64], _server_id(kwargs)
     args, by, number = kwargs.get("args"), _by(kwargs), kwargs.get("command")

@@ -35,8 +35,8 @@ from climate.compute.models.server import (
     may,
 )
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces import Port, Who
-from climate.compute.servers.metadata import ADMIN, OWNER, Changed, ChangedTags
+from climate.compute.servers.interfaces.interfaces import Port, Who
+from climate.compute.servers.properties import ADMIN, OWNER, Changed, ChangedTags
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.servers.resize import check_quota, size
 from climate.compute.store.cells import servers

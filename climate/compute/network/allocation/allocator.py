@@ -1,7 +1,7 @@
 """Interface of network allocators, which grant addresses over the API's queue and are notified of changes.
 
-Method names are those of Nova's network API. An allocator decides, and the API records: a granted address belongs to
-a server once the API's transaction has recorded it, provided that no other server has it by then. Messages arrive at
+Method names are those of Nova's network API. An allocator decides, and the API records. A granted address belongs to a
+server once the API's transaction has recorded it, provided that no other server has it by then. Messages arrive at
 least once, so each method is idempotent.
 """
 

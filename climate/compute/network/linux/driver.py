@@ -10,10 +10,10 @@ from climate.compute.errors import NetworkError
 from climate.compute.linux import netns
 from climate.compute.network.driver import Entry, ExistingResources, Happened, Link, Nat, Plug, Served
 from climate.compute.network.linux import atomic_files, commands
-from climate.compute.network.linux.dhcp import DhcpServers
+from climate.compute.network.linux.daemons.dhcp import DhcpServers
+from climate.compute.network.linux.daemons.radvd import RouterAdverts
 from climate.compute.network.linux.layer2 import AUTO, Ground
 from climate.compute.network.linux.nat import IptablesNat, NftNat
-from climate.compute.network.linux.radvd import RouterAdverts
 from climate.compute.network.render.port_filter import FilterRule
 
 _RIGHTS = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}

@@ -13,8 +13,8 @@ from climate.compute.linux import netns
 from climate.compute.network.driver import Link, Plug, is_interface_name
 from climate.compute.network.linux import atomic_files, bridges, netlink, vifs
 from climate.compute.network.linux.netlink import Device
-from climate.compute.network.linux.vlan_bpf import Bpf
-from climate.compute.network.linux.vlan_transport import Dot1q, Segment, Vxlan, why_not
+from climate.compute.network.linux.vlan.vlan_bpf import Bpf
+from climate.compute.network.linux.vlan.vlan_transport import Dot1q, Segment, Vxlan, why_not
 
 _LOG = logging.getLogger(__name__)
 

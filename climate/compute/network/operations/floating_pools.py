@@ -32,8 +32,8 @@ def listed(compute: Compute) -> list[PoolRow]:
 def add_range(compute: Compute, name: str, stretch: Stretch, wanted: PoolFields) -> str | None:
     """Add a range of addresses to the named pool, created if missing; return its interface.
 
-    Raise InvalidInput for fields that differ from those of the pool, BadRequest for addresses outside its network or
-    too many, Conflict if the pool has them all.
+    Raise InvalidInput for fields that differ from those of the pool, and Conflict if the pool has all addresses. Raise
+    BadRequest for addresses outside its network or too many.
     """
     first, last = stretch
     with compute.engine.begin() as conn:

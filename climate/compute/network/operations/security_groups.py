@@ -1,6 +1,6 @@
 """Security groups: create, change and delete them and their rules, and give them to servers.
 
-A change reaches the interfaces of servers by a wake-up of their compute services, and at the latest when these
+A change reaches the interfaces of servers by a wake-up of their compute services. It arrives at the latest when these
 services compare their guests with the database.
 """
 
@@ -25,7 +25,7 @@ from climate.compute.models.security_group import (
 )
 from climate.compute.models.server import Server
 from climate.compute.servers import actions
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.networks import security_groups as rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import tasks

@@ -61,7 +61,7 @@ class Files:
 def command(link: Link, dhcp: Dhcp, files: Files, config: str = "") -> tuple[str, ...]:
     """Return the command of the server of one bridge; `config` is an additional file of the operator.
 
-    It is bound to its bridge, not only to its address: several servers of a host share port 67, and a client's request
+    It is bound to its bridge, not only to its address. Several servers of a host share port 67, and a client's request
     must reach only its own. Raise NetworkError if the bridge has no address to listen on.
     """
     if link.gateway is None:

@@ -1,7 +1,7 @@
 """Rules of security groups as nftables text, for the interface of one guest.
 
-They are stateful without connection tracking, which bridges lack on many kernels: two dynamic sets hold the
-connections that rules have allowed, and answers of these pass in the other direction.
+They are stateful without connection tracking, which bridges lack on many kernels. Two dynamic sets hold the connections
+that rules have allowed, and answers of these pass in the other direction.
 """
 
 from collections.abc import Sequence

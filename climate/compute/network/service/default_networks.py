@@ -7,7 +7,8 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Conflict
-from climate.compute.network import floating_ips, networks, subnets, vlan
+from climate.compute.network import floating_ips, networks, subnets
+from climate.compute.network.managers import vlan
 from climate.compute.network.models import VLAN
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.network_request import NetworkRequest

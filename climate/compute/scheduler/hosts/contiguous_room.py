@@ -1,6 +1,6 @@
 """Contiguous capacity of clusters: a node that is a cluster reports the free capacity of each member.
 
-Allocations since the last report are counted as servers of the requested size, so that two servers of one request
+Allocations since the last report are counted as servers of the requested size. Two servers of one request therefore
 never share a slot for one. The next report corrects the estimate. The cluster refuses servers without room, and another
 node is tried.
 """

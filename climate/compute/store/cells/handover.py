@@ -98,7 +98,7 @@ def store(
 ) -> Kept:
     """Store messages that have arrived and those that they cause; of `done` only the ids are stored.
 
-    Of `outgoing`, a message waits if it is not taken, or if its neighbour has too many unconfirmed ones.
+    A message of `outgoing` waits if it is not taken, or if its neighbour has too many unconfirmed ones.
     """
     values = {**_arrived(arrivals), **_going(outgoing), "now": now, "most": MOST_UNCONFIRMED}
     values["done_sender"], values["done_delivery"] = (done.sender, done.delivery) if done is not None else (None, None)

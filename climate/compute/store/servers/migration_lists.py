@@ -87,7 +87,7 @@ def _alternatives(wanted: Mapping[str, Any]) -> list[dict[str, str]]:
 def _parts(known: Mapping[str, str], others: Sequence[str], changed: bool) -> list[str]:
     """Return the condition and order of each statement of a list, whose columns in `known` have one value each.
 
-    Only one index has the equation and the order of the first: where the planner can choose, it may take an index that
+    Only one index has the equation and the order of the first. Where the planner can choose, it may take an index that
     knows less, and read all rows that do not match.
     """
     leading = next(columns for columns in _LEADING if set(columns) <= set(known))

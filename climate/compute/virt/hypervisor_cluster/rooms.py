@@ -4,8 +4,8 @@ Memory decides, because members run out of it first:
 
 - A server is placed on a member with enough contiguous capacity; of those, on the one with the largest free share of
   memory; of equals, on the first by name.
-- A server moves from the member with the largest allocated share to the one with the smallest, if the shares differ by
-  more than a threshold, and differ less afterwards.
+- A server moves from the member with the largest allocated share to the one with the smallest. It moves if
+  the shares differ by more than a threshold, and differ less afterwards.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,10 @@
 """Live migration of virtual machines between two QEMUs, on one machine or on two.
 
-The destination's QEMU waits in the folder `incoming` of the server's folder, which holds its `pid`, its monitor `qmp`,
-and files of the route: see `local_route` and `remote_route`.
+The destination's QEMU waits in the folder `incoming` of the server's folder. That folder holds its `pid`, its monitor
+`qmp`, and files of the route: see `local_route` and `remote_route`.
 
-A QEMU that received all memory is paused until it is told to continue. It is told so only after the source has ended.
-So both never run at once, and until then the source can continue.
+A QEMU that received all memory is paused until it gets the order to continue. It gets this order only after the source
+has ended. So both never run at once, and until then the source can continue.
 """
 
 import json

@@ -54,7 +54,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Outcome: the child may have built the server; only a repeated order tells."""
+    """Outcome: the child may have built the server; only a repeated order shows it."""
 
     reason: str
 

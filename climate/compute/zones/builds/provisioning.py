@@ -49,6 +49,9 @@ T = TypeVar("T")
 Assigned = tuple[int, PlanItem]
 """Number of a server in its build, and the plan item it is placed on."""
 
+Sent = tuple[int, ChildZone, str]
+"""Number of a server, the child to build it, and its blob for that child."""
+
 
 class _Lost(Exception):
     """Raised if another worker has the build."""
@@ -103,23 +106,31 @@ def run(compute: Compute, build_id: str, worker: str | None = None) -> None:
 
 
 def _repeat(work: _Work) -> None:
-    """Repeat orders without a known answer."""
+    """Repeat orders without a known answer; those of a removed zone are lost."""
     with reading(work.compute.engine) as conn:
-        sent = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
+        unanswered = [item for item in rows.of(conn, work.build.id) if item.state == SENT]
         zones = {zone.id: zone for zone in child_zones.listed(conn)}
-    lost = [item.launch_index for item in sent if item.zone_id not in zones]
-    if lost:
-        with work.compute.engine.begin() as conn:
-            work.check(conn)
-            rows.lose(conn, work.build.id, lost)
-    left = [(item, zones[item.zone_id]) for item in sent if item.zone_id in zones]
+    _lose(work, [item.launch_index for item in unanswered if item.zone_id not in zones])
+    left: list[Sent] = [
+        (item.launch_index, zones[item.zone_id], item.blob or "") for item in unanswered if item.zone_id in zones
+    ]
     silent: set[int] = set()
     while left:
-        batch, left = _at_once(left, lambda entry: entry[1].id)
-        batch = [(item, zone) for item, zone in batch if zone.id not in silent]
-        orders = [(item.launch_index, zone, item.blob or "") for item, zone in batch]
+        batch, left = _at_once(left, _zone_of_order)
+        orders = [order for order in batch if _zone_of_order(order) not in silent]
         outcomes = _send(work, orders, repeated=True)
-        silent |= {zone.id for item, zone in batch if isinstance(outcomes[item.launch_index], Unknown)}
+        silent |= {zone.id for number, zone, _ in orders if isinstance(outcomes[number], Unknown)}
+
+
+def _lose(work: _Work, numbers: Sequence[int]) -> None:
+    if numbers:
+        with work.compute.engine.begin() as conn:
+            work.check(conn)
+            rows.lose(conn, work.build.id, numbers)
+
+
+def _zone_of_order(order: Sent) -> int:
+    return order[1].id
 
 
 def _place_open(work: _Work) -> None:
@@ -199,10 +210,6 @@ def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
         for place, numbers in by_node.items():
             outcomes |= _boot_here(work, numbers, place)
         return outcomes | sending.result()
-
-
-Sent = tuple[int, ChildZone, str]
-"""Number of a server, the child to build it, and its blob for that child."""
 
 
 def _assign(work: _Work, orders: Sequence[Sent]) -> None:
@@ -300,7 +307,7 @@ def _conclude(work: _Work) -> None:
 
 
 def _fault(wanted: int, items: Iterable[Item], why: str) -> str | None:
-    """Return the message that tells the owner how many servers were placed, and why not all."""
+    """Return the message for the owner: how many servers were placed, and why not all."""
     states = [item.state for item in items]
     placed = states.count(rows.PLACED)
     if placed == wanted:

@@ -12,7 +12,7 @@ from climate.compute.errors import ComputeError, NoMoreAddresses, NoValidHost, Q
 from climate.compute.models.request import BootRequest
 from climate.compute.models.server import DELETE, Server
 from climate.compute.servers import create as compute_boot
-from climate.compute.servers.interfaces import Who
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.compute.store.zones import child_zones
 from climate.compute.zones import routing
 from climate.compute.zones.builds import builds, provisioning, request_spec

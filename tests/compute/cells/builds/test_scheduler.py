@@ -22,9 +22,9 @@ from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.state import state
 from climate.compute.errors import BadRequest
+from climate.compute.metadata import config_drives, guest_metadata
 from climate.compute.models import keypair
 from climate.compute.models.server import ACTIVE
-from climate.compute.servers import config_drives, guest_metadata
 from climate.compute.store.projects import flavors, keypairs
 from tests.compute.cells.tree import CellDatabases, Tree, tree
 from tests.compute.cloud_factory import HALF, HUGE, TINY, node, request

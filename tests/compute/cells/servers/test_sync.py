@@ -17,8 +17,7 @@ from climate.compute.cells.servers import report as server_report
 from climate.compute.cells.servers import sync
 from climate.compute.errors import Conflict, NotFound
 from climate.compute.models.server import DELETE, PAUSE, START, STOP, UNPAUSE, Server
-from climate.compute.servers import actions, create
-from climate.compute.servers import metadata as upkeep
+from climate.compute.servers import actions, create, properties
 from climate.compute.store.cells import changes
 from climate.compute.store.cells import servers as cell_servers
 from tests.campaign import length
@@ -387,6 +386,6 @@ def _live(line: Line, server_id: str, step: str) -> None:
     else:
         with suppress(Conflict, NotFound):
             if step == "rename":
-                upkeep.describe(line.child.compute, server_id, {"name": "again"})
+                properties.describe(line.child.compute, server_id, {"name": "again"})
             else:
                 actions.ask(line.child.compute, server_id, step)

@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from climate.compute.errors import BadRequest, Conflict, NoMoreNetworks
 from climate.compute.network import networks
+from climate.compute.network.driver.recording import RecordingNetwork
 from climate.compute.network.models import Network
 from climate.compute.network.network_options import FEWEST
-from climate.compute.network.recording_driver import RecordingNetwork
 from climate.compute.network.service import claiming, network_service
 from tests.compute.network.conftest import Cloud
 from tests.compute.network.recorded_network import ONE, TWO, Books

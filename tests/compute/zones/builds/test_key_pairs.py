@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import text
 
+from climate.compute.metadata import config_drives, guest_metadata
+from climate.compute.metadata.config_drives import META_DATA, USER_DATA
+from climate.compute.metadata.guest_metadata import GuestMetadata
 from climate.compute.models import keypair
-from climate.compute.servers import config_drives, guest_metadata
-from climate.compute.servers.config_drives import META_DATA, USER_DATA
-from climate.compute.servers.guest_metadata import GuestMetadata
 from climate.compute.store.servers import servers
 from tests.compute.zones.build_plan_trees import built, done, names_here, offered, refusal, rows, server
 from tests.compute.zones.builds.test_placement import build, grandchild_offer, order

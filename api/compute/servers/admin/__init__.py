@@ -1,0 +1,1 @@
+"""Routes about servers for administrators and other services."""

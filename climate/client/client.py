@@ -1,0 +1,310 @@
+"""Requests of the Python client, each a method with typed values."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, Self, TypedDict, Unpack
+from uuid import uuid4
+
+from climate.cli import client as connection
+from climate.cli import clouds, lookup
+from climate.cli.dates import wire
+from climate.cli.errors import NOT_FOUND, Failure
+from climate.cli.wait import PATIENCE, Goal, poll
+from climate.client.errors import InvalidRequest, translated
+from climate.client.models import Availability, Hold, Lease, Offer, Server
+from climate.client.reservations import Reservation
+from climate.settings import environment
+
+Progress = Callable[[str], None]
+"""Called with the state of a resource that is waited for, each time that it is read."""
+
+MINUTE = timedelta(minutes=1)
+WEEK = timedelta(weeks=1)
+HALF_HOUR = timedelta(minutes=30)
+
+AFTER = ("ERROR", "TERMINATED")
+"""Statuses from which a lease does not come back."""
+
+
+class SearchOptions(TypedDict, total=False):
+    """Further conditions of a search."""
+
+    mode: Literal["first", "most", "longest", "at", "cheapest"]
+    between: Sequence[Mapping[str, object]]
+    """Windows like `{"days": ["mon"], "begin": "08:00", "end": "18:00", "zone": "Europe/Berlin"}`."""
+    step: timedelta
+    """Starts are multiples of it since 1970 in UTC; a minute by default."""
+    offers: int
+    """Maximum number of offers; 5 by default."""
+
+
+class BootOptions(TypedDict, total=False):
+    """Further properties of a server."""
+
+    networks: Sequence[str]
+    """Names or ids; by default the cloud chooses."""
+    key_name: str
+    user_data: bytes
+    metadata: Mapping[str, str]
+    availability_zone: str
+
+
+def _quiet(state: str) -> None:
+    """Ignore the state."""
+
+
+def connect(
+    cloud: str | None = None, *, environ: Mapping[str, str] | None = None, timeout: timedelta = MINUTE
+) -> "Client":
+    """Return the client of an entry of clouds.yaml; by default that of OS_CLOUD or of the OS_* variables.
+
+    `timeout` is that of one request. The first request signs in. Raise InvalidRequest if there is no such entry.
+    """
+    known = environment() if environ is None else environ
+    with translated():
+        entry = clouds.find(cloud, known, Path(known.get("CLIMATE_HOME", "var")))
+    return Client(connection.Client(entry, timeout.total_seconds()))
+
+
+@dataclass(frozen=True, slots=True)
+class Client(AbstractContextManager["Client"]):
+    """Client of one cloud, for one thread. As a context manager it closes its connections.
+
+    Each method raises a ClientError for a refusal. Requests that create something carry an idempotency key, so that a
+    repetition after a lost answer creates nothing twice.
+    """
+
+    http: connection.Client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        self.http.close()
+
+    def find(
+        self,
+        *reservations: Reservation,
+        duration: timedelta,
+        earliest: datetime | None = None,
+        within: timedelta = WEEK,
+        **options: Unpack[SearchOptions],
+    ) -> Availability:
+        """Return times at which a lease with these reservations fits, best first, from `earliest` (now) on."""
+        mode, step = options.get("mode", "first"), options.get("step", MINUTE)
+        begin = _utc(earliest, "earliest") if earliest else self._now()
+        body = {
+            "reservations": list(reservations),
+            "duration": int(duration.total_seconds()),
+            "earliest": wire(begin) if earliest else "now",
+            "latest": None if mode == "at" else wire(begin + within),
+            "between": list(options.get("between", ())),
+            "step": int(step.total_seconds()),
+            "mode": mode,
+            "offers": options.get("offers", 5),
+        }
+        return Availability.of(self._send("POST", "/availability", body))
+
+    def hold(self, offer: Offer, name: str) -> Hold:
+        """Hold the resources of an offer until the expiry of the hold."""
+        return Hold.of(self._send("POST", "/holds", {"offer": offer.id, "name": name})["hold"])
+
+    def renew(self, hold: Hold) -> Hold:
+        """Prolong a hold; that is possible once."""
+        return Hold.of(self._send("POST", f"/holds/{hold.id}/renew")["hold"])
+
+    def release(self, hold: Hold) -> None:
+        """Release what a hold has."""
+        self._send("DELETE", f"/holds/{hold.id}")
+
+    def create_lease(
+        self,
+        name: str,
+        *reservations: Reservation,
+        hold: Hold | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        duration: timedelta | None = None,
+        key: str | None = None,
+        **more: object,
+    ) -> Lease:
+        """Create a lease of a hold, or of reservations from `start` (now) to `end`, or for `duration`.
+
+        `key` is the idempotency key: with the same key and arguments no second lease is created. `more` has further
+        keys of the request.
+        """
+        if hold is not None:
+            body: dict[str, object] = {"name": name, "hold": hold.id, **more}
+        else:
+            begin = _utc(start, "start") if start else self._now()
+            until = begin + duration if duration else end
+            if until is None or (duration and end):
+                raise InvalidRequest("create_lease needs a hold, or one of end and duration")
+            period = {"start_date": wire(begin), "end_date": wire(_utc(until, "end"))}
+            body = {"name": name, **period, "events": [], "reservations": list(reservations), **more}
+        return Lease.of(self._send("POST", "/leases", body, key or str(uuid4()))["lease"])
+
+    def leases(self, *, status: str | None = None, name: str | None = None) -> Iterable[Lease]:
+        """Return the leases of the project, page after page."""
+        query = {key: value for key, value in (("status", status), ("name", name)) if value}
+        with translated():
+            for body in self.http.pages("reservation", "/leases", "leases", query):
+                yield Lease.of(body)
+
+    def lease(self, wanted: Lease | str) -> Lease:
+        """Return a lease as it is now, by its id or its name."""
+        with translated():
+            return Lease.of(lookup.lease(self.http, wanted.id if isinstance(wanted, Lease) else wanted))
+
+    def extend(self, lease: Lease | str, by: timedelta) -> Lease:
+        """Move the end of a lease by a length; a negative one shortens it."""
+        present = self.lease(lease)
+        return self.update_lease(present, end_date=wire(present.end + by))
+
+    def update_lease(self, lease: Lease | str, **changes: object) -> Lease:
+        """Change a lease: `name`, `start_date`, `end_date`, `reservations` and so on, as the API has them."""
+        lease_id = self._lease_id(lease)
+        return Lease.of(self._send("PUT", f"/leases/{lease_id}", changes)["lease"])
+
+    def delete_lease(self, lease: Lease | str) -> None:
+        """End a lease, or withdraw it before its start."""
+        self._send("DELETE", f"/leases/{self._lease_id(lease)}")
+
+    def wait_for_lease(
+        self, lease: Lease | str, status: str = "ACTIVE", *, timeout: timedelta = HALF_HOUR, progress: Progress = _quiet
+    ) -> Lease:
+        """Return the lease once it has the status. Raise ClientError once it cannot get it, or TimedOut.
+
+        A restart of the server does not end the wait.
+        """
+        lease_id = self._lease_id(lease)
+        refused = tuple(one for one in AFTER if one != status)
+        goal = Goal(
+            f"lease {lease_id}",
+            lambda: _there(lambda: lookup.lease_by_id(self.http, lease_id)),
+            lambda seen: seen is not None and seen["status"] == status,
+            lambda seen: _end(f"lease {lease_id}", seen, refused),
+            f"`climate lease history {lease_id}` shows why",
+        )
+        with translated():
+            return Lease.of(poll(goal, timeout.total_seconds(), PATIENCE, progress))
+
+    def boot(
+        self,
+        name: str,
+        *,
+        flavor: str,
+        image: str,
+        lease: Lease | str | None = None,
+        reservation: str | None = None,
+        **options: Unpack[BootOptions],
+    ) -> Server:
+        """Boot a server, on a host of a lease or of one of its reservations. Flavor and image are names or ids."""
+        hint = reservation or (self._reservation_of(lease) if lease else None)
+        with translated():
+            networks = [{"uuid": lookup.network_id(self.http, one)} for one in options.get("networks", ())]
+            wanted: dict[str, object] = {
+                "name": name,
+                "flavorRef": lookup.flavor_id(self.http, flavor),
+                "imageRef": lookup.image_id(self.http, image),
+                **options,
+                "networks": networks or "auto",
+            }
+            if "user_data" in options:
+                wanted["user_data"] = b64encode(options["user_data"]).decode()
+            hints = {"OS-SCH-HNT:scheduler_hints": {"reservation": hint}} if hint else {}
+            created = self.http.json("compute", "POST", "/servers", json={"server": wanted, **hints})["server"]
+        return self.server(created["id"])
+
+    def server(self, wanted: Server | str) -> Server:
+        """Return a server as it is now, by its id or its name."""
+        with translated():
+            return Server.of(lookup.server(self.http, wanted.id if isinstance(wanted, Server) else wanted))
+
+    def delete_server(self, server: Server | str) -> None:
+        """Delete a server."""
+        server_id = self.server(server).id
+        with translated():
+            self.http.call("compute", "DELETE", f"/servers/{lookup.part(server_id)}")
+
+    def wait_for_server(
+        self,
+        server: Server | str,
+        status: str = "ACTIVE",
+        *,
+        timeout: timedelta = HALF_HOUR,
+        progress: Progress = _quiet,
+    ) -> Server:
+        """Return the server once it has the status. Raise ClientError if it becomes ERROR or is gone, or TimedOut."""
+        server_id = self.server(server).id
+        goal = Goal(
+            f"server {server_id}",
+            lambda: _there(lambda: lookup.server_by_id(self.http, server_id)),
+            lambda seen: seen is not None and seen["status"] == status,
+            lambda seen: _end(f"server {server_id}", seen, ("ERROR",)),
+            f"`climate server actions {server_id}` shows what was done",
+        )
+        with translated():
+            return Server.of(poll(goal, timeout.total_seconds(), PATIENCE, progress))
+
+    def _now(self) -> datetime:
+        with translated():
+            return self.http.now().replace(microsecond=0)
+
+    def _send(self, method: str, path: str, body: object = None, key: str | None = None) -> dict[str, Any]:
+        sent: dict[str, Any] = {} if body is None else {"json": body}
+        if key is not None:
+            sent["headers"] = {"Idempotency-Key": key}
+        with translated():
+            return self.http.json("reservation", method, path, **sent)
+
+    def _lease_id(self, lease: Lease | str) -> str:
+        if isinstance(lease, Lease):
+            return lease.id
+        with translated():
+            return lookup.lease_id(self.http, lease)
+
+    def _reservation_of(self, lease: Lease | str) -> str:
+        """Return the id of the only reservation of a lease on which servers can be booted."""
+        known = lease if isinstance(lease, Lease) else self.lease(lease)
+        fitting = [one.id for one in known.reservations if one.resource_type == "physical:host"]
+        if len(fitting) != 1:
+            raise InvalidRequest(
+                f"lease {known.id} has {len(fitting)} reservations of hosts", "give the id of one as reservation"
+            )
+        return fitting[0]
+
+
+def _utc(time: datetime, name: str) -> datetime:
+    """Return an aware time. Raise InvalidRequest for a naive one, which could mean any zone."""
+    if time.tzinfo is None:
+        raise InvalidRequest(f"{name} has no time zone: {time.isoformat()}", "use datetime.now(UTC) or a ZoneInfo")
+    return time
+
+
+def _there(look: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    try:
+        return look()
+    except Failure as failure:
+        if failure.code == NOT_FOUND:
+            return None
+        raise
+
+
+def _end(what: str, seen: Mapping[str, Any] | None, refused: Sequence[str]) -> str | None:
+    """Return why the status cannot be reached any more, or None."""
+    if seen is None:
+        return f"{what} is gone"
+    if seen["status"] not in refused:
+        return None
+    fault = seen.get("fault") or {}
+    reason = fault.get("message") or seen.get("status_reason")
+    return f"{what} is {seen['status']}" + (f": {reason}" if reason else "")

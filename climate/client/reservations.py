@@ -1,0 +1,36 @@
+"""Reservations of a lease or of a search, as they are sent. `more` has further keys of the API, such as `on_end`."""
+
+from typing import Any
+
+Reservation = dict[str, Any]
+
+
+def hosts(
+    least: int, most: int | None = None, *, properties: str = "", resources: str = "", **more: object
+) -> Reservation:
+    """Return a reservation of whole hosts: exactly `least`, or `least` to `most` of them.
+
+    `properties` are requirements on the hypervisor such as `[">=", "$vcpus", "4"]`, `resources` those on extra
+    capabilities such as `[">", "$gpu_count", "1"]`.
+    """
+    wanted = {"hypervisor_properties": properties, "resource_properties": resources}
+    count = {"min": least, "max": least if most is None else most}
+    return {"resource_type": "physical:host", **count, **wanted, **more}
+
+
+def servers(amount: int, *, vcpus: int, memory_mb: int, disk_gb: int, **more: object) -> Reservation:
+    """Return a reservation of room for servers of one size on shared hosts."""
+    size = {"vcpus": vcpus, "memory_mb": memory_mb, "disk_gb": disk_gb}
+    return {"resource_type": "virtual:instance", "amount": amount, **size, **more}
+
+
+def floating_ips(amount: int, *, network_id: str, required: list[str] | None = None, **more: object) -> Reservation:
+    """Return a reservation of addresses of an external network; those in `required` have to be among them."""
+    wanted = {"network_id": network_id, "amount": amount, "required_floatingips": required or []}
+    return {"resource_type": "virtual:floatingip", **wanted, **more}
+
+
+def storage(size_gb: int, *, storage_class: str, volumes: int = 1, **more: object) -> Reservation:
+    """Return a reservation of storage of a class, in volumes of equal size."""
+    wanted = {"storage_class": storage_class, "size_gb": size_gb, "volumes": volumes}
+    return {"resource_type": "storage:pool", **wanted, **more}

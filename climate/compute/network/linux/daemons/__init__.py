@@ -1,0 +1,1 @@
+"""Daemons of one Linux host: DHCP and DNS servers, router advertisements."""

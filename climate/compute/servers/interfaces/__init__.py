@@ -1,0 +1,1 @@
+"""Interfaces of servers: attached, plugged on their hosts, and filtered."""

@@ -1,0 +1,1 @@
+"""Tasks of servers, which the compute service of their node carries out."""
