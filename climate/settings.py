@@ -139,6 +139,7 @@ class Settings:
         "", "Resource types whose plugins are loaded, by commas; when empty, all installed ones."
     )
     max_lease_days: int = setting(730, "Longest lease, in days.", 1, 36500)
+    series_occurrences: int = setting(52, "Maximum number of leases in a series.", 1, 1000)
     hold_seconds: int = setting(600, "Longest hold of a lease, in seconds; 0: holds are refused.", 0, 86400)
     holds_per_project: int = setting(
         10,

@@ -17,7 +17,7 @@ from api.reservation import (
 )
 from api.reservation.hosts import allocations, host_health, maintenance, power, properties
 from api.reservation.hosts import hosts as host_routes
-from api.reservation.leases import availability, events
+from api.reservation.leases import availability, events, series
 from api.reservation.leases import leases as lease_routes
 from api.reservation.pools import pools as pool_routes
 from api.reservation.resources import floating_ips, storage
@@ -27,6 +27,7 @@ NOUNS = (
         versions,
         lease_routes,
         availability,
+        series,
         host_routes,
         properties,
         allocations,

@@ -20,6 +20,7 @@ ONE_WORD = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\"'`$\\\u202a-\u202e\u2066-\u2069]
 
 LISTS: Mapping[str, tuple[str, str, str, str]] = {
     "lease": ("reservation", "/leases", "leases", "name"),
+    "series": ("reservation", "/series", "series", "name"),
     "host": ("reservation", "/os-hosts", "hosts", "hypervisor_hostname"),
     "pool": ("reservation", "/pools", "pools", "name"),
     "server": ("compute", "/servers", "servers", "name"),
@@ -69,7 +70,8 @@ def complete_names(command: click.Command) -> None:
     for below in command.commands.values() if isinstance(command, click.Group) else ():
         complete_names(below)
     for parameter in command.params:
-        noun = (parameter.name or "").removesuffix("s")
+        called = parameter.name or ""
+        noun = called if called in LISTS else called.removesuffix("s")
         takes = isinstance(parameter, click.Argument) or noun in OPTIONS
         if noun in LISTS and takes and isinstance(parameter.type, click.types.StringParamType):
             parameter.type = NameType(noun)

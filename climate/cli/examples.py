@@ -180,6 +180,7 @@ climate lease confirm mine
 climate lease confirm mine --idempotency-key order-7
 climate lease create mine --for 2h --hosts 1
 climate lease create mine --start +1d --for 8h --hosts 2 --resource '[">=", "$gpu_count", "2"]'
+climate lease create training --start 'tomorrow 09:00' --for 4h --hosts 2 --repeat 'FREQ=WEEKLY;COUNT=10'
 climate lease delete mine
 climate lease delete mine yours --dry-run
 climate lease extend mine 2h
@@ -294,6 +295,18 @@ climate role remove member --user alice --project lab
 climate role remove reader --user bob --project lab
 climate role show member
 climate role show member -f value -c id
+climate series delete training
+climate series delete training --from training-2026-12-01
+climate series extend training 1h
+climate series extend training 30m --from training-2026-12-01
+climate series list
+climate series list -f json
+climate series set training --later 1h
+climate series set training --name course --earlier 1d --from training-2026-12-01
+climate series shorten training 1h
+climate series shorten training 30m --dry-run
+climate series show training
+climate series show training -f json
 climate server actions web
 climate server actions web -f json
 climate server confirm web

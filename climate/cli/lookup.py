@@ -34,7 +34,7 @@ def only(
     if not chosen:
         raise Failure(f"no {called or kind} {wanted!r}", NOT_FOUND, f"`climate {kind} list` shows what there is")
     ids = [str(thing["id"]) for thing in chosen]
-    nouns = f"{called or kind}s"
+    nouns = f"{(called or kind).removesuffix('s')}s"
     said = f"{len(ids)} {nouns} are called {wanted!r}" if listed else f"the ids of {len(ids)} {nouns} begin so"
     raise Failure(f"{said}: {', '.join(ids)}", CONFLICT, "give the id", details={"ids": ids})
 
@@ -89,6 +89,16 @@ def lease_by_id(client: "Client", lease_id: str) -> dict[str, Any]:
 def lease_id(client: "Client", wanted: str) -> str:
     """Return the id of a lease; an id needs no request."""
     return wanted if UUID.fullmatch(wanted) else str(lease(client, wanted)["id"])
+
+
+def series_id(client: "Client", wanted: str) -> str:
+    """Return the id of a series by its id or name; an id needs no request."""
+    if UUID.fullmatch(wanted):
+        return wanted
+    called = list(client.pages("reservation", "/series", "series", {"name": wanted}))
+    if not _named(called, wanted) and SHORT.fullmatch(wanted):
+        called = list(client.pages("reservation", "/series", "series"))
+    return str(only("series", wanted, called)["id"])
 
 
 def host(client: "Client", wanted: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ SECTIONS: Sections = {
         "mail": ("leases.mail:group",),
         "notice": ("leases.notice:group",),
         "reservation": ("leases.reservation:group",),
+        "series": ("leases.series:group",),
         "usage": ("leases.usage:command",),
     },
     "Servers": {

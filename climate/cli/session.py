@@ -130,6 +130,7 @@ NEXT = {
     "host list": "no hosts can be reserved: `climate node list` shows those of the cloud, "
     "`climate host create NODE` adds one",
     "notice list": "no notifications",
+    "series list": "no series: `climate lease create NAME --repeat RULE` creates one",
     "calendar list": "no calendar feeds: `climate calendar create` creates one",
     "node list": "the cloud has no nodes: a compute service with a nodes file reports them (docs/cloud.md)",
     "volume list": "no volumes: a lease of storage creates one, "

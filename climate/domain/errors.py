@@ -63,6 +63,15 @@ class LeasesInTheWay(Conflict):
         """The leases and the hosts that each would lose, for programs."""
 
 
+class OccurrencesClash(Conflict):
+    """Occurrences of a series do not fit."""
+
+    def __init__(self, message: str, details: Mapping[str, object]) -> None:
+        super().__init__(message)
+        self.details = details
+        """The occurrences and the reason of each, for programs."""
+
+
 class NotEnoughHosts(Conflict):
     """Not enough hosts available"""
 

@@ -113,6 +113,8 @@ class LeaseCreated:
     period: Period
     reservations: tuple[PlannedReservation, ...]
     events: tuple[PlannedEvent, ...]
+    series_id: UUID | None = None
+    """Series of which the lease is an occurrence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,8 @@ class Lease:
     gone: bool = False
     version: int = 1
     """Number of its facts."""
+    series_id: UUID | None = None
+    """Series of which it is an occurrence."""
 
     def event(self, key: EventKind | UUID) -> Event:
         """Return the event of that kind or id; raise NotFound if the lease has none."""
@@ -327,6 +329,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         ),
         events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
+        series_id=fact.series_id,
     )
 
 

@@ -46,6 +46,16 @@ def allocate(climate: Climate, function: Callable[[Connection, bool, *Args], T],
     return _with_retries(climate, partial(_beside_rivals, climate, function, args, keep))
 
 
+def allocate_some(
+    climate: Climate, function: Callable[[Connection, bool, *Args], T], *args: *Args, keep: bool = True
+) -> T:
+    """Run `function(conn, patient, *args)` like `run`, for a function that handles shortages itself.
+
+    If it raises TryPatiently without patience, it runs once more with patience, so that it sees each shortage.
+    """
+    return _with_retries(climate, partial(_quickly_or_patiently, climate, function, args, keep))
+
+
 def _with_retries(climate: Climate, attempt: Callable[[], T]) -> T:
     for turn in range(TRIES + 1):
         try:
@@ -74,6 +84,15 @@ def _beside_rivals(
             if not _outlasted(climate, hurdle):
                 break
     return _in_order(climate, function, (True, *args), keep)
+
+
+def _quickly_or_patiently(
+    climate: Climate, function: Callable[[Connection, bool, *Args], T], args: tuple[*Args], keep: bool
+) -> T:
+    try:
+        return _in_order(climate, function, (False, *args), keep)
+    except TryPatiently:
+        return _in_order(climate, function, (True, *args), keep)
 
 
 def _outlasted(climate: Climate, hurdle: TryPatiently) -> bool:

@@ -12,6 +12,8 @@ from uuid import uuid4
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
+from tests.cli.series_answers import SERIES
+
 PASSWORD = "kept out of sight"
 FLOATING_IP = "6f0f3a1e-7d1c-4b4c-9d0e-0d5b7f6f2f11"
 VOLUME = "0d1c9a56-5f0e-4a6f-8f4e-6a2f5a1e7c02"
@@ -178,6 +180,7 @@ class Wire:
             "mail-preferences": self._mail_preferences,
             "maintenances": self._maintenances,
             "notices": self._notices,
+            "series": self._series,
         }
         if path[0] in own:
             return own[path[0]](request, body)
@@ -231,6 +234,13 @@ class Wire:
         if request.method == "GET":
             return _json(200, {"calendar_feeds": [feed]})
         return _json(201, {"calendar_feed": {**feed, **body, "url": f"{self.url}/reservation/v1/calendar/s3.ics"}})
+
+    def _series(self, request: Request, body: Any) -> Response:
+        if request.method == "DELETE":
+            return Response(status=204)
+        if request.method == "GET" and request.path.endswith("/series"):
+            return _json(200, {"series": [{key: SERIES[key] for key in SERIES if key != "occurrences"}]})
+        return _json(201 if request.method == "POST" else 200, {"series": SERIES})
 
     def _maintenances(self, request: Request, body: Any) -> Response:
         window = {"id": "w1", "host": "h1", "state": "planned", "end_date": None, **(body or {})}

@@ -19,6 +19,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.hosts.pools import Pool
 from climate.domain.lease import Lease
+from climate.domain.series import Make
 from climate.power import PowerDriver
 from climate.service.host_operations import failures, maintenance, pool_moves, pools
 from climate.service.hosts import inventory, reservable
@@ -27,11 +28,16 @@ from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.power import power
 from climate.service.power.power import ByHand, Wiring
+from climate.service.series import change as series_change
+from climate.service.series import create as series
+from climate.service.series.change import SeriesChanges
+from climate.service.series.create import SeriesOrder
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.hosts.maintenance import WindowFilter
 from climate.store.leases.due_events import Cursor
 from climate.store.leases.leases import Listing
+from climate.store.leases.series import SeriesListing
 from tests.conftest import ADMIN, MEMBER, cloud_host
 from tests.installed_plugins import installed_plugins
 from tests.machine.deployment import SUPPLY, Supplies
@@ -187,6 +193,33 @@ def _delete(load: Load, chance: Random) -> None:
         leases.delete(load.climate, MEMBER, chance.choice(found).id)
 
 
+OFTEN = f"FREQ=DAILY;BYHOUR={','.join(map(str, range(24)))};BYMINUTE={','.join(map(str, range(0, 60, 5)))};COUNT=3"
+"""Rule of a series with an occurrence each five minutes."""
+
+
+def _create_series(load: Load, chance: Random) -> None:
+    start = load.clock.now() + timedelta(minutes=chance.choice([1, 3, 10]))
+    wanted = [_reservation(chance) for _ in range(chance.choice([1, 1, 2]))]
+    order = Order("s", start, start + timedelta(minutes=chance.choice([2, 8])), None, wanted)
+    series.create(load.climate, MEMBER, SeriesOrder(order, OFTEN, "UTC", chance.choice(list(Make))))
+
+
+def _known_series(load: Load) -> list[UUID]:
+    return [one.id for one, _ in series_change.listed(load.climate, ADMIN, SeriesListing())]
+
+
+def _change_series(load: Load, chance: Random) -> None:
+    if found := _known_series(load):
+        by = timedelta(minutes=chance.choice([-2, 3, 5]))
+        changes = chance.choice([SeriesChanges(move_by=by), SeriesChanges(extend_by=by)])
+        series_change.change(load.climate, MEMBER, chance.choice(found), changes)
+
+
+def _delete_series(load: Load, chance: Random) -> None:
+    if found := _known_series(load):
+        series_change.delete(load.climate, MEMBER, chance.choice(found))
+
+
 def _work(load: Load, chance: Random) -> None:
     """One beat of a poller, and the workers that it rings for."""
     event_dispatch.rescue(load.climate, "poller")
@@ -299,6 +332,7 @@ def _break(load: Load, chance: Random) -> None:
     time.sleep(0.1)
 
 
+OF_SERIES: Sequence[Act] = (_create_series, _change_series, _delete_series)
 USERS: Sequence[Act] = (_create, _create, _create, _update, _update, _delete)
 ADMINS: Sequence[Act] = (
     _move,
@@ -318,6 +352,7 @@ ADMINS: Sequence[Act] = (
 WINDOWS: Sequence[Act] = (_plan_windows, _plan_windows, _change_window, _end_window)
 ACTORS: Sequence[tuple[Sequence[Act], int]] = (
     (USERS, 5),
+    (OF_SERIES, 2),
     ((_work,), 3),
     (ADMINS, 3),
     (WINDOWS, 2),

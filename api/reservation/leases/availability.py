@@ -63,11 +63,8 @@ def find_times(query: Read, body: Read) -> ResponseReturnValue:
     return {
         "offers": [_offer(one) for one in found.offers],
         "free": [None if one is None else _points(one) for one in found.free],
-        "binding": None if reason is None else _binding(reason),
-        "alternatives": [
-            {"kind": one.kind, "message": one.message, "offer": _offer(one.offer)}
-            for one in (reason.alternatives if reason else ())
-        ],
+        "binding": None if reason is None else binding_body(reason),
+        "alternatives": [] if reason is None else alternatives_body(reason),
     }
 
 
@@ -110,9 +107,15 @@ def _points(points: Sequence[Point]) -> list[Read]:
     return [{"time": date(datetime.fromtimestamp(at, UTC)), "free": free} for at, free in points]
 
 
-def _binding(reason: Reason) -> Read:
+def binding_body(reason: Reason) -> Read:
+    """Return the limit that binds as answers show it."""
     one = reason.binding
     return {"name": one.name, "message": one.message, "reservation": one.reservation}
+
+
+def alternatives_body(reason: Reason) -> list[Read]:
+    """Return the offers for other requests as answers show them."""
+    return [{"kind": one.kind, "message": one.message, "offer": _offer(one.offer)} for one in reason.alternatives]
 
 
 @serve(blueprint, "GET", "/holds", Operation("leases:get", {200: HoldsAnswer}))

@@ -31,13 +31,14 @@ class Length(fields.Field[timedelta]):
         super().__init__(metadata={"description": "Seconds, or ISO 8601 such as PT6H.", **described}, **more)
 
     def _deserialize(self, value: Any, *args: Any, **more: Any) -> timedelta:
-        seconds = _seconds(value)
+        seconds = seconds_of(value)
         if seconds is None or not 0 < seconds <= LONGEST_DURATION:
             raise ValidationError(f"must be 1 to {LONGEST_DURATION} seconds, or ISO 8601 such as PT6H or P1DT12H")
         return timedelta(seconds=seconds)
 
 
-def _seconds(value: Any) -> int | None:
+def seconds_of(value: Any) -> int | None:
+    """Return the seconds of a duration, a whole number or ISO 8601; None for any other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     parts = re.match(ISO, value, re.ASCII) if isinstance(value, str) and not value.endswith("\n") else None

@@ -49,6 +49,8 @@ def lease_body(lease: Lease) -> Body:
     }
     if lease.hold_until is not None:
         body["hold_until"] = date(lease.hold_until)
+    if lease.series_id is not None:
+        body["series_id"] = str(lease.series_id)
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}
 

@@ -28,8 +28,8 @@ def _is_a_name(text: str) -> None:
         raise ValidationError(f"Must be a text of 1 to {LONGEST_NAME} characters, not only blanks.")
 
 
-def name_field(**more: Any) -> fields.String:
-    limits = validate.Length(1, LONGEST_NAME, error=f"Must be a text of 1 to {LONGEST_NAME} characters.")
+def name_field(longest: int = LONGEST_NAME, **more: Any) -> fields.String:
+    limits = validate.Length(1, longest, error=f"Must be a text of 1 to {longest} characters.")
     return fields.String(validate=[limits, _is_a_name], **more)
 
 
@@ -98,6 +98,7 @@ class LeaseQuery(Paged):
     project_id = fields.String(metadata={"description": "Project other than the caller's (administrator)."})
     starts_before = Moment()
     ends_after = Moment()
+    series_id = fields.UUID(metadata={"description": "Series of which the leases are occurrences."})
 
 
 class LeaseAt(Strict):
@@ -174,6 +175,7 @@ class LeaseOut(Schema):
     )
     hold_until = out_date(required=False, metadata={"description": "Expiry of the hold; only while the lease is HELD."})
     degraded = fields.Boolean(required=True)
+    series_id = fields.UUID(metadata={"description": "Series of which it is an occurrence; otherwise absent."})
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
     reservations = fields.List(fields.Nested(ReservationOut), required=True)

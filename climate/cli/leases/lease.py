@@ -10,7 +10,7 @@ import click
 from climate.cli import lookup
 from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
 from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
-from climate.cli.leases import lease_view
+from climate.cli.leases import lease_view, series
 from climate.cli.leases.history_sentences import sentences
 from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
 from climate.cli.leases.request_times import RequestTimes
@@ -42,6 +42,9 @@ def group() -> None:
 @click.option(
     "--idempotency-key", metavar="KEY", help="Idempotency key: a repetition with the same key creates no second lease."
 )
+@click.option("--repeat", metavar="RULE", help="Create a series by an RRULE: 'FREQ=WEEKLY;BYDAY=TU;COUNT=10'.")
+@click.option("--timezone", help="Time zone of --repeat, like Europe/Berlin; default: TZ of the environment, or UTC.")
+@click.option("--fitting", is_flag=True, help="With --repeat, create the leases that fit instead of all or none.")
 @click.option(
     "--hold", type=SpanType(), help="Hold the lease for this time; it is deleted then unless it is confirmed."
 )
@@ -72,13 +75,17 @@ def create(name: str, **given: Any) -> None:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
     headers = {"Idempotency-Key": key or str(uuid4())}
-    sent: dict[str, Any] = {"json": body, "headers": headers, "params": dry(given["dry_run"])}
+    repeat = series.repeat(session.environ, given)
+    sent: dict[str, Any] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
     try:
-        lease = session.client.json("reservation", "POST", "/leases", **sent)
+        lease = session.client.json("reservation", "POST", series.PATH if repeat else "/leases", **sent)
     except Failure as failure:
         if 400 <= failure.details.get("status", 0) < 500:
             times.forget(scope)
         raise
+    if repeat:
+        series.show_series(session, lease["series"])
+        return
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
     show_lease(session, _thing(lease))

@@ -57,14 +57,14 @@ def _of(window: Window, horizon: Span) -> Iterator[Span]:
     while day <= last:
         if day.weekday() in window.days:
             until = day if window.begin < window.end else day + ONE_DAY
-            begin = max(_moment(day, window.begin, window.zone, fold=0), horizon[0])
-            end = min(_moment(until, window.end, window.zone, fold=1), horizon[1])
+            begin = max(local_moment(day, window.begin, window.zone, fold=0), horizon[0])
+            end = min(local_moment(until, window.end, window.zone, fold=1), horizon[1])
             if begin < end:
                 yield begin, end
         day += ONE_DAY
 
 
-def _moment(day: date, at: time, zone: ZoneInfo, *, fold: int) -> int:
+def local_moment(day: date, at: time, zone: ZoneInfo, *, fold: int) -> int:
     """Return the moment of a local time; that of the change, if the change skips the local time."""
     local = datetime.combine(day, at, zone)
     early, late = (local.replace(fold=one).timestamp() for one in (0, 1))

@@ -13,7 +13,7 @@ about, because some services count each question as an allocation.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar, TypeVarTuple
 
@@ -28,7 +28,7 @@ from climate.domain.policy import Caller
 from climate.http_client import CourierError, Parcel, Receipt
 from climate.identity.clouds import REGION
 from climate.service.notifications import lease_payload
-from climate.service.transaction import allocate
+from climate.service.transaction import allocate, allocate_some
 from climate.settings import Settings
 from climate.store.hosts import hosts
 from climate.store.hosts.hosts import Host
@@ -104,6 +104,81 @@ def run_approved(
         _ask(climate.settings, caller, wanted)
         gate = Gate(True, wanted)
     raise Busy("The available resources kept changing while the approval service was asked; try again")
+
+
+class _Unapproved(Exception):
+    """Some of the leases are planned, and the service has not been asked about them yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Collecting(Gate):
+    """Gate of one of several leases: collects the plan to ask about, and raises the refusal of an earlier one."""
+
+    place: int = 0
+    collected: dict[int, Planned] = field(default_factory=dict)
+    refusal: Forbidden | None = None
+
+    def enter(self, conn: Connection, before: Lease | None, after: Lease) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        try:
+            Gate.enter(self, conn, before, after)
+        except Planned as wanted:
+            self.collected[self.place] = wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Gates of several leases that one transaction records, by their index."""
+
+    needed: bool
+    granted: dict[int, Planned] = field(default_factory=dict)
+    refused: dict[int, Forbidden] = field(default_factory=dict)
+    collected: dict[int, Planned] = field(default_factory=dict)
+
+    def at(self, place: int) -> Gate:
+        """Return the gate of one of the leases."""
+        return _Collecting(self.needed, self.granted.get(place), place, self.collected, self.refused.get(place))
+
+
+def run_all_approved(
+    climate: Climate,
+    caller: Caller,
+    function: Callable[[Connection, bool, Gates, *Args], T],
+    *args: *Args,
+    dry_run: bool,
+) -> T:
+    """Run `function(conn, patient, gates, *args)` like `run_approved`, for several leases in one transaction.
+
+    The gate of a lease that the service refuses raises Forbidden with the service's message.
+    """
+    gates = Gates(bool(climate.settings.enforcement_url) and not dry_run)
+    for _ in range(ROUNDS):
+        try:
+            return allocate_some(climate, _collecting, gates, function, args, keep=not dry_run)
+        except _Unapproved:
+            wanted = dict(gates.collected)
+        for place, planned in wanted.items():
+            gates.granted[place] = planned
+            try:
+                _ask(climate.settings, caller, planned)
+            except Forbidden as refusal:
+                gates.refused[place] = refusal
+    raise Busy("The available resources kept changing while the approval service was asked; try again")
+
+
+def _collecting(
+    conn: Connection,
+    patient: bool,
+    gates: Gates,
+    function: Callable[[Connection, bool, Gates, *Args], T],
+    args: tuple[*Args],
+) -> T:
+    gates.collected.clear()
+    result = function(conn, patient, gates, *args)
+    if gates.collected:
+        raise _Unapproved
+    return result
 
 
 def rehearse(

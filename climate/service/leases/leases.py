@@ -21,6 +21,7 @@ from climate.domain.policy import Caller, require
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
+from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
 from climate.service.journal import archives
 from climate.service.leases import lease_pools, preparation, shortages, unbegun_claims
@@ -55,6 +56,8 @@ class Order:
     """Reservations with shares in child zones or cells, by index."""
     hold: timedelta | None = None
     """Length of the hold: the lease is gone then unless it was confirmed, and nothing of it starts before."""
+    series_id: UUID | None = None
+    """Series of which the lease is an occurrence."""
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
@@ -104,33 +107,45 @@ def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     caller, key = request.caller, request.key
     if key and (known := idempotency.earlier(conn, caller, key)):
         return at_version(conn, climate, caller, UUID(known), 1), False
-    lease = _made(conn, climate, _Try(caller, request.order, gate, patient), request.parts)
+    lease = _made(conn, patient, gate, climate, request)
     if key:
         idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
     return lease, True
 
 
+def _made(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
+    order = request.order
+    terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
+    return place(conn, climate, terms, order, request.parts, patient)
+
+
 @dataclass(frozen=True, slots=True)
-class _Try:
-    """One attempt to create the lease."""
+class Terms:
+    """Admission under which a transaction creates leases, its time, and the terms of the pool."""
 
-    caller: Caller
-    order: Order
-    gate: Gate
-    patient: bool
+    grant: Grant
+    now: datetime
+    agreed: Mapping[str, object]
 
 
-def _made(conn: Connection, climate: Climate, wish: _Try, parts: Sequence[planning.Part]) -> Lease:
-    caller, order, gate = wish.caller, wish.order, wish.gate
+def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hold: bool = False) -> Terms:
+    """Read and lock the limits of the project, before any lease or host is locked."""
     rules = admission.read(conn, caller.project_id)
-    grant = granting.begin(conn, climate, caller, gate, rules, hold=order.hold is not None)
+    grant = granting.begin(conn, climate, caller, gate, rules, hold=hold)
     now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
+    return Terms(grant, now, pool_settings.of(conn, climate.settings, rules.terms).of_a_lease)
+
+
+def place(
+    conn: Connection, climate: Climate, terms: Terms, order: Order, parts: Sequence[planning.Part], patient: bool
+) -> Lease:
+    """Allocate and record one lease. A refusal is raised before anything of it is written."""
+    grant, now = terms.grant, terms.now
     period = _period(order, now, climate)
     soon = preparation.is_soon(climate.settings, period, now)
-    ask = Ask({}, period, caller, climate.settings, patient=wish.patient, soon=soon)
-    agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
-    planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
-    fact = _created(caller, order, _times(conn, climate, order, period, now, planned), now, planned)
+    ask = Ask({}, period, grant.caller, climate.settings, patient=patient, soon=soon)
+    planned = planning.reserve(conn, parts, planning.under(ask, terms.agreed, parts), grant.gate.liked)
+    fact = _created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
     return lease
@@ -168,6 +183,7 @@ def _created(
         period=times.period,
         reservations=reservations,
         events=schedule.plan(times, time_ordered_id),
+        series_id=order.series_id,
     )
 
 

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
+from sqlalchemy import Connection
+
 from climate.cloud import CloudError, Refused
 from climate.context import Climate
 from climate.domain.errors import (
+    ClimateError,
     Conflict,
     NotEnoughAddresses,
     NotEnoughHosts,
@@ -23,6 +26,9 @@ from climate.store.allocation import capacity, floating_ips, hosts, inventories
 from climate.store.allocation.capacity import Cramped
 from climate.store.allocation.hosts import HostRequest, Short, Shortage
 
+BARE = (Short, Unmatchable, Cramped, floating_ips.Short, inventories.Short)
+"""Shortages without an explanation."""
+
 
 @contextmanager
 def explained(climate: Climate) -> Iterator[None]:
@@ -32,24 +38,25 @@ def explained(climate: Climate) -> Iterator[None]:
     """
     try:
         yield
-    except Short as short:
-        wanted = short.wanted
-        result = short.shortage or run(climate, hosts.shortage, wanted)
-        raise NotEnoughHosts(_say(result, wanted)) from None
-    except Unmatchable as together:
-        raise run(climate, joint_shortages.explained, together) from None
-    except Cramped as cramped:
-        room = cramped.wanted
-        left = run(climate, capacity.shortage, room)
-        raise NotEnoughHosts(_say_of_room(left, room)) from None
-    except floating_ips.Short as few:
-        asked = few.wanted
-        there, missing = run(climate, floating_ips.shortage, asked)
-        raise NotEnoughAddresses(_say_of_addresses(there, missing, asked)) from None
-    except inventories.Short as lacking:
-        much = lacking.wanted
-        known = run(climate, inventories.shortage, much)
-        raise NotEnoughStorage(_say_of_amounts(known, much)) from None
+    except BARE as bare:
+        raise run(climate, explanation, bare) from None
+
+
+def explanation(conn: Connection, error: ClimateError) -> ClimateError:
+    """Return a bare shortage with what is free and when it would fit; other errors as they are."""
+    match error:
+        case Short():
+            return NotEnoughHosts(_say(error.shortage or hosts.shortage(conn, error.wanted), error.wanted))
+        case Unmatchable():
+            return joint_shortages.explained(conn, error)
+        case Cramped():
+            return NotEnoughHosts(_say_of_room(capacity.shortage(conn, error.wanted), error.wanted))
+        case floating_ips.Short():
+            there, missing = floating_ips.shortage(conn, error.wanted)
+            return NotEnoughAddresses(_say_of_addresses(there, missing, error.wanted))
+        case inventories.Short():
+            return NotEnoughStorage(_say_of_amounts(inventories.shortage(conn, error.wanted), error.wanted))
+    return error
 
 
 @contextmanager

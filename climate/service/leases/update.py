@@ -26,6 +26,7 @@ from climate.domain.policy import Caller, require
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.admission import admission, enforcement
+from climate.service.admission.admission import Grant
 from climate.service.admission.enforcement import Gate
 from climate.service.leases import joint_allocation, lease_pools, preparation, shortages, unbegun_claims
 from climate.service.leases import reservations as planning
@@ -97,8 +98,24 @@ def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
     shortages.unless_version(lease, request.version)
     now = climate.now(conn)
     lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
-    liked = {r.id: gate.liked(place) for place, r in enumerate(lease.reservations)}
-    facts = _facts(conn, climate, _Wish(lease, caller, changes, now, patient, lease.period, liked))
+    return apply(conn, climate, grant, Change(lease, changes, now, patient))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Changes of one lease, which is locked, at a time."""
+
+    lease: Lease
+    changes: Changes
+    now: datetime
+    patient: bool
+
+
+def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
+    """Plan and record the changes. A refusal is raised before anything of it is written."""
+    lease, now = change.lease, change.now
+    liked = {r.id: grant.gate.liked(place) for place, r in enumerate(lease.reservations)}
+    facts = _facts(conn, climate, _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked))
     lease = grant.record(conn, now, lease, *facts) if facts else lease
     wake_if_soon(conn, climate, lease, now)
     return lease

@@ -1,17 +1,26 @@
 """Facts to JSON and back, guided by their annotations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from climate.domain import audit, facts, operator_facts
+from climate.domain import audit, facts, operator_facts, series
 from climate.domain.hosts import maintenance_facts
 
-AnyFact = facts.Fact | facts.HostFact | operator_facts.OperatorFact | maintenance_facts.WindowFact | audit.ObjectChanged
+Part = TypeVar("Part")
+
+AnyFact = (
+    facts.Fact
+    | facts.HostFact
+    | operator_facts.OperatorFact
+    | maintenance_facts.WindowFact
+    | series.SeriesFact
+    | audit.ObjectChanged
+)
 
 KINDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(AnyFact)}
 
@@ -44,6 +53,12 @@ def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     if kind == facts.HostMoved.__name__ and "cause" not in body:
         body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
+
+
+def decode_all(kind: type[Part], bodies: Sequence[Any]) -> tuple[Part, ...]:
+    """Return parts of a fact that a row repeats, as `encode` wrote them."""
+    read: Callable[[Any], Part] = _dataclass_reader(kind)
+    return tuple(map(read, bodies))
 
 
 @cache

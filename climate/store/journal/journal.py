@@ -16,6 +16,7 @@ from climate.domain.facts import Fact, HostFact
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.operator_facts import OperatorFact
 from climate.domain.policy import Caller
+from climate.domain.series import SeriesFact
 from climate.store import locks
 from climate.store.journal import fact_codec
 from climate.store.journal.fact_codec import AnyFact
@@ -147,6 +148,11 @@ def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID,
 def of_window(entries: Iterable[Entry]) -> list[WindowFact]:
     """Return the facts of a maintenance window's stream."""
     return [entry.fact for entry in entries if isinstance(entry.fact, WindowFact)]
+
+
+def of_series(entries: Iterable[Entry]) -> list[SeriesFact]:
+    """Return the facts of the stream of a series of leases."""
+    return [entry.fact for entry in entries if isinstance(entry.fact, SeriesFact)]
 
 
 def append(conn: Connection, author: Caller, stream: UUID, known: Sequence[Entry], fact: OperatorFact) -> None:

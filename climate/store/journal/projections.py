@@ -12,6 +12,7 @@ from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql
 
 from climate.domain import event_progress
+from climate.domain import series as series_facts
 from climate.domain.facts import (
     Fact,
     HostDescribed,
@@ -25,15 +26,18 @@ from climate.domain.hosts import host_facts, maintenance_facts, pools
 from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.lease import Event, Lease, fold
 from climate.domain.operator_facts import LimitsSet, PoolTermsSet, decided
+from climate.domain.series import SeriesFact
 from climate.domain.status import EventStatus
 from climate.store.hosts import maintenance, pool_membership, pool_settings
 from climate.store.journal import journal
 from climate.store.journal.journal import Entry
 from climate.store.leases import rows as lease_rows
+from climate.store.leases import series as stored_series
 from climate.store.tables.hosts import host_power, hosts, pool_terms
 from climate.store.tables.hosts import windows as maintenance_windows
 from climate.store.tables.leases import allocations, claims
 from climate.store.tables.operations import limits
+from climate.store.tables.series import lease_series
 
 Row = dict[str, object]
 Rows = Mapping[str, Sequence[Row]]
@@ -156,6 +160,10 @@ def _window_rows(stream: UUID, known: Sequence[Entry]) -> Rows:
     return {"maintenance_windows": [row], "allocations": [maintenance.allocation_of(stream, standing)]}
 
 
+def _series_rows(_: UUID, known: Sequence[Entry]) -> Rows:
+    return {"lease_series": [stored_series.row_of(series_facts.fold(journal.of_series(known)))]}
+
+
 def _terms_rows(_: UUID, known: Sequence[Entry]) -> Rows:
     settings = decided(journal.of_operators(known))
     row = {"pool": _pool(known), "updated_at": known[-1].fact.at}
@@ -276,4 +284,10 @@ LIMITS = Projection(
     lambda _, known: _project(known),
     "text",
 )
-PROJECTIONS = (LEASE, HOST, WINDOW, TERMS, LIMITS)
+SERIES = Projection(
+    "series",
+    get_args(SeriesFact),
+    (Projected(lease_series, ("id",), _columns(lease_series), "t.id"),),
+    _series_rows,
+)
+PROJECTIONS = (LEASE, HOST, WINDOW, TERMS, LIMITS, SERIES)

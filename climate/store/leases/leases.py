@@ -215,6 +215,7 @@ class Listing:
     name: str | None = None
     starts_before: datetime | None = None
     ends_after: datetime | None = None
+    series_id: UUID | None = None
     marker: UUID | None = None
     limit: int | None = None
 
@@ -229,6 +230,7 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
         leases.c.project_id: wanted.project_id,
         leases.c.status: wanted.status,
         leases.c.name: wanted.name,
+        leases.c.series_id: wanted.series_id,
     }
     for column, value in conditions.items():
         query = query if value is None else query.where(column == value)
@@ -379,6 +381,7 @@ def _lease(row: Any) -> Lease:
         deleting=row.deleting,
         gone=row.gone,
         version=row.version,
+        series_id=row.series_id,
     )
 
 

@@ -97,6 +97,7 @@ def _lease_rows(lease: Lease) -> list[Row]:
             "version": lease.version,
             "created_at": lease.created_at,
             "updated_at": lease.updated_at,
+            "series_id": lease.series_id,
         }
     ]
 

@@ -10,6 +10,7 @@ from climate.store.tables import (
     leases,
     operations,
     personal,
+    series,
     usage,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "metadata",
     "operations",
     "personal",
+    "series",
     "usage",
 ]

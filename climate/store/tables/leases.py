@@ -69,7 +69,9 @@ leases = Table(
     Column("version", Integer, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time),
+    Column("series_id", Uuid),
     CheckConstraint("start_date < end_date", name="ends_after_start"),
+    Index("ix_leases_series", "series_id", postgresql_where=text("series_id IS NOT NULL")),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
     # Lists by one condition, in the order in which they are shown.

@@ -16,6 +16,8 @@ ASKERS = ("nobody", "stranger", "without a role", "reader", "member", "admin")
 V1 = "/reservation/v1"
 LEASE = f"{V1}/leases/<lease_id>"
 HELD = f"{V1}/holds/<hold_id>"
+SERIES = f"{V1}/series/<series_id>"
+REPEAT = {"rule": "FREQ=DAILY;COUNT=2"}
 HOST = f"{V1}/os-hosts/<host_id>"
 WINDOW = f"{V1}/maintenances/<maintenance_id>"
 NOBODYS = "00000000-0000-4000-8000-000000000000"
@@ -36,6 +38,11 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("PUT", LEASE): (401, 404, 403, 403, 200, 200),
     ("DELETE", LEASE): (401, 404, 403, 403, 204, 204),
     ("POST", f"{LEASE}/confirm"): (401, 404, 403, 403, 409, 409),
+    ("GET", f"{V1}/series"): (401, 200, 403, 200, 200, 200),
+    ("POST", f"{V1}/series"): (401, 201, 403, 403, 201, 201),
+    ("GET", SERIES): (401, 404, 403, 200, 200, 200),
+    ("PUT", SERIES): (401, 404, 403, 403, 200, 200),
+    ("DELETE", SERIES): (401, 404, 403, 403, 204, 204),
     ("POST", f"{V1}/availability"): (401, 200, 403, 403, 200, 200),
     ("GET", f"{V1}/holds"): (401, 200, 403, 200, 200, 200),
     ("POST", f"{V1}/holds"): (401, 404, 403, 403, 404, 404),
@@ -117,6 +124,8 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{V1}/availability"): {"reservations": [reservation()], "duration": 3600},
     ("POST", f"{V1}/holds"): {"offer": "none"},
     ("PUT", LEASE): {"name": "changed"},
+    ("POST", f"{V1}/series"): {**order(name="own-series"), "repeat": REPEAT},
+    ("PUT", SERIES): {"name": "changed"},
     ("POST", f"{V1}/os-hosts"): {"name": "h1"},
     ("PUT", HOST): {"rack": "4"},
     ("PATCH", f"{V1}/os-hosts/properties/<name>"): {"private": True},
@@ -160,12 +169,14 @@ def test_who_gets_what(app: Flask, member: Person, admin: Person, climate: Clima
         "hidden-name", **dates, reservations=[reservation(min=8, max=8), addresses_wanted(1), storage_wanted()]
     )
     hold = member.lease("hidden-hold", hold_seconds=600)
+    repeated = member.done(member("POST", "/series", {**order(name="hidden-series"), "repeat": REPEAT}), 201)["series"]
     window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
     planned = admin("POST", "/maintenances", window).json["maintenance"]
     feed = member.done(member("POST", "/calendar-feeds", {}), 201)["calendar_feed"]
     names = {
         "<lease_id>": lease["id"],
         "<hold_id>": hold["id"],
+        "<series_id>": repeated["id"],
         "<maintenance_id>": planned["id"],
         "<host_id>": "1",
         "<name>": "gpu_count",

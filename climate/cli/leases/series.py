@@ -1,0 +1,161 @@
+"""climate series: leases that repeat by a rule."""
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from climate.cli import lookup
+from climate.cli.dates import SpanType
+from climate.cli.options import dry, dry_run, listed, shown
+from climate.cli.session import Session, current
+
+PATH = "/series"
+COLUMNS = ("id", "name", "rule", "zone", "leases", "start_date")
+OCCURRENCE_COLUMNS = ("name", "start_date", "end_date", "status")
+CLASH_COLUMNS = (*OCCURRENCE_COLUMNS, "reason", "instead")
+IANA = re.compile(r":?([A-Za-z_+-]+(?:/[A-Za-z0-9_+-]+)*)")
+
+
+@click.group("series")
+def group() -> None:
+    """Series: leases that repeat by a rule; `climate lease create --repeat` creates them."""
+
+
+def repeat(environ: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recurrence for the body of a request; empty for a single lease."""
+    if not given["repeat"]:
+        alone = [option for option in ("timezone", "fitting") if given[option]]
+        if alone:
+            raise click.UsageError(f"--{alone[0]} needs --repeat")
+        return {}
+    for other in ("wait", "hold"):
+        if given[other]:
+            raise click.UsageError(f"--repeat and --{other} exclude each other")
+    local = IANA.fullmatch(environ.get("TZ", ""))
+    zone = given["timezone"] or (local[1] if local else "UTC")
+    return {"repeat": {"rule": given["repeat"], "zone": zone, "make": "fitting" if given["fitting"] else "all"}}
+
+
+def show_series(session: Session, series: Mapping[str, Any]) -> None:
+    """Print a series: for people its occurrences, for programs as the service answered."""
+    if session.form in ("json", "yaml"):
+        session.show(series)
+        return
+    rows = [_row(one) for one in series["occurrences"]]
+    clashes = any(row["reason"] for row in rows)
+    if session.form == "table":
+        session.say(f"series {series['name']} ({series['id']}): {series['rule']} in {series['zone']}")
+    session.show_all(rows, CLASH_COLUMNS if clashes else OCCURRENCE_COLUMNS)
+
+
+def _row(occurrence: Mapping[str, Any]) -> dict[str, Any]:
+    binding = occurrence["binding"]
+    reason = f"{binding['name']}: {binding['message']}" if binding else occurrence["reason"]
+    nearest = next(iter(occurrence["alternatives"]), None)
+    return {
+        **{name: occurrence[name] for name in ("lease_id", "name", "start_date", "end_date")},
+        "status": occurrence["status"] or "does not fit",
+        "reason": reason,
+        "instead": f"{nearest['message']}: {nearest['offer']['start_date'][:16]}Z" if nearest else None,
+    }
+
+
+@group.command("list")
+@click.option("--name", help="Only series with this name.")
+@listed
+def list_(name: str | None) -> None:
+    """List series."""
+    session = current()
+    query = {"name": name} if name else {}
+    session.show_all(list(session.client.pages("reservation", PATH, "series", query)), COLUMNS)
+
+
+@group.command("show")
+@click.argument("series")
+@listed
+def show(series: str) -> None:
+    """Show a series with its occurrences."""
+    session = current()
+    show_series(session, session.client.json("reservation", "GET", _path(session, series))["series"])
+
+
+def _path(session: Session, series: str) -> str:
+    return f"{PATH}/{lookup.part(lookup.series_id(session.client, series))}"
+
+
+def _from(session: Session, lease: str | None) -> dict[str, str]:
+    return {"from": lookup.lease_id(session.client, lease)} if lease else {}
+
+
+FROM_HELP = "Only occurrences from this lease on."
+
+
+def _put(series: str, body: Mapping[str, Any], since: str | None, dry_: bool) -> None:
+    session = current()
+    sent = {**body, **_from(session, since)}
+    answer = session.client.json("reservation", "PUT", _path(session, series), json=sent, params=dry(dry_))
+    show_series(session, answer["series"])
+
+
+@group.command("set")
+@click.argument("series")
+@click.option("--name", help="New name of the series and of its leases.")
+@click.option("--later", type=SpanType(), help="Move each occurrence to a later local time, like 1h or 1d.")
+@click.option("--earlier", type=SpanType(), help="Move each occurrence to an earlier local time.")
+@click.option("--from", "since", metavar="LEASE", help=FROM_HELP)
+@dry_run
+@listed
+def set_(
+    series: str,
+    name: str | None,
+    later: timedelta | None,
+    earlier: timedelta | None,
+    since: str | None,
+    dry_run: bool,
+) -> None:
+    """Rename or move the occurrences that have not begun: all of them, or none."""
+    if later and earlier:
+        raise click.UsageError("--later and --earlier exclude each other")
+    body: dict[str, Any] = {"name": name} if name is not None else {}
+    if later or earlier:
+        body["move_by"] = int((later or -(earlier or timedelta())).total_seconds())
+    if not body:
+        raise click.UsageError("nothing to change was given")
+    _put(series, body, since, dry_run)
+
+
+@group.command("extend")
+@click.argument("series")
+@click.argument("length", type=SpanType())
+@click.option("--from", "since", metavar="LEASE", help=FROM_HELP)
+@dry_run
+@listed
+def extend(series: str, length: timedelta, since: str | None, dry_run: bool) -> None:
+    """Extend each occurrence that has not begun by LENGTH."""
+    _put(series, {"extend_by": int(length.total_seconds())}, since, dry_run)
+
+
+@group.command("shorten")
+@click.argument("series")
+@click.argument("length", type=SpanType())
+@click.option("--from", "since", metavar="LEASE", help=FROM_HELP)
+@dry_run
+@listed
+def shorten(series: str, length: timedelta, since: str | None, dry_run: bool) -> None:
+    """Shorten each occurrence that has not begun by LENGTH."""
+    _put(series, {"extend_by": -int(length.total_seconds())}, since, dry_run)
+
+
+@group.command("delete")
+@click.argument("series")
+@click.option("--from", "since", metavar="LEASE", help=FROM_HELP)
+@dry_run
+@shown
+def delete(series: str, since: str | None, dry_run: bool) -> None:
+    """Delete a series with the occurrences that have not begun; those that have begun go on."""
+    session = current()
+    query = {**_from(session, since), **dry(dry_run)}
+    session.client.json("reservation", "DELETE", _path(session, series), params=query)

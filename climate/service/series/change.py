@@ -1,0 +1,205 @@
+"""Changes and deletion of the occurrences of a series that have not begun, all in one transaction."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import lease_events as schedule
+from climate.domain.availability.openings import zone as zone_of
+from climate.domain.errors import ClimateError, Conflict, InvalidInput, PreconditionFailed
+from climate.domain.lease import Lease
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.domain.series import Series, SeriesChanged, SeriesDeleted, SeriesReduced, is_unbegun
+from climate.service.admission import admission, enforcement
+from climate.service.admission.enforcement import Gates
+from climate.service.leases import lease_pools, unbegun_claims, update
+from climate.service.leases.leases import scope, wake_if_soon
+from climate.service.leases.update import Change, Changes
+from climate.service.notifications import delivery
+from climate.service.notifications import lease_events as lifecycle
+from climate.service.series.create import Outcome, clash, refusal_of, whole
+from climate.service.series.occurrences import Occurrence, name_of
+from climate.service.series.recurrence import moved
+from climate.service.transaction import run
+from climate.store.leases import leases as stored_leases
+from climate.store.leases import series as stored
+from climate.store.leases.series import SeriesListing
+
+ZERO = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesChanges:
+    """Changes of occurrences: from the lease `since` on, or of all that have not begun."""
+
+    name: str | None = None
+    """New name of the series; occurrences that have names of their own keep them."""
+    move_by: timedelta = ZERO
+    """Difference of local times by which each occurrence moves; negative: to an earlier time."""
+    extend_by: timedelta = ZERO
+    """Elapsed time by which each occurrence ends later; negative: it gets shorter."""
+    since: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    caller: Caller
+    series_id: UUID
+    version: int | None
+    changes: SeriesChanges
+
+
+def listed(climate: Climate, caller: Caller, wanted: SeriesListing) -> list[tuple[Series, int]]:
+    """Return the project's series with the number of their leases, or all for an admin; oldest first."""
+    require(caller, "leases:get")
+    own = scope(caller)
+    return run(climate, _listed, wanted if own is None else replace(wanted, project_id=own))
+
+
+def _listed(conn: Connection, wanted: SeriesListing) -> list[tuple[Series, int]]:
+    found = stored.listed(conn, wanted)
+    counts = stored.counts(conn, [one.id for one in found])
+    return [(one, counts.get(one.id, 0)) for one in found]
+
+
+def get(climate: Climate, caller: Caller, series_id: UUID) -> Outcome:
+    """Return a series with its occurrences; one of another project is not found."""
+    require(caller, "leases:get")
+    return run(climate, _get, caller, series_id)
+
+
+def _get(conn: Connection, caller: Caller, series_id: UUID) -> Outcome:
+    series = stored.get(conn, series_id, project_id=scope(caller))
+    return Outcome(series, whole(conn, series))
+
+
+def change(
+    climate: Climate,
+    caller: Caller,
+    series_id: UUID,
+    changes: SeriesChanges,
+    version: int | None = None,
+    *,
+    dry_run: bool = False,
+) -> Outcome:
+    """Change all occurrences, or none: OccurrencesClash names those that do not fit.
+
+    Raise Busy while a worker runs an event of one of them, and PreconditionFailed if the series has another version.
+    """
+    require(caller, "leases:put")
+    request = _Request(caller, series_id, version, changes)
+    changed, outcome = enforcement.run_all_approved(climate, caller, _change, climate, request, dry_run=dry_run)
+    if not dry_run:
+        for lease in changed:
+            lease_pools.announce(climate, lease)
+    return outcome
+
+
+def _change(
+    conn: Connection, patient: bool, gates: Gates, climate: Climate, request: _Request
+) -> tuple[list[Lease], Outcome]:
+    caller, changes = request.caller, request.changes
+    grant = admission.begin(conn, climate, caller, gates.at(0))
+    series, affected = _locked(conn, request)
+    now = climate.now(conn)
+    affected = [unbegun_claims.take_back(conn, caller, lease, now) for lease in affected]
+    changed: list[Lease] = []
+    clashes: list[Occurrence] = []
+    # The last one first if they move to later times, so that each one leaves before the next one needs its place.
+    backwards = changes.move_by < ZERO
+    for place, lease in enumerate(affected if backwards else reversed(affected)):
+        own = replace(grant, gate=gates.at(place))
+        try:
+            wish = _changes(series, lease, changes)
+            changed.append(update.apply(conn, climate, own, Change(lease, wish, now, patient)))
+        except ClimateError as refusal:
+            reason = str(refusal) if isinstance(refusal, InvalidInput) else refusal_of(conn, refusal)
+            clashes.append(Occurrence(lease.name, lease.period, lease, reason))
+    if clashes:
+        raise clash(sorted(clashes, key=lambda one: one.period.start), len(affected))
+    series = stored.record(conn, caller, series, _fact(changes, now))
+    return changed, Outcome(series, whole(conn, series))
+
+
+def _fact(changes: SeriesChanges, now: datetime) -> SeriesChanged:
+    move_by, extend_by = (int(by.total_seconds()) for by in (changes.move_by, changes.extend_by))
+    return SeriesChanged(now, changes.name, move_by, extend_by, changes.since)
+
+
+def _locked(conn: Connection, request: _Request) -> tuple[Series, list[Lease]]:
+    """Lock the series and its leases; return it with those that are to change, by their start."""
+    series = stored.get(conn, request.series_id, project_id=scope(request.caller), lock=True)
+    if request.version is not None and request.version != series.version:
+        raise PreconditionFailed(f"The series is at version {series.version}, not {request.version}")
+    leases = stored_leases.lock(conn, stored.occurrences(conn, series.id))
+    leases.sort(key=lambda lease: (lease.period.start, lease.id))
+    since = request.changes.since
+    if since is not None:
+        places = [place for place, lease in enumerate(leases) if lease.id == since]
+        if not places:
+            raise InvalidInput(f"from: the series has no lease {since}")
+        leases = leases[places[0] :]
+    affected = [lease for lease in leases if is_unbegun(lease)]
+    if not affected and (leases or since is not None):
+        raise Conflict("Each occurrence of the series has begun: change them one by one")
+    return series, affected
+
+
+def _changes(series: Series, lease: Lease, changes: SeriesChanges) -> Changes:
+    """Return the changes of one occurrence."""
+    zone = zone_of(series.zone)
+    start = moved(lease.period.start, changes.move_by, zone)
+    length = lease.period.end - lease.period.start + changes.extend_by
+    if length <= ZERO:
+        raise InvalidInput(f"extend_by would leave it {length.total_seconds():.0f} seconds long")
+    period = Period(start, start + length)
+    return Changes(
+        name=_name(series, lease, changes, start, zone),
+        start=None if period.start == lease.period.start else period.start,
+        end=None if period.end == lease.period.end else period.end,
+    )
+
+
+def _name(series: Series, lease: Lease, changes: SeriesChanges, start: datetime, zone: ZoneInfo) -> str | None:
+    """Return the new name of an occurrence; None if it has a name of its own."""
+    for timed in (False, True):
+        if lease.name == name_of(series.name, lease.period.start, zone, timed=timed):
+            return name_of(changes.name or series.name, start, zone, timed=timed)
+    return None
+
+
+def delete(
+    climate: Climate,
+    caller: Caller,
+    series_id: UUID,
+    since: UUID | None = None,
+    version: int | None = None,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Delete the occurrences that have not begun, all of them with the series, or those from the lease `since` on."""
+    require(caller, "leases:delete")
+    request = _Request(caller, series_id, version, SeriesChanges(since=since))
+    deleted = run(climate, _delete, climate, request, keep=not dry_run)
+    if not dry_run:
+        for lease in deleted:
+            lease_pools.withdraw(climate, lease)
+
+
+def _delete(conn: Connection, climate: Climate, request: _Request) -> list[Lease]:
+    caller, since = request.caller, request.changes.since
+    series, affected = _locked(conn, request)
+    now = climate.now(conn)
+    affected = [unbegun_claims.take_back(conn, caller, lease, now) for lease in affected]
+    deleted = [stored_leases.record(conn, caller, lease, *schedule.delete(lease, now)) for lease in affected]
+    for before, after in zip(affected, deleted, strict=True):
+        delivery.notify(conn, now, *lifecycle.of(climate.settings, before, after))
+        wake_if_soon(conn, climate, after, now)
+    fact = SeriesDeleted(now) if since is None else SeriesReduced(now, since)
+    stored.record(conn, caller, series, fact)
+    return deleted
