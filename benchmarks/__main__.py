@@ -27,6 +27,8 @@ from benchmarks import (
     pool_filling,
     race,
     snapshot,
+    waiting,
+    waiting_month,
     zones,
 )
 
@@ -39,6 +41,8 @@ ALL = {
         http,
         events,
         find,
+        waiting,
+        waiting_month,
         lateness,
         idle,
         cli,

@@ -146,6 +146,23 @@ class Settings:
         "Default number of leases that a project may hold at once; -1: any number. Administrators have no limit.",
         -1,
     )
+    waiting_per_project: int = setting(
+        10,
+        "Default number of leases of a project in the waiting list; -1: any number. Administrators have no limit.",
+        -1,
+    )
+    waiting_patience: int = setting(
+        3600,
+        "Wait after which a lease of the waiting list is protected from those behind it, in seconds; -1: never.",
+        -1,
+        2678400,
+    )
+    waiting_promises: int = setting(
+        1, "Leases of the waiting list that have been promised a later period at once.", 0, 1000
+    )
+    waiting_share_days: int = setting(
+        7, "Days whose host hours decide the order of projects in the waiting list; 0: the age alone decides.", 0, 366
+    )
     on_end: str = setting("create_image, delete", "Default actions at the end of a virtual:instance reservation.")
     poll_seconds: float = setting(1.0, "Longest sleep of the poller, in seconds.", 0.05, 60)
     pools_seconds: float = setting(

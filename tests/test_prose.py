@@ -1,5 +1,6 @@
-"""Plain English on the pages: short sentences with a subject, and no word that only insiders understand."""
+"""Plain English on pages and in docstrings: short sentences with a subject, and no word of insiders only."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ GENERATED = {"campaign.md", "commands.md", "settings.md"}
 """Their words are those of results, of commands and of settings."""
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name not in GENERATED)
+TREES = ("climate", "api", "workers", "plugins")
+SOURCES = sorted(path for tree in TREES for path in (ROOT / tree).rglob("*.py"))
 
 LONGEST_SENTENCE = 25
 HEADLESS = re.compile(r"(What|Which|Who|Whom|How|Whether|Of)\b.*[.;]$")
@@ -56,9 +59,51 @@ def faults(text: str) -> Iterator[str]:
             yield f"say it plainly, not {vague[0]}: {sentence}"
 
 
+FIGURE = re.compile(r"^ {4}.*$", re.MULTILINE)
+"""Indented lines of a docstring: a table or an example."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Return the docstrings of a module and of its public classes and functions, each with its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = getattr(node, "name", "module")
+            if not name.startswith("_") and (text := ast.get_docstring(node)):
+                yield name, FIGURE.sub("", text)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sentences_of_a_page_are_short_and_plain(page: Path) -> None:
     assert list(faults(page.read_text(encoding="utf-8"))) == []
+
+
+def test_sentences_of_docstrings_are_short_and_plain() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}, {name}: {fault}"
+        for path in SOURCES
+        for name, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for fault in faults(text)
+    ]
+    assert found == []
+
+
+def test_docstrings_of_public_names_are_read_without_figures() -> None:
+    source = '''"""A module."""
+def one():
+    """Return what is
+    wanted.
+
+        a figure of many words
+    """
+def _own(): """Private."""
+class Two:
+    """A class."""
+'''
+    assert [(name, text.split()) for name, text in docstrings(ast.parse(source))] == [
+        ("module", ["A", "module."]),
+        ("one", ["Return", "what", "is", "wanted."]),
+        ("Two", ["A", "class."]),
+    ]
 
 
 @pytest.mark.parametrize(

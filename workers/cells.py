@@ -1,6 +1,6 @@
 """Cells process: sends, receives and processes the messages of this cell.
 
-Any number of these processes may run in a cell: one of them takes each message from the database, and another one takes
+Any number of these processes may run in a cell. One of them takes each message from the database, and another one takes
 it again if that one dies.
 """
 

@@ -34,6 +34,7 @@ from climate.service.leases import healing
 from climate.service.notifications import delivery, mail
 from climate.service.power import controller
 from climate.service.usage import round as usage
+from climate.service.waiting_list import round as waiting_list
 from climate.settings import Settings
 from climate.store import db_errors, round_locks, round_work
 from climate.store.round_work import DueRounds, RoundWork
@@ -56,6 +57,7 @@ ROUNDS: Sequence[Round] = (
     maintenance.run_round,
     failures.look,
     *ON_HOSTS,
+    waiting_list.run_round,
     pool_filling.run_round,
     kept_volumes.release,
 )
@@ -92,6 +94,8 @@ def due(climate: Climate) -> Iterator[Round]:
     work = _work(climate)
     if work.hosts:
         yield from ON_HOSTS
+    if work.waiting:
+        yield waiting_list.run_round
     if work.filling:
         yield pool_filling.run_round
     if work.volumes:
@@ -99,18 +103,18 @@ def due(climate: Climate) -> Iterator[Round]:
 
 
 def _work(climate: Climate) -> RoundWork:
-    """Return the work that exists; all kinds while the database cannot tell, so that each round says so itself."""
+    """Return the work that exists; all kinds while the database does not answer, so that each round says so itself."""
     try:
         with reading(climate.engine) as conn:
             work = round_work.look(conn, climate.other_time(conn))
     except db_errors.ERRORS as error:
         log.warning("rounds not narrowed", error=db_errors.reason(error))
-        return RoundWork(hosts=True, filling=True, volumes=True)
+        return RoundWork(hosts=True, filling=True, volumes=True, waiting=True)
     return replace(work, filling=work.filling or _has_target(climate.settings))
 
 
 def due_rounds(climate: Climate) -> DueRounds:
-    """Return the rounds that may have work, in one statement; all of them while the database cannot tell.
+    """Return the rounds that may have work, in one statement; all of them while the database does not answer.
 
     The rounds over hosts always may if the hosts of the cloud are not in this database.
     """
@@ -157,7 +161,7 @@ def make(climate: Climate, rounds: Iterable[Round] = ROUNDS, may_go_on: Callable
 class RoundLock:
     """Lock of some rounds in one process, renewed from a thread of its own.
 
-    It uses the monotonic clock: without a heartbeat for two thirds of its lifetime, the process regards the lock as
+    It uses the monotonic clock. Without a heartbeat for two thirds of its lifetime, the process regards the lock as
     lost, before any other can take it.
     """
 

@@ -130,7 +130,7 @@ def stage(image_id: str) -> tuple[str, int]:
 def download(image_id: str) -> Response:
     """Return the content of an active image."""
     image = find(image_id)
-    path = images.place(compute(), image.id)
+    path = images.content_file(compute(), image.id)
     if image.status == DEACTIVATED and not caller().is_admin:
         raise Forbidden("The requested image has been deactivated. Image data download is forbidden.")
     if image.status not in (ACTIVE, DEACTIVATED) or not path.exists():

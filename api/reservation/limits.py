@@ -70,6 +70,7 @@ class LimitChanges(Update, Strict):
     max_lead_seconds = _bound(Limit.MAX_LEAD_SECONDS)
     leases = _bound(Limit.LEASES)
     held_leases = _bound(Limit.HELD_LEASES)
+    waiting_leases = _bound(Limit.WAITING_LEASES)
     hosts_at_once = _bound(Limit.HOSTS_AT_ONCE)
     slots_at_once = _bound(Limit.SLOTS_AT_ONCE)
     floating_ips_at_once = _bound(Limit.FLOATING_IPS_AT_ONCE)

@@ -197,7 +197,7 @@ class ChildrenOfKinds:
     def ask_all(self, requests: Sequence[PartRequest]) -> list[Outcome]:
         result: dict[int, Outcome] = {}
         for kind, children in self.kinds.items():
-            places = [place for place, request in enumerate(requests) if request.child.kind == kind]
-            if places:
-                result |= zip(places, children.ask_all([requests[place] for place in places]), strict=True)
-        return [result[place] for place in range(len(requests))]
+            indexes = [index for index, request in enumerate(requests) if request.child.kind == kind]
+            if indexes:
+                result |= zip(indexes, children.ask_all([requests[index] for index in indexes]), strict=True)
+        return [result[index] for index in range(len(requests))]

@@ -39,10 +39,10 @@ class Directory:
 
     def capacity_gb(self, backend: str) -> int | None:
         """Return the size of the file system of a backend in GB; None if the backend does not exist."""
-        place = self._backend(backend)
-        if place is None:
+        folder = self._backend(backend)
+        if folder is None:
             return None
-        result = os.statvfs(place)
+        result = os.statvfs(folder)
         return int(result.f_frsize * result.f_blocks // GB)
 
     def known(self) -> list[str]:
@@ -74,20 +74,20 @@ class Directory:
 
     def home(self, backend: str, volume_id: str) -> Path:
         """Return the folder of a volume, which need not exist."""
-        place = self._backend(backend)
-        if place is None:
+        folder = self._backend(backend)
+        if folder is None:
             raise BadRequest(f"There is no storage backend {backend!r} here; known are {', '.join(self.known())}")
         if not _ID.fullmatch(volume_id):
             raise BadRequest(f"{volume_id!r} is not the id of a volume")
-        return place / volume_id
+        return folder / volume_id
 
     def _backend(self, name: str) -> Path | None:
         if not _NAME.fullmatch(name):
             return None
-        place = self.folder / name
+        folder = self.folder / name
         if name == LOCAL:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return place if place.is_dir() else None
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder if folder.is_dir() else None
 
 
 def data(home: Path) -> Path:

@@ -25,7 +25,7 @@ from climate.domain.facts import (
 from climate.domain.lease import Event, Lease, fold
 from climate.domain.status import SKIPPED, EventKind
 
-UNDIVIDED = frozenset({EventKind.EXPIRE})
+UNDIVIDED = frozenset({EventKind.WAIT_OVER, EventKind.EXPIRE})
 """Events that call no plugin."""
 
 

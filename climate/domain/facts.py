@@ -259,9 +259,7 @@ class EventClaimTakenBack:
 
 @dataclass(frozen=True, slots=True)
 class EventFailed:
-    """Failure of an event, which is not retried unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or
-    MISSED.
-    """
+    """Failure of an event, final unless an operator requeues it. `outcome` is FAILED, EXHAUSTED or MISSED."""
 
     event_id: UUID
     at: datetime
@@ -301,6 +299,25 @@ class HoldRenewed:
 @dataclass(frozen=True, slots=True)
 class HoldExpired:
     """Expiry of a hold that was not confirmed. `event_id` is the event that ended it, `outcome` OK or LATE."""
+
+    event_id: UUID
+    at: datetime
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGranted:
+    """Grant of the resources that a lease has waited for. `event_id` is the event that would have ended the wait."""
+
+    event_id: UUID
+    at: datetime
+    reservations: tuple[PlannedReservation, ...]
+    """Its reservations under their own ids, with the resources that were chosen for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitExpired:
+    """End of a wait in vain. `event_id` is the event that ended it, `outcome` OK or LATE."""
 
     event_id: UUID
     at: datetime
@@ -368,6 +385,8 @@ Fact = (
     | HoldConfirmed
     | HoldRenewed
     | HoldExpired
+    | LeaseGranted
+    | WaitExpired
     | LeasePartHeld
     | LeasePartConfirmed
     | LeasePartReleased

@@ -1,8 +1,7 @@
 """Lease, reservations and events, and the changes that each fact makes to them.
 
 A lease is the fold of its facts: `reduce(evolve, facts, None)`. This module reads no clock and no database.
-Facts are in `climate.domain.facts`, states in `climate.domain.status`. `climate.domain.lease_events` turns
-requests into facts.
+Facts are in `climate.domain.facts`, states in `climate.domain.status`; `climate.domain.lease_events` makes facts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -137,7 +136,6 @@ class Event:
 
     @property
     def type(self) -> str:
-        """Return the event's type as the API shows it."""
         return self.name or self.kind
 
     @property
@@ -216,6 +214,22 @@ class Lease:
     def held(self) -> bool:
         """Return whether the lease is a hold that nobody has confirmed yet."""
         return self.hold_until is not None
+
+    @property
+    def wait_over(self) -> Event | None:
+        """Return the event that ends the wait, if the lease was created in the waiting list."""
+        return next((event for event in self.events if event.kind is EventKind.WAIT_OVER), None)
+
+    @property
+    def wait_until(self) -> datetime | None:
+        """Return when the wait ends; None for a lease that has its resources, or is gone."""
+        over = self.wait_over
+        return over.due_at if over and over.status is not DONE and not self.gone else None
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the lease is in the waiting list, without any resources."""
+        return self.wait_until is not None
 
     @property
     def status(self) -> LeaseStatus:
@@ -313,23 +327,24 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         project_id=fact.project_id,
         user_id=fact.user_id,
         period=fact.period,
-        reservations=tuple(
-            Reservation(
-                r.id,
-                r.resource_type,
-                r.spec,
-                r.resource_id,
-                r.holds,
-                r.exists_before_start,
-                addresses=r.addresses,
-                parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in r.parts),
-                amounts=r.amounts,
-            )
-            for r in fact.reservations
-        ),
+        reservations=tuple(map(_planned, fact.reservations)),
         events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
         series_id=fact.series_id,
+    )
+
+
+def _planned(one: facts.PlannedReservation) -> Reservation:
+    return Reservation(
+        one.id,
+        one.resource_type,
+        one.spec,
+        one.resource_id,
+        one.holds,
+        one.exists_before_start,
+        addresses=one.addresses,
+        parts=tuple(Part(p.id, p.zone_id, p.zone, p.least, p.most, cell=p.cell) for p in one.parts),
+        amounts=one.amounts,
     )
 
 
@@ -381,6 +396,8 @@ def _event_moved(lease: Lease, fact: Fact) -> Lease:
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason=reason)
         case facts.HoldConfirmed() | facts.HoldRenewed() | facts.HoldExpired():
             return _hold_moved(lease, fact)
+        case facts.LeaseGranted() | facts.WaitExpired():
+            return _wait_over(lease, fact)
         case facts.EventFailed(event_id, at, outcome, reason):
             return _with(lease, event_id, at, status=ERROR, outcome=outcome, reason=reason)
         case facts.EventPutBack(event_id, at, run_at, reason, spent):
@@ -401,6 +418,14 @@ def _hold_moved(lease: Lease, fact: facts.HoldConfirmed | facts.HoldRenewed | fa
             return _with(lease, event_id, at, due_at=until, run_at=until, outcome=RENEWED)
         case facts.HoldExpired(event_id, at, outcome):
             return _with(lease, event_id, at, status=DONE, outcome=outcome, reason="the hold was not confirmed in time")
+
+
+def _wait_over(lease: Lease, fact: facts.LeaseGranted | facts.WaitExpired) -> Lease:
+    event_id, at = fact.event_id, fact.at
+    if isinstance(fact, facts.WaitExpired):
+        return _with(lease, event_id, at, status=DONE, outcome=fact.outcome, reason="nothing was free in time")
+    granted = replace(lease, reservations=tuple(map(_planned, fact.reservations)))
+    return _with(granted, event_id, at, status=DONE, outcome=CANCELLED, reason="the lease got its resources")
 
 
 def _claim_moved(lease: Lease, fact: facts.EventClaimed | facts.EventClaimTakenBack) -> Lease:

@@ -1,7 +1,7 @@
 """Transitions of a lease's events: state and request in, facts out.
 
 Events of a lease run one at a time, in the order of their kinds: an end never overtakes a start that was put
-back. Additional events wait only for the end of a hold, and no event waits for them. `due_at` is the promised
+back. Additional events wait only for the end of a hold or a wait, and no event waits for them. `due_at` is the promised
 time and moves only with the lease's dates; retries move `run_at`.
 """
 
@@ -44,7 +44,7 @@ MAX_ATTEMPTS = {
 }
 """Attempts before an event fails and waits for an operator.
 
-The end of a hold calls no cloud and never fails.
+The end of a hold and the end of a wait call no cloud and never fail.
 """
 
 WANTED_AGAIN = frozenset({EventKind.PREPARE, EventKind.BEFORE_END, EventKind.CLOSE})
@@ -53,7 +53,10 @@ WANTED_AGAIN = frozenset({EventKind.PREPARE, EventKind.BEFORE_END, EventKind.CLO
 GIVING_BACK = frozenset({EventKind.EXPIRE, EventKind.END})
 """Events that run however late they are, because others wait for the resources that they release."""
 
-NEVER_TOO_LATE = GIVING_BACK | {EventKind.ADDITIONAL}
+GATES = frozenset({EventKind.WAIT_OVER, EventKind.EXPIRE})
+"""Events that no other event of the lease runs beside, not even additional ones."""
+
+NEVER_TOO_LATE = GIVING_BACK | {EventKind.WAIT_OVER, EventKind.ADDITIONAL}
 """Events that run however late they are, as long as the lease exists."""
 
 FIRST_DELAY = timedelta(seconds=1)
@@ -94,10 +97,12 @@ class Times:
     grace: timedelta = timedelta(0)
     hold_until: datetime | None = None
     additional: tuple[AdditionalEvent, ...] = ()
+    wait_until: datetime | None = None
 
     @property
     def due(self) -> Mapping[EventKind, datetime]:
         times = {
+            EventKind.WAIT_OVER: self.wait_until,
             EventKind.EXPIRE: self.hold_until,
             EventKind.PREPARE: self.prepare,
             EventKind.START: self.period.start,
@@ -138,8 +143,8 @@ def due(lease: Lease, now: datetime) -> list[Event]:
         return []
     undone = [event for event in lease.events if event.status is UNDONE]
     first = [event for event in undone if event.kind is not EventKind.ADDITIONAL][:1]
-    held = any(event.kind is EventKind.EXPIRE for event in first)
-    additional = [event for event in undone if event.kind is EventKind.ADDITIONAL and not held]
+    closed = any(event.kind in GATES for event in first)
+    additional = [event for event in undone if event.kind is EventKind.ADDITIONAL and not closed]
     # At the same time, an additional event comes before the end and after the start.
     at_once = sorted([*first, *additional], key=lambda event: (event.due_at, lease.events.index(event)))
     return [event for event in at_once if event.run_at <= now]
@@ -150,8 +155,8 @@ def additional(
 ) -> tuple[AdditionalEvent, ...]:
     """Return the additional events that a client names, without those that every lease has.
 
-    Raises InvalidInput for a time outside the period, for the name of an event that only the engine plans, and
-    for a start, before_end or end at a time other than that of the lease.
+    Raises InvalidInput for a time outside the period, and for the name of an event that only the engine plans. Raises
+    InvalidInput also for a start, before_end or end at a time other than that of the lease.
     """
     own = {EventKind.START: period.start, EventKind.BEFORE_END: before_end, EventKind.END: period.end}
     for one in named:
@@ -188,12 +193,16 @@ def _last_use(lease: Lease, event: Event) -> datetime:
 
 
 def finish(lease: Lease, event_id: UUID, now: datetime) -> tuple[Fact, ...]:
-    """Return the facts of a successful event. A lease to be deleted is gone with its end, a hold with its expiry."""
+    """Return the facts of a successful event. A lease to be deleted is gone with its end, others with the end
+    of their hold or wait.
+    """
     event = lease.event(event_id)
     _allow(event, DONE)
     outcome = "LATE" if now - event.due_at > LATE else "OK"
     if event.kind is EventKind.EXPIRE:
         return (facts.HoldExpired(event_id, now, outcome), *_given_up(lease, now, "the hold expired"))
+    if event.kind is EventKind.WAIT_OVER:
+        return (facts.WaitExpired(event_id, now, outcome), *_given_up(lease, now, "the wait was over"))
     done = facts.EventFinished(event_id, now, outcome)
     if event.kind is not EventKind.END:
         return (done,)
@@ -251,8 +260,8 @@ def _put_back(lease: Lease, event: Event, now: datetime, run_at: datetime, reaso
 def fail(lease: Lease, event_id: UUID, now: datetime, reason: str, outcome: str = "FAILED") -> Fact:
     event = lease.event(event_id)
     _allow(event, ERROR)
-    if event.kind is EventKind.EXPIRE:  # an event in ERROR does not delay those after it
-        raise IllegalMove("the end of a hold cannot be given up")
+    if event.kind in GATES:  # an event in ERROR does not delay those after it
+        raise IllegalMove("the end of a hold or of a wait cannot be given up")
     return facts.EventFailed(event_id, now, outcome, reason)
 
 

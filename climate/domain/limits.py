@@ -30,6 +30,7 @@ class Limit(StrEnum):
     MAX_LEAD_SECONDS = "max_lead_seconds"
     LEASES = "leases"
     HELD_LEASES = "held_leases"
+    WAITING_LEASES = "waiting_leases"
     HOSTS_AT_ONCE = "hosts_at_once"
     SLOTS_AT_ONCE = "slots_at_once"
     FLOATING_IPS_AT_ONCE = "floating_ips_at_once"
@@ -42,6 +43,7 @@ SAYS: Mapping[Limit, str] = {
     Limit.MAX_LEAD_SECONDS: "seconds from now to the start of a lease",
     Limit.LEASES: "leases that have not ended",
     Limit.HELD_LEASES: "leases that are held and not confirmed yet",
+    Limit.WAITING_LEASES: "leases in the waiting list",
     Limit.HOSTS_AT_ONCE: "whole hosts at any one time",
     Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
     Limit.FLOATING_IPS_AT_ONCE: "floating IPs at any one time",
@@ -54,6 +56,7 @@ IN_USE = frozenset(
     {
         Limit.LEASES,
         Limit.HELD_LEASES,
+        Limit.WAITING_LEASES,
         Limit.HOSTS_AT_ONCE,
         Limit.SLOTS_AT_ONCE,
         Limit.FLOATING_IPS_AT_ONCE,
@@ -92,6 +95,7 @@ class Use:
     leases: int
     edges: tuple[Edge, ...] = ()
     held_leases: int = 0
+    waiting_leases: int = 0
 
 
 NOTHING = Use(0)
@@ -181,6 +185,8 @@ def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: time
         return [Point(*(float(use.leases) for use in uses))]
     if limit is Limit.HELD_LEASES:
         return [Point(*(float(use.held_leases) for use in uses))]
+    if limit is Limit.WAITING_LEASES:
+        return [Point(*(float(use.waiting_leases) for use in uses))]
     courses = [_Course.of(use.edges, COUNTED[limit]) for use in uses]
     edges = {window.start, window.end, *(at for course in courses for at in course.times)}
     if limit is not Limit.HOST_HOURS:
@@ -215,7 +221,7 @@ def _of_lease(lease: Lease) -> Use:
     hosts += sum(part.counted for part in lease.parts)
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
     edges = (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses))
-    return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held))
+    return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held), int(lease.waits))
 
 
 def _of_amounts(lease: Lease, held: Period) -> tuple[Edge, ...]:

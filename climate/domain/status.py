@@ -7,6 +7,7 @@ from enum import StrEnum
 class EventKind(StrEnum):
     """Kind of event, in the order in which the events of a lease run, whatever their times."""
 
+    WAIT_OVER = "expire_wait"  # ends a lease that got nothing in the waiting list; while it is open, no other runs
     EXPIRE = "expire_hold"  # ends a held lease that was not confirmed; while it is open, no other runs
     SYNC = "sync_parts"  # sends the lease's dates to its parts in child zones
     PREPARE = "prepare_lease"  # switches the hosts on before the lease starts

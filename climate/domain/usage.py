@@ -1,7 +1,7 @@
 """Host hours of a lease: the stretches for which its reservations had hosts, computed from its facts.
 
 A stretch begins with the period of the lease, or later when the host was added. It ends when the host was given back,
-and no later than the end was due: time for which a late end kept a host is not the project's. Holds that were never
+and no later than the end was due. Time for which a late end kept a host is not the project's. Holds that were never
 confirmed and leases that were given up before their start have none.
 """
 
@@ -52,7 +52,7 @@ def stretches(happened: Iterable[Fact]) -> list[Stretch]:
 
 def _had(lease: Lease) -> set[Key]:
     """Return what the reservations have, or will have in their period."""
-    if lease.held:
+    if lease.held or lease.waits:
         return set()
     return {
         (reservation.id, hold.host, hold.slots)

@@ -36,9 +36,9 @@ def _cover(folder: Path, mode: str, kept: Iterable[str]) -> None:
     os.chdir(folder)
     kernel.mount("tmpfs", str(folder), "tmpfs", kernel.NO_SUID | kernel.NO_DEVICES, f"mode={mode}")
     for name in sorted(kept):
-        place = folder / name
-        place.mkdir() if Path(name).is_dir() else place.touch()
-        kernel.mount(f"./{name}", str(place), None, kernel.BIND | kernel.RECURSIVE)
+        target = folder / name
+        target.mkdir() if Path(name).is_dir() else target.touch()
+        kernel.mount(f"./{name}", str(target), None, kernel.BIND | kernel.RECURSIVE)
     os.chdir(here)
 
 

@@ -49,6 +49,8 @@ class Entry:
     """Set if the lease is deleted, or about to be."""
     resources: Sequence[str] = ()
     """Resource types of its reservations, each with its number where it has one."""
+    waits: bool = False
+    """Set while the lease is in the waiting list, without its resources."""
 
 
 COLUMNS = (table.c.id, table.c.scope, table.c.project_id, table.c.user_id, table.c.name, table.c.created_at)
@@ -112,6 +114,7 @@ _ENTRY = (
     leases.c.created_at,
     leases.c.updated_at,
     (leases.c.gone | leases.c.deleting).label("removed"),
+    leases.c.wait_until.is_not(None).label("waits"),
 )
 
 _NUMBER = func.coalesce(reservations.c.spec["max"].astext, reservations.c.spec["amount"].astext)
@@ -148,4 +151,5 @@ def _entry(row: Row[*tuple[object, ...]]) -> Entry:
         row.updated_at,
         row.removed,
         tuple(row.resources or ()),
+        row.waits,
     )

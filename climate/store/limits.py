@@ -123,18 +123,19 @@ END, START = (
 )
 _USE = """
     WITH own AS MATERIALIZED (
-        SELECT l.id, l.start_date AS start, e.due_at AS until, e.status <> 'DONE' AS stands, l.status = 'HELD' AS held
+        SELECT l.id, l.start_date AS start, e.due_at AS until, e.status <> 'DONE' AS stands, l.status = 'HELD' AS held,
+            l.wait_until IS NOT NULL AS waits
         FROM leases l CROSS JOIN {END}
         WHERE l.project_id = :project_id AND NOT l.gone AND l.status IN ({OPEN}) AND l.id IS DISTINCT FROM :but
             AND (e.status <> 'DONE' OR e.due_at > :from_)
         UNION ALL
-        SELECT l.id, l.start_date, e.due_at, e.status <> 'DONE', false
+        SELECT l.id, l.start_date, e.due_at, e.status <> 'DONE', false, false
         FROM leases l CROSS JOIN {END}
         WHERE l.project_id = :project_id AND NOT l.gone AND l.status = 'TERMINATED' AND l.id IS DISTINCT FROM :but
             AND l.end_date > '{over_from}' AND e.due_at > :from_
         UNION ALL
         -- What was given up before anybody began to hand it over took nothing.
-        SELECT l.id, l.start_date, e.due_at, false, false
+        SELECT l.id, l.start_date, e.due_at, false, false, false
         FROM leases l CROSS JOIN {END} CROSS JOIN {START}
         WHERE l.project_id = :project_id AND l.gone AND l.end_date > '{over_from}' AND e.due_at > :from_
             AND s.token > 0),
@@ -177,6 +178,7 @@ _USE = """
         GROUP BY at)
     SELECT (SELECT count(*) FROM own WHERE stands) AS leases,
         (SELECT count(*) FROM own WHERE held) AS held_leases,
+        (SELECT count(*) FROM own WHERE waits) AS waiting_leases,
         (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses, storage_gb) ORDER BY at), '[]')
             FROM edges) AS edges
 """
@@ -196,7 +198,7 @@ def _use_since(over_from: str) -> TextClause:
 def use(conn: Connection, project_id: str, during: Period, but: UUID | None = None) -> Use:
     """Return the usage of a project's leases in that time, without the lease `but`, in one statement.
 
-    Of leases that ended early only the actual usage counts, since deletion moves their end.
+    Only the actual usage of leases that ended early counts, since deletion moves their end.
     """
     asked = {
         "project_id": project_id,
@@ -209,7 +211,7 @@ def use(conn: Connection, project_id: str, during: Period, but: UUID | None = No
     over_from = (during.start - LONGEST_GRACE).astimezone(UTC).strftime("%Y-%m-01 00:00+00")
     row = conn.execute(_use_since(over_from), asked).one()
     edges = tuple(Edge(datetime.fromisoformat(at), *counts) for at, *counts in row.edges)
-    return Use(row.leases, edges, row.held_leases)
+    return Use(row.leases, edges, row.held_leases, row.waiting_leases)
 
 
 def _rule(row: Any) -> Rule:

@@ -83,6 +83,7 @@ def _due(conn: Connection, topic: Topic, after: datetime, now: datetime) -> list
             events.c.run_at > max(after + lead, now),
             events.c.run_at <= now + lead,
             leases.c.status == LeaseStatus.PENDING,
+            leases.c.wait_until.is_(None),
         )
     else:
         found = found.select_from(owned).where(

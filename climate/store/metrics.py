@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, Uuid, cast, func, select
 
 from climate.store import heartbeats
-from climate.store.leases import set_aside
+from climate.store.leases import set_aside, waiting_list
 from climate.store.tables.leases import events, has, journal
 
 LOOKED_AT = 1000
@@ -47,6 +47,10 @@ class Figures:
     """Workers with a recent heartbeat, and seconds since the last one, by queue."""
     set_aside: int = 0
     """Leases that no poller reads until they are repaired."""
+    waiting: int = 0
+    """Leases in the waiting list."""
+    oldest_waiting: float = 0.0
+    """Time for which the oldest of them has waited."""
 
 
 def read(conn: Connection, now: datetime) -> Figures:
@@ -62,6 +66,7 @@ def read(conn: Connection, now: datetime) -> Figures:
     failed = conn.execute(select(func.count()).where(has(events.c.status, "ERROR"))).scalar_one()
     oldest_due = max(0.0, (now - oldest).total_seconds()) if oldest else 0.0
     claimed = heartbeats.latest(conn, "poller")
+    waiting_leases, since = waiting_list.length(conn)
     ago = max(0.0, (now - claimed).total_seconds()) if claimed else None
     return Figures(
         due,
@@ -73,6 +78,8 @@ def read(conn: Connection, now: datetime) -> Figures:
         _lateness(conn, now),
         _queues(conn, now),
         set_aside.count(conn),
+        waiting_leases,
+        max(0.0, (now - since).total_seconds()) if since else 0.0,
     )
 
 

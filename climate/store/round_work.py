@@ -29,6 +29,7 @@ from climate.store.allocation import inventories
 from climate.store.hosts import cleaning, health, maintenance, quarantine
 from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
+from climate.store.tables.leases import waiting_marks
 from climate.store.tables.operations import notices
 from climate.store.tables.personal import mail_preferences, mail_reminders
 from climate.store.usage import host_hours
@@ -50,6 +51,8 @@ class RoundWork:
     """The administrators have set a target for the pool."""
     volumes: bool
     """A lease that is over keeps volumes."""
+    waiting: bool = False
+    """Leases of the waiting list are to be tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ _HOSTS = or_(
 )
 _FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0))
 _VOLUMES = exists(inventories.KEPT)
-_LOOK = select(_HOSTS, _FILLING, _VOLUMES)
+_WAITING = exists().where(or_(waiting_marks.c.not_before.is_(None), waiting_marks.c.not_before <= _NOW))
+_LOOK = select(_HOSTS, _FILLING, _VOLUMES, _WAITING)
 _POWERED = exists().select_from(host_power)
 _REMINDED = exists().where(mail_reminders.c.written_until > _NOW - REMINDERS_EVERY).select_from(mail_reminders)
 _REMINDERS = and_(exists().select_from(mail_preferences), not_(_REMINDED))
@@ -102,7 +106,7 @@ def due(conn: Connection, now: datetime | None, cloud: Query, cloud_pools: Mappi
 @lru_cache(maxsize=4)
 def _due(cloud: Subquery, cloud_pools: tuple[tuple[Pool, str | None], ...]) -> Select[bool, bool]:
     unsettled, lost = _unsettled(cloud, dict(cloud_pools)), exists(cleaning.lost(_NOW))
-    return select(or_(_POWERED, lost, _HOSTS, _FILLING, _VOLUMES, unsettled), _OUTSIDE)
+    return select(or_(_POWERED, lost, _HOSTS, _FILLING, _VOLUMES, _WAITING, unsettled), _OUTSIDE)
 
 
 def _unsettled(cloud: Subquery, cloud_pools: Mapping[Pool, str | None]) -> Exists:

@@ -3,7 +3,7 @@
 from migrations.scripts import alone
 
 revision = "0061"
-down_revision = "0058"
+down_revision = "0057"
 
 
 def upgrade() -> None:

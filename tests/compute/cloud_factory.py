@@ -91,7 +91,7 @@ class Place:
     def image(self, content: bytes = b"bytes") -> str:
         """The id of an image that holds this."""
         made = Image(str(uuid4()), "i", "demo", "active", "private", "raw", "bare", len(content), None)
-        images.place(self.compute, made.id).write_bytes(content)
+        images.content_file(self.compute, made.id).write_bytes(content)
         with self.compute.engine.begin() as conn:
             image_rows.insert(conn, made)
         return made.id

@@ -201,7 +201,7 @@ def test_a_server_lives_through_everything_on_a_member_elsewhere(pair: Pair, tmp
     assert pair.status(server_id) == ACTIVE
     image_id = asking.snapshot(pair.here.compute, server_id, "copy")
     pair.here.settle()
-    assert images.place(pair.here.compute, image_id).stat().st_size > 0
+    assert images.content_file(pair.here.compute, image_id).stat().st_size > 0
     assert "boot finished" in pair.driver.console(Guest(server_id, "", "sum"), None)
     asking.ask(pair.here.compute, server_id, DELETE)
     pair.here.settle()
@@ -459,7 +459,7 @@ def test_a_server_that_was_unshelved_is_restarted_from_its_ordinary_image(pair: 
     assert pair.status(server_id) == ACTIVE
     entry = Ledger.of(pair.here.compute.home, "sum").get(server_id)
     assert entry is not None
-    assert entry.guest.image == images.place(pair.here.compute, pair.here.look(server_id).image_id or "")
+    assert entry.guest.image == images.content_file(pair.here.compute, pair.here.look(server_id).image_id or "")
 
 
 def test_nothing_is_restarted_while_the_fence_command_fails(pair: Pair, tmp_path: Path) -> None:

@@ -73,11 +73,11 @@ def note(here: Place, server: Server) -> str:
 
 
 def is_kept(here: Place, image_id: str) -> bool:
-    return images.place(here.compute, image_id).exists()
+    return images.content_file(here.compute, image_id).exists()
 
 
 def swept_a_day_later(here: Place, image_id: str) -> None:
-    os.utime(images.place(here.compute, image_id), (0, 0))
+    os.utime(images.content_file(here.compute, image_id), (0, 0))
     orphan_files.sweep(here.compute)
 
 
@@ -147,7 +147,7 @@ def test_an_image_is_not_deleted_while_a_server_is_reserved_from_it(real: Place)
 
 def test_an_image_without_a_disk_in_it_fails_when_it_is_reserved_and_not_when_it_is_woken(real: Place) -> None:
     made = image(real)
-    images.place(real.compute, made).unlink()
+    images.content_file(real.compute, made).unlink()
     server = reserve(real, image_id=made)
     real.settle()
     found = real.look(server.id)

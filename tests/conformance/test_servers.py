@@ -117,7 +117,7 @@ def test_one_image_is_created_from_it_and_outlives_it(bundled: BundledScene, sta
     here.settle()
     with here.compute.engine.connect() as conn:
         kept = conn.execute(text("SELECT id::text, size FROM compute_images WHERE name = 'reserved_s'")).one()
-    assert images.place(here.compute, kept.id).stat().st_size == kept.size > 0
+    assert images.content_file(here.compute, kept.id).stat().st_size == kept.size > 0
     assert images.is_made(here.compute, kept.id)
     assert here.count("compute_images") == 1, "that it was shelved in is gone with it"
 

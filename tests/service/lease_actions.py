@@ -16,7 +16,7 @@ from climate.store.leases import event_claims as claims
 from climate.store.leases.event_claims import Limits, Message
 from tests.conftest import ADMIN, MEMBER, Clock
 
-EXPIRE, SYNC, PREPARE, START, ADJUST, ADDITIONAL, BEFORE_END, CLOSE, END = EventKind
+WAIT_OVER, EXPIRE, SYNC, PREPARE, START, ADJUST, ADDITIONAL, BEFORE_END, CLOSE, END = EventKind
 
 TABLES = ("journal", "leases", "reservations", "events", "allocations", "claims", "actions", "idempotency_keys")
 

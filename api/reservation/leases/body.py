@@ -6,6 +6,7 @@ from api.reservation.dates import date, maybe, stamp
 from climate.domain.lease import Event, Lease, Part, Reservation
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
 from climate.service.leases.lease_hosts import LeaseHost
+from climate.service.waiting_list.places import Place
 from climate.store.journal import fact_codec
 from climate.store.journal.journal import Entry
 
@@ -26,10 +27,11 @@ class _Shown:
     updated_at: str | None
 
 
-def lease_body(lease: Lease) -> Body:
+def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False) -> Body:
     """Return a lease as Blazar shows it.
 
-    It has `status_reason` if its state differs from what its dates imply, and `hold_until` while it is held.
+    It has `status_reason` if its state differs from what its dates imply, `hold_until` while it is held, and `waiting`
+    in the waiting list; the estimate of its start only if it is shown alone.
     """
     shown = _Shown(str(lease.id), stamp(lease.created_at), maybe(stamp, lease.updated_at))
     body: Body = {
@@ -49,10 +51,18 @@ def lease_body(lease: Lease) -> Body:
     }
     if lease.hold_until is not None:
         body["hold_until"] = date(lease.hold_until)
+    if lease.wait_until is not None:
+        body["waiting"] = {"until": date(lease.wait_until), **_place(place, alone=alone)}
     if lease.series_id is not None:
         body["series_id"] = str(lease.series_id)
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}
+
+
+def _place(place: Place | None, *, alone: bool) -> Body:
+    if place is None:
+        return {}
+    return {"place": place.number, **({"estimate": maybe(date, place.estimate)} if alone else {})}
 
 
 INVENTORY = frozenset({"host", "number", "zone_id"})

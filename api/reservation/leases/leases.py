@@ -31,12 +31,14 @@ from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
 from climate.domain.lease_events import AdditionalEvent
+from climate.domain.waiting import Wait
 from climate.service.availability import holds
 from climate.service.availability.holds import Details
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import lease_hosts, leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
+from climate.service.waiting_list import entries, places
 from climate.store.leases.leases import Listing
 
 Read = dict[str, Any]
@@ -56,7 +58,8 @@ def list_leases(query: Read) -> ResponseReturnValue:
     if not own.is_admin and query.get("project_id", own.project_id) != own.project_id:
         raise Forbidden("Only admins may list the leases of another project")
     result = leases.listed(climate(), own, Listing(**conditions, marker=marker_id(part.marker), limit=part.fetch))
-    return pages.listing("leases", result, part, lease_body)
+    known = places.of(climate(), result)
+    return pages.listing("leases", result, part, lambda lease: lease_body(lease, known.get(lease.id)))
 
 
 @serve(
@@ -77,7 +80,8 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     """Create a lease.
 
     All its reservations are allocated, or none.  With `hold_seconds` the lease is HELD until it is
-    confirmed.  With `hold` it is made of a hold.  A dry run answers 200 instead of 201.
+    confirmed.  With `hold` it is made of a hold.  With `wait` it is put in the waiting list if it does not fit.
+    A dry run answers 200 instead of 201.
     """
     if body["hold"] is not None:
         return _made_of_hold(query, headers, body)
@@ -90,9 +94,13 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
         events=[AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]],
         hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
     )
-    made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
+    if body["wait"] is None:
+        made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
+    else:
+        wait = Wait(body["wait"]["until"])
+        made = entries.create(climate(), caller(), order, wait, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(lease_id=str(made.id))
-    return {"lease": lease_body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
+    return {"lease": _body(made)}, 200 if query["dry_run"] else 201, tag(made.version)
 
 
 def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
@@ -113,11 +121,12 @@ def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue
 )
 def show_lease(lease_id: str, query: Read) -> ResponseReturnValue:
     """Show a lease, as it is or as it was."""
-    return _shown(leases.get(climate(), caller(), _id(lease_id), query.get("at")))
+    lease = leases.get(climate(), caller(), _id(lease_id), query.get("at"))
+    return _shown(lease) if query.get("at") is None else ({"lease": lease_body(lease)}, 200, tag(lease.version))
 
 
 def _lease_now(lease_id: str) -> Read:
-    return {"lease": lease_body(leases.get(climate(), caller(), _id(lease_id)))}
+    return {"lease": _body(leases.get(climate(), caller(), _id(lease_id)))}
 
 
 @serve(
@@ -202,7 +211,12 @@ def list_lease_hosts(lease_id: str, query: Read) -> ResponseReturnValue:
 
 
 def _shown(lease: Lease) -> ResponseReturnValue:
-    return {"lease": lease_body(lease)}, 200, tag(lease.version)
+    return {"lease": _body(lease)}, 200, tag(lease.version)
+
+
+def _body(lease: Lease) -> Read:
+    """Return a lease that is shown alone, with its place in the waiting list."""
+    return lease_body(lease, places.estimated(climate(), lease), alone=True)
 
 
 def _id(text: str) -> UUID:

@@ -19,7 +19,7 @@ MOST_PARTS = 64
 
 LONGEST_NAME = 80
 
-OF_HOLDS = ("start_date", "end_date", "reservations", "hold_seconds")
+OF_HOLDS = ("start_date", "end_date", "reservations", "hold_seconds", "wait")
 """Fields that a lease made of a hold takes from the hold."""
 
 
@@ -51,6 +51,15 @@ class AskedEvent(Strict):
     event_date = Moment(required=True)
 
 
+class AskedWait(Strict):
+    """A wait for resources, up to the start by default.
+
+    If it ends after the start, the lease begins when it gets its resources, and keeps its length.
+    """
+
+    until = Moment(allow_none=True, load_default=None)
+
+
 class LeaseOrder(Strict):
     """A new lease."""
 
@@ -77,6 +86,13 @@ class LeaseOrder(Strict):
             "description": "Hold the lease for so many seconds; it is deleted then unless it was confirmed,"
             " and it does not start before. The maximum is CLIMATE_HOLD_SECONDS."
         },
+    )
+
+    wait = fields.Nested(
+        AskedWait,
+        allow_none=True,
+        load_default=None,
+        metadata={"description": "Put the lease in the waiting list if it does not fit; excludes hold_seconds."},
     )
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
@@ -156,6 +172,21 @@ class EventOut(Schema):
     updated_at = out_stamp(allow_none=True)
 
 
+class WaitingOut(Schema):
+    """Place of a lease in the waiting list."""
+
+    class Meta:
+        unknown = RAISE
+
+    until = out_date(metadata={"description": "End of the wait."})
+    place = fields.Integer(metadata={"description": "From 1 on; absent in a lease as it was."})
+    estimate = out_date(
+        required=False,
+        allow_none=True,
+        metadata={"description": "First start at which it would fit as things stand now; absent in lists."},
+    )
+
+
 class LeaseOut(Schema):
     """A lease with its reservations and events."""
 
@@ -174,6 +205,7 @@ class LeaseOut(Schema):
         metadata={"description": "Reason why the state differs from what the dates imply; otherwise absent."}
     )
     hold_until = out_date(required=False, metadata={"description": "Expiry of the hold; only while the lease is HELD."})
+    waiting = fields.Nested(WaitingOut, metadata={"description": "Only while the lease is in the waiting list."})
     degraded = fields.Boolean(required=True)
     series_id = fields.UUID(metadata={"description": "Series of which it is an occurrence; otherwise absent."})
     created_at = out_stamp()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -66,6 +66,7 @@ def _days(text: str) -> list[str] | None:
 @click.option("--hold", type=click.IntRange(1, 20), metavar="OFFER", help="Hold this offer, by its number.")
 @click.option("--take", type=click.IntRange(1, 20), metavar="OFFER", help="Make the lease of this offer.")
 @click.option("--name", default="found", show_default=True, help="Name of the hold or lease.")
+@click.option("--wait-list", is_flag=True, help="If nothing fits, make a lease that stands in line for it.")
 @capacity(new=True)
 @listed
 def command(**given: Any) -> None:
@@ -74,10 +75,13 @@ def command(**given: Any) -> None:
     The best times are first. The line shows how many are free along the time that was searched.
     """
     session = current()
-    if given["hold"] and given["take"]:
-        raise click.UsageError("--hold and --take exclude each other")
-    answer = session.client.json("reservation", "POST", "/availability", json=_question(session, given))
+    _refuse_both(given)
+    asked = _question(session, given)
+    answer = session.client.json("reservation", "POST", "/availability", json=asked)
     offers = answer["offers"] or [one["offer"] for one in answer["alternatives"]]
+    if given["wait_list"] and not answer["offers"]:
+        _stand_in_line(session, asked, given)
+        return
     chosen = given["take"] or given["hold"]
     if chosen and (chosen > len(offers) or not answer["offers"]):
         _show(session, answer)
@@ -88,6 +92,14 @@ def command(**given: Any) -> None:
     _show(session, answer)
     if not answer["offers"]:
         raise Failure("nothing fits", CONFLICT, _reason(answer))
+
+
+def _refuse_both(given: Mapping[str, Any]) -> None:
+    """Refuse options that exclude each other."""
+    if given["hold"] and given["take"]:
+        raise click.UsageError("--hold and --take exclude each other")
+    if given["wait_list"] and (given["hold"] or given["between"]):
+        raise click.UsageError("--wait-list excludes --hold and --between")
 
 
 def _question(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,6 +130,22 @@ def _take(session: Session, offer: Mapping[str, Any], given: Mapping[str, Any]) 
         return
     headers = {"Idempotency-Key": str(uuid4())}
     body = {"name": name, "hold": hold["id"]}
+    show_lease(session, session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"])
+
+
+def _stand_in_line(session: Session, asked: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Make the lease of the earliest time, which waits up to the latest start and moves until then."""
+    now = session.client.now().replace(microsecond=0)
+    start = given["earliest"].when(now)
+    latest = start + max(given["within"] - given["length"], timedelta(minutes=1))
+    body = {
+        "name": given["name"],
+        "start_date": asked["earliest"],
+        "end_date": wire(start + given["length"]),
+        "reservations": asked["reservations"],
+        "wait": {"until": wire(latest)},
+    }
+    headers = {"Idempotency-Key": str(uuid4())}
     show_lease(session, session.client.json("reservation", "POST", "/leases", json=body, headers=headers)["lease"])
 
 

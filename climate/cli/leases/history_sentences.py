@@ -129,6 +129,8 @@ SENTENCES: Mapping[str, Sentence] = {
     "HoldRenewed": lambda row, event, look: "renewed: it is held for longer",
     "HoldConfirmed": lambda row, event, look: "confirmed: it is an ordinary lease now",
     "HoldExpired": lambda row, event, look: "the hold expired without a confirmation",
+    "LeaseGranted": lambda row, event, look: "it got the resources for which it has waited",
+    "WaitExpired": lambda row, event, look: "the wait was over, and nothing was free",
     "LeasePartHeld": lambda row, event, look: f"{row['body'].get('hosts')} hosts of a child are held",
     "LeasePartConfirmed": lambda row, event, look: "the part in a child is confirmed",
     "LeasePartReleased": lambda row, event, look: "the part in a child is released",

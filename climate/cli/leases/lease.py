@@ -18,7 +18,7 @@ from climate.cli.options import PairType, dry, dry_run, exactly_one, listed, sec
 from climate.cli.session import Session, current
 from climate.cli.wait import Goal, wait
 
-COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded")
+COLUMNS = ("id", "name", "status", "start_date", "end_date", "degraded", "waiting")
 HOST_COLUMNS = ("name", "properties", "servers", "reservation_id")
 SENTENCE_COLUMNS = ("at", "by", "happened")
 HISTORY_COLUMNS = ("version", "at", "kind", "event", "outcome", "reason")
@@ -48,6 +48,8 @@ def group() -> None:
 @click.option(
     "--hold", type=SpanType(), help="Hold the lease for this time; it is deleted then unless it is confirmed."
 )
+@click.option("--wait-list", is_flag=True, help="If it does not fit, stand in line for the resources.")
+@click.option("--wait-until", type=MomentType(), help="End of the wait, the start by default; later, the period moves.")
 @capacity(new=True)
 @waited
 @dry_run
@@ -74,6 +76,7 @@ def create(name: str, **given: Any) -> None:
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
+    body |= request_wait(given, now)
     headers = {"Idempotency-Key": key or str(uuid4())}
     repeat = series.repeat(session.environ, given)
     sent: dict[str, Any] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
@@ -89,6 +92,18 @@ def create(name: str, **given: Any) -> None:
     if given["wait"] and not given["dry_run"]:
         lease = {"lease": _wait(session, lease["lease"]["id"], "ACTIVE", seconds(given["timeout"]))}
     show_lease(session, _thing(lease))
+
+
+def request_wait(given: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the part of a request that puts a lease in the waiting list; nothing without the option."""
+    until = given["wait_until"]
+    if not given["wait_list"]:
+        if until:
+            raise click.UsageError("--wait-until needs --wait-list")
+        return {}
+    if given["hold"]:
+        raise click.UsageError("--wait-list and --hold exclude each other, because a lease that waits holds nothing")
+    return {"wait": {"until": wire(until.when(now))} if until else {}}
 
 
 def _dates(given: Mapping[str, Any], now: datetime) -> dict[str, str | None]:
@@ -137,7 +152,8 @@ def list_(status: str | None, name: str | None) -> None:
     query = {key: value for key, value in (("status", status), ("name", name)) if value}
     rows = list(session.client.pages("reservation", "/leases", "leases", query))
     kept = [row for row in rows if all(row.get(key) == value for key, value in query.items())]
-    session.show_all(kept, COLUMNS)
+    plain = session.form in ("json", "yaml")
+    session.show_all(kept if plain else [lease_view.list_row(row) for row in kept], COLUMNS)
 
 
 @group.command("show")

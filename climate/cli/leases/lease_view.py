@@ -37,6 +37,7 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
         "start_date": lease.get("start_date"),
         "end_date": lease.get("end_date"),
         "hold_until": lease.get("hold_until"),
+        "waiting": waiting(lease),
         "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
         "servers": [_server(server, addresses.get(server["id"], ""), host) for host, server in servers],
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
@@ -44,6 +45,26 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
         "user_id": lease.get("user_id"),
         "created_at": lease.get("created_at"),
     }
+
+
+def waiting(lease: Row) -> str | None:
+    """Return the place of a lease in the waiting list, and its estimate."""
+    known = lease.get("waiting")
+    if not known:
+        return None
+    place = f"place {known['place']}, " if known.get("place") else ""
+    estimate = f"; it would fit from {_said(known['estimate'])}" if known.get("estimate") else ""
+    return f"{place}until {_said(known['until'])}{estimate}"
+
+
+def _said(time: str) -> str:
+    return f"{time[:19].replace('T', ' ')} UTC"
+
+
+def list_row(lease: Row) -> dict[str, Any]:
+    """Return a lease for a list, with its place in the waiting list in one cell."""
+    place = (lease.get("waiting") or {}).get("place")
+    return {**lease, "waiting": None if place is None else f"place {place}"}
 
 
 def left(lease: Row, now: datetime) -> str | None:
@@ -63,6 +84,8 @@ def following(lease: Row, now: datetime) -> str | None:
     ]
     if lease.get("status") == "HELD":
         return "its owner confirms it, or the hold expires: `climate lease confirm`"
+    if lease.get("waiting"):
+        return "it gets its resources when some are free, or is deleted when the wait is over"
     if not ahead:
         return None
     when, kind = min(ahead, key=lambda event: (event[0], event[1] != "start_lease"))

@@ -92,14 +92,14 @@ def of_shelved(conn: Connection, compute: Compute, server: Server, name: str, oc
     images.settle(
         conn, made.id, ACTIVE, compute.now(conn), Content(kept.size or 0, kept.sha512 or "", kept.disk_format)
     )
-    place(compute, made.id).hardlink_to(place(compute, kept.id))
+    content_file(compute, made.id).hardlink_to(content_file(compute, kept.id))
     return made
 
 
 def shelved(conn: Connection, compute: Compute, server: Server) -> Image:
     """Return the image that a server is shelved in, locked. Conflict if it is gone."""
     kept = images.get(conn, server.shelved_image or "", lock=True)
-    if kept is None or not place(compute, kept.id).exists():
+    if kept is None or not content_file(compute, kept.id).exists():
         raise Conflict(f"The image that instance {server.id} is shelved in is gone.")
     return kept
 
@@ -123,7 +123,7 @@ def save(compute: Compute, guest: Guest, image_id: str, check: Check) -> None:
     """
     if _status(compute, image_id) != SAVING:
         return
-    draft = _draft(place(compute, image_id))
+    draft = _draft(content_file(compute, image_id))
     try:
         _check_disk(compute, draft.parent)
         compute.driver.snapshot(guest, draft)
@@ -139,7 +139,7 @@ def carry(compute: Compute, guest: Guest, name: str, check: Check) -> None:
 
     Raises VirtError if that fails, and the error of `check` if the task was claimed by another worker.
     """
-    target = place(compute, name)
+    target = content_file(compute, name)
     draft = _draft(target)
     try:
         _check_disk(compute, draft.parent)
@@ -176,10 +176,10 @@ def forget(compute: Compute, image_id: str) -> None:
         needed = images.needed(conn, [image_id])
     _stage(compute, image_id).unlink(missing_ok=True)
     if not needed:
-        place(compute, image_id).unlink(missing_ok=True)
+        content_file(compute, image_id).unlink(missing_ok=True)
 
 
-def place(compute: Compute, image_id: str) -> Path:
+def content_file(compute: Compute, image_id: str) -> Path:
     """Return the file of an image's content; creates its folder."""
     compute.images.mkdir(mode=0o700, parents=True, exist_ok=True)
     return compute.images / image_id
@@ -230,7 +230,7 @@ def _receive(
 ) -> None:
     """Write the content of a queued image to a draft, and pass it to `store`, which says whether it took it."""
     project_id = _take_up(compute, image_id, size)
-    draft = _draft(place(compute, image_id))
+    draft = _draft(content_file(compute, image_id))
     try:
         quota.check_disk(compute.image_limits, draft.parent, size)
         with draft.open("xb") as file:
@@ -284,7 +284,7 @@ def _publish(
         check(conn)
         settled = images.settle(conn, image_id, ACTIVE, compute.now(conn), content)
         if settled:
-            draft.replace(place(compute, image_id))
+            draft.replace(content_file(compute, image_id))
     return settled
 
 
@@ -300,7 +300,7 @@ def _keep(compute: Compute, image_id: str, draft: Path, content: Content, check:
 
 def _stage(compute: Compute, image_id: str) -> Path:
     """Return the file of a staged content."""
-    target = place(compute, image_id)
+    target = content_file(compute, image_id)
     return target.with_name(f"{target.name}.staged")
 
 

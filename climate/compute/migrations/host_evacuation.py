@@ -70,11 +70,11 @@ def _steps(
         action = WISHES[task].action
         try:
             actions.idle(server, task)
-            place = _place(compute, conn, server, (hosts, leaving, joined))
+            index = _place(compute, conn, server, (hosts, leaving, joined))
         except (Conflict, BadRequest, VirtError) as reason:
             yield Step(server, action, reason=str(reason))
             continue
-        yield Step(server, action, str(hosts.names[place]), str(hosts.service_hosts[place]))
+        yield Step(server, action, str(hosts.names[index]), str(hosts.service_hosts[index]))
 
 
 def _task(server: Server, *, up: bool, live: bool) -> str:
@@ -98,11 +98,11 @@ def _place(
     spec = replace(spec, slots=capacity.slots(conn, hosts, spec))
     bound = SameDriver(compute.schedule, frozenset(rows.of_other_drivers(conn, server.node_id or 0)))
     pick = bound(hosts.copy(), spec, 1, compute.rules).picks[0]
-    place = int(np.searchsorted(hosts.ids, pick.node_id))
-    hosts.consume(place, spec)
+    index = int(np.searchsorted(hosts.ids, pick.node_id))
+    hosts.consume(index, spec)
     if server.group_id is not None:
         joined.setdefault(server.group_id, []).append(pick.node_id)
-    return place
+    return index
 
 
 def _group(compute: Compute, conn: Connection, server: Server, joined: dict[str, list[int]]) -> Group | None:

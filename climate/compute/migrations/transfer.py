@@ -145,7 +145,7 @@ def _has_disk(work: Work) -> bool:
 
 def carried(compute: Compute, migration: Migration) -> Path:
     """Return the file in which a disk is carried between services."""
-    return images.place(compute, migration.file)
+    return images.content_file(compute, migration.file)
 
 
 def check_volumes(work: Work) -> None:

@@ -30,8 +30,8 @@ class NetworkRequest:
     network_id: str | None = None
     """Requested id of a single network; None: a new one."""
 
-    def label_of(self, place: int) -> str:
-        return self.label if self.count == 1 else f"{self.label}_{place}"
+    def label_of(self, index: int) -> str:
+        return self.label if self.count == 1 else f"{self.label}_{index}"
 
     def size_of(self, options: NetworkOptions) -> int:
         """Return the number of addresses of each network."""
@@ -39,14 +39,14 @@ class NetworkRequest:
             return self.size
         return self.cidr.num_addresses if self.count == 1 else options.network_size
 
-    def draft(self, options: NetworkOptions, manager: str, place: int, cidr: IPv4Network) -> Draft:
+    def draft(self, options: NetworkOptions, manager: str, index: int, cidr: IPv4Network) -> Draft:
         """Return the fields common to all managers: the first address is the gateway, the next one the
         first guest's.
         """
         range_v6 = self.cidr_v6 or (options.range_v6 if options.use_ipv6 else None)
-        prefix = None if range_v6 is None else subnets.prefix_v6(range_v6, self.place_v6 + place)
+        prefix = None if range_v6 is None else subnets.prefix_v6(range_v6, self.place_v6 + index)
         return Draft(
-            label=self.label_of(place),
+            label=self.label_of(index),
             network_id=self.network_id,
             manager=manager,
             cidr=cidr,

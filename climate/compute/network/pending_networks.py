@@ -108,5 +108,5 @@ def _free_bridge(name: str, there: Sequence[Network]) -> str:
     taken = {network.bridge for network in there}
     stem = name.rstrip("0123456789")
     first = int(name.removeprefix(stem) or 0)
-    names = (name if place == 0 else f"{stem}{first + place}" for place in range(len(taken) + 1))
+    names = (name if index == 0 else f"{stem}{first + index}" for index in range(len(taken) + 1))
     return next(one for one in names if one not in taken)

@@ -69,14 +69,14 @@ def _why(cidr: IPv4Network, count: int, near: Sequence[IPv4Network]) -> str:
     return f"{cidr} has no room for {count} more networks: {', '.join(str(one) for one in near[:5])} are in use"
 
 
-def prefix_v6(cidr: IPv6Network, place: int) -> IPv6Network:
+def prefix_v6(cidr: IPv6Network, index: int) -> IPv6Network:
     """Return the /64 with that index in a range. Raise BadRequest beyond its end."""
-    if cidr.prefixlen > 64 or place >= 1 << (64 - cidr.prefixlen):
-        raise BadRequest(f"{cidr} has fewer than {place + 1} prefixes of 64 bits")
-    return IPv6Network((int(cidr.network_address) + (place << 64), 64))
+    if cidr.prefixlen > 64 or index >= 1 << (64 - cidr.prefixlen):
+        raise BadRequest(f"{cidr} has fewer than {index + 1} prefixes of 64 bits")
+    return IPv6Network((int(cidr.network_address) + (index << 64), 64))
 
 
 def reserved(cidr: IPv4Network, bottom: int, top: int) -> tuple[IPv4Address, ...]:
     """Return the first `bottom` and the last `top` addresses, which no pool assigns."""
     size = cidr.num_addresses
-    return tuple(cidr[place] for place in (*range(bottom), *range(size - top, size)))
+    return tuple(cidr[index] for index in (*range(bottom), *range(size - top, size)))

@@ -150,18 +150,18 @@ def _used(node: NodeUsage) -> Room:
 
 def _outdated(node: NodeUsage, hosts: Hosts, spec: Spec) -> str | None:
     """Return the reason why a node must not be used any more, if it has changed since it was chosen."""
-    place = int(np.searchsorted(hosts.ids, node.id))
+    index = int(np.searchsorted(hosts.ids, node.id))
     if not node.present:
         return "its driver does not report it any more"
-    if hosts.up[place] and node.in_maintenance:
+    if hosts.up[index] and node.in_maintenance:
         return "it went into maintenance"
-    if node.disabled and not hosts.disabled[place]:
+    if node.disabled and not hosts.disabled[index]:
         return "its service was disabled"
     if not _open(node, spec):
         return "it was moved to another pool"
     sizes = (node.vcpus, node.memory_mb, node.local_gb * 1024, node.ram_ratio, node.cpu_ratio, node.disk_ratio)
     columns = (hosts.vcpus, hosts.ram_mb, hosts.disk_mb, hosts.ram_ratio, hosts.cpu_ratio, hosts.disk_ratio)
-    if sizes != tuple(column[place] for column in columns):
+    if sizes != tuple(column[index] for column in columns):
         return "it has another size"
     return None
 

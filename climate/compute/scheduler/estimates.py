@@ -61,38 +61,38 @@ def _placed(schedule: Schedule, hosts: Hosts, spec: Spec, asked: tuple[int, Rule
 def _priced(plan: Plan, hosts: Hosts, spec: Spec, by: tuple[CostOf, Rules]) -> Plan:
     cost, rules = by
     nodes = np.array([pick.node_id for pick in plan.picks], dtype=hosts.ids.dtype)
-    places = np.searchsorted(hosts.ids, nodes)
-    weights = cost(hosts, places, _before(places), (spec, rules.options)).tolist()
+    indexes = np.searchsorted(hosts.ids, nodes)
+    weights = cost(hosts, indexes, _before(indexes), (spec, rules.options)).tolist()
     picks = [replace(pick, weight=weight) for pick, weight in zip(plan.picks, weights, strict=True)]
     return replace(plan, picks=tuple(sorted(picks, key=lambda pick: pick.weight)))
 
 
-def _before(places: Rows) -> Rows:
+def _before(indexes: Rows) -> Rows:
     """Return the number of earlier picks of the same node, for each pick."""
-    order = np.argsort(places, kind="stable")
-    begins = np.flatnonzero(np.diff(places[order], prepend=-1))
-    counts = np.diff(np.append(begins, len(places)))
-    result = np.empty(len(places), dtype=np.int64)
-    result[order] = np.arange(len(places)) - np.repeat(begins, counts)
+    order = np.argsort(indexes, kind="stable")
+    begins = np.flatnonzero(np.diff(indexes[order], prepend=-1))
+    counts = np.diff(np.append(begins, len(indexes)))
+    result = np.empty(len(indexes), dtype=np.int64)
+    result[order] = np.arange(len(indexes)) - np.repeat(begins, counts)
     return result
 
 
-def memory(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
+def memory(hosts: Hosts, indexes: Rows, before: Rows, asked: Asked) -> Costs:
     """Return the share of a node's memory that is allocated with this server, or the remaining share."""
     spec, options = asked
-    most = hosts.ram_mb[places] * hosts.ram_ratio[places]
-    used = hosts.used_ram_mb[places] + spec.ram_mb * (before + 1)
-    part = np.divide(used, most, out=np.ones(len(places)), where=most > 0)
+    most = hosts.ram_mb[indexes] * hosts.ram_ratio[indexes]
+    used = hosts.used_ram_mb[indexes] + spec.ram_mb * (before + 1)
+    part = np.divide(used, most, out=np.ones(len(indexes)), where=most > 0)
     return part if options.ram_multiplier >= 0 else 1.0 - part
 
 
-def _cores(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
+def _cores(hosts: Hosts, indexes: Rows, before: Rows, asked: Asked) -> Costs:
     spec, _ = asked
-    return (hosts.used_vcpus[places] + spec.vcpus * before).astype(float)
+    return (hosts.used_vcpus[indexes] + spec.vcpus * before).astype(float)
 
 
-def _one(hosts: Hosts, places: Rows, before: Rows, asked: Asked) -> Costs:
-    return np.ones(len(places))
+def _one(hosts: Hosts, indexes: Rows, before: Rows, asked: Asked) -> Costs:
+    return np.ones(len(indexes))
 
 
 COSTS: Mapping[Schedule, CostOf] = {simple: _cores, chance: _one, availability_zone: _one}

@@ -48,8 +48,8 @@ def has_few_cores(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return np.asarray(hosts.used_vcpus + spec.vcpus <= options.max_cores, dtype=np.bool_)
 
 
-def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    return f"has {hosts.used_vcpus[place]:g} of {options.max_cores} cores in use."
+def _why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    return f"has {hosts.used_vcpus[index]:g} of {options.max_cores} cores in use."
 
 
 def cores(hosts: Hosts, spec: Spec, options: Options) -> Numbers:

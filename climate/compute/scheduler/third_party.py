@@ -48,8 +48,8 @@ class Foreign:
             picks = _checked(self.name, there, plan, count)
         except NoValidHost as none:
             raise NoValidHost(str(none), trail=self._trail(record, none.trail or trail), found=none.found) from None
-        places = np.searchsorted(hosts.ids, [pick.node_id for pick in picks]).tolist()
-        record.picks = [(place, ([], [], pick.weight)) for place, pick in zip(places, picks, strict=True)]
+        indexes = np.searchsorted(hosts.ids, [pick.node_id for pick in picks]).tolist()
+        record.picks = [(index, ([], [], pick.weight)) for index, pick in zip(indexes, picks, strict=True)]
         return Plan(picks, self._trail(record, trail))
 
     def _asked(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
@@ -103,12 +103,12 @@ def _checked(name: str, hosts: Hosts, plan: Plan, count: int) -> tuple[Pick, ...
     """
     if len(plan.picks) != count:
         raise NoValidHost(f"No valid host was found. The scheduler '{name}' chose {len(plan.picks)} nodes for {count}.")
-    places = {int(node_id): place for place, node_id in enumerate(hosts.ids.tolist())}
+    indexes = {int(node_id): index for index, node_id in enumerate(hosts.ids.tolist())}
     picks = []
     for pick in plan.picks:
-        place = places.get(pick.node_id)
-        if place is None or not np.isfinite(pick.weight):
+        index = indexes.get(pick.node_id)
+        if index is None or not np.isfinite(pick.weight):
             raise NoValidHost(f"No valid host was found. The scheduler '{name}' chose a node that it may not use.")
-        node, host = str(hosts.names[place]), str(hosts.service_hosts[place])
+        node, host = str(hosts.names[index]), str(hosts.service_hosts[index])
         picks.append(replace(pick, node=node, service_host=host, weight=float(pick.weight)))
     return tuple(picks)

@@ -39,7 +39,7 @@ class Offered:
 
     build_id: str
     """The reservation id that the servers of all zones share."""
-    places: tuple[int, ...]
+    launch_indexes: tuple[int, ...]
     """Numbers of the servers in the build."""
     names: tuple[str, ...]
     destination: str | None
@@ -51,7 +51,7 @@ class Offered:
 
     def first(self, count: int) -> "Offered":
         """Return the first `count` of the servers."""
-        return replace(self, places=self.places[:count], names=self.names[:count])
+        return replace(self, launch_indexes=self.launch_indexes[:count], names=self.names[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class _Build:
         made = drafts(self.request, self.id, ids, now)
         if self.offered is None:
             return made
-        given = zip(made, self.offered.names, self.offered.places, strict=False)
-        return [replace(one, name=name, launch_index=place) for one, name, place in given]
+        given = zip(made, self.offered.names, self.offered.launch_indexes, strict=False)
+        return [replace(one, name=name, launch_index=index) for one, name, index in given]
 
 
 def boot(
@@ -119,7 +119,7 @@ def place(compute: Compute, request: BootRequest, offered: Offered) -> list[Serv
 
     Raises NoValidHost, NoMoreAddresses, QuotaExceeded, BadRequest; then nothing is stored.
     """
-    wanted = replace(request, count=len(offered.places), least=1)
+    wanted = replace(request, count=len(offered.launch_indexes), least=1)
     return _settle(compute, _Build(wanted, offered.build_id, SPAWN, offered=offered))
 
 

@@ -146,10 +146,10 @@ class _Bound:
     node_id: int
 
     def __call__(self, hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
-        place = int(np.searchsorted(hosts.ids, self.node_id))
-        if place == len(hosts) or hosts.ids[place] != self.node_id:
+        index = int(np.searchsorted(hosts.ids, self.node_id))
+        if index == len(hosts) or hosts.ids[index] != self.node_id:
             raise NoValidHost
-        return self.schedule(hosts.row(place), spec, count, rules)
+        return self.schedule(hosts.row(index), spec, count, rules)
 
 
 def check_quota(limits: Mapping[str, int], used: Mapping[str, int], lacking: Room) -> None:

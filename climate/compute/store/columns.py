@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from climate.transaction_ids import changed
 
-__all__ = ["changed", "count", "in_array", "in_parameter", "json", "metadata", "taken", "time", "uuid"]
+__all__ = ["changed", "count", "in_array", "in_parameter", "json", "metadata", "sql_of", "taken", "time", "uuid"]
 
 metadata = MetaData(
     naming_convention={
@@ -69,6 +69,11 @@ def in_array(column: ColumnElement[object], values: Iterable[object]) -> ColumnE
     They are sent as one array, so that the statement is prepared once for any number of values.
     """
     return column == any_(literal(list(values), ARRAY(column.type)))
+
+
+def sql_of(columns: Iterable[Column[object]], alias: str) -> str:
+    """Return the SQL that selects these columns of a table in a statement that is text; ids are text, as in Core."""
+    return ", ".join(f"{alias}.{one.name}{'::text' if isinstance(one.type, UUID) else ''}" for one in columns)
 
 
 def in_parameter(column: ColumnElement[object], name: str) -> ColumnElement[bool]:

@@ -17,8 +17,8 @@ log = structlog.get_logger(__name__)
 
 def note_return(compute: Compute, ids: Sequence[str]) -> None:
     """Record the child by which a request came back: the zone after this one in the chain of ids."""
-    place = ids.index(compute.zones.own_id()) + 1
-    child = list(ids[place : place + 1])
+    index = ids.index(compute.zones.own_id()) + 1
+    child = list(ids[index : index + 1])
     if child:
         with compute.engine.begin() as conn:
             child_zones.mark_loops(conn, compute.now(conn), deployments=child)

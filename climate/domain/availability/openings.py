@@ -1,8 +1,8 @@
 """Daily and weekly windows in a named time zone, as periods of UTC.
 
-A window names days and local times. Its ends are converted one by one: on the day of a change of daylight saving
-time it is an hour shorter or longer. A local time that does not exist counts as the moment of the change. Of a local
-time that comes twice, a window begins at the first and ends at the second.
+A window names days and local times. Its ends are converted one by one: on the day of a change of daylight saving time
+it is an hour shorter or longer. A local time that does not exist counts as the moment of the change. If a local time
+comes twice, a window begins at the first and ends at the second.
 """
 
 from collections.abc import Iterator, Sequence

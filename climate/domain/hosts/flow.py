@@ -1,7 +1,7 @@
 """Whole hosts to demands: a matching with lower and upper bounds at least cost, by augmenting paths.
 
-A path gives one more host to a demand: it takes a host from a second demand, which takes one from a third, until one
-takes a free host. No demand loses by it. The paths run over demands only, and there are few of them: the cheapest host
+A path gives one more host to a demand. It takes a host from a second demand, which takes one from a third, until one
+takes a free host. No demand loses by it. The paths run over demands only, and there are few of them. The cheapest host
 that one can take from another is the top of a heap. Each path is the cheapest one, so the cost stays the least that is
 possible for these numbers of hosts.
 """

@@ -1,7 +1,8 @@
 """Matching of the reservations of a lease with hosts, all of them together.
 
-What fits is found, and what does not fit is refused with the demands that cannot be had together. Whole hosts are a
-flow (`flow`), slots of several sizes a search (`packing`). Demands without common candidates are matched apart.
+A lease that fits is always matched, and one that does not fit is refused with the demands that cannot be had together.
+Whole hosts are a flow (`flow`), slots of several sizes a search (`packing`). Demands without common candidates are
+matched apart.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,10 @@
 """Slots of several sizes on the same hosts, beside whole hosts: an exact search with a limit of its steps.
 
 Hosts are taken one after the other. Each gets a greatest possible pattern, such as two slots of the first demand and
-one of the second, or none, so that it stays whole. Hosts with the same room for the same demands are interchangeable:
-once one of them is left out, the others are. A branch ends where the hosts that follow cannot have room for the rest,
-where too few whole hosts remain, or where the same rest was met at the same host before.
+one of the second. It may also get none, so that it stays whole. Hosts with the same room for the same demands are
+interchangeable: once one of them is left out, the others are. A branch ends where the hosts that follow cannot have
+room for the rest, or where too few whole hosts remain. It also ends where the same rest was met at the same host
+before.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -80,7 +81,8 @@ def pack(
 ) -> Iterator[tuple[dict[int, int], ...]]:
     """Yield the ways to place all slots, by number of host, so that enough whole hosts may be left.
 
-    Whether they are enough is known exactly for few whole demands; otherwise the caller asks, and takes the next way.
+    For few whole demands, these ways leave enough whole hosts for certain. For many, the caller checks that, and takes
+    the next way.
     """
     fixed = tuple(dict(demand.kept) for demand in slots)
     left = [_beside_kept(demand) for demand in slots]

@@ -147,9 +147,8 @@ def next_change(machines: Sequence[Machine], rules: Rules, now: datetime) -> dat
 def best(promises: Mapping[int, Iterable[Period]], horizon: Period, rules: Rules) -> float:
     """Return the hours off within the horizon if all leases were known beforehand.
 
-    `promises` has every host, also unused ones. In each gap a host goes off at once and is switched on
-    power_on_lead before its next need (which has room for the boot), if it can be off for least_off. There are no
-    spares.
+    `promises` has every host, also unused ones. In each gap a host goes off at once, if it can be off for least_off. It
+    is switched on power_on_lead before its next need, which has room for the boot. There are no spares.
     """
     return sum((off for periods in promises.values() for off in _gaps(periods, horizon, rules)), timedelta()) / HOUR
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from climate.context import Climate
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, fold
+from climate.domain.limits import Limit
 from climate.domain.policy import Caller
 from climate.service.admission import limits
 from climate.service.admission.enforcement import Gate
@@ -34,25 +35,37 @@ class Grant:
         return bool(self.bounds.values)
 
     def record(self, conn: Connection, now: datetime, before: Lease | None, *facts: Fact) -> Lease:
-        """Record facts within the limits and with approval, and write notifications; raise the refusals of both."""
+        """Record facts within the limits and with approval, and write notifications; raise the refusals of both.
+
+        A lease that has waited is approved like a new one, because nobody was asked while it had nothing.
+        """
         after = fold(facts, before)
         self.bounds.check(conn, now, before, after)
-        self.gate.enter(conn, before, after)
-        pools = lease_pools.together(conn, self.climate, after) if before is None else None
+        approved = None if before is None or before.waits else before
+        if not after.waits:
+            self.gate.enter(conn, approved, after)
+        pools = lease_pools.together(conn, self.climate, after) if approved is None else None
         after = leases.record(conn, self.caller, before, *facts, pools=pools)
         delivery.notify(conn, now, *lease_events.of(self.climate.settings, before, after))
         return after
 
 
 def begin(
-    conn: Connection, climate: Climate, caller: Caller, gate: Gate, rules: Rules | None = None, *, hold: bool = False
+    conn: Connection,
+    climate: Climate,
+    caller: Caller,
+    gate: Gate,
+    rules: Rules | None = None,
+    *,
+    usual: Limit | None = None,
 ) -> Grant:
     """Read the limits and lock the project. Call it before any lease or host is locked, because it may wait.
 
-    `rules` are those of the caller's project, if already read. `hold`: the requested lease is a hold.
+    `rules` are those of the caller's project, if already read. `usual` is the limit with a default in the settings that
+    concerns the request, if any.
     """
     known = rules.limits if rules else stored_limits.of(conn, caller.project_id)
-    return Grant(climate, caller, gate, limits.begin(conn, climate, caller, known, hold=hold))
+    return Grant(climate, caller, gate, limits.begin(conn, climate, caller, known, usual=usual))
 
 
 def freely(climate: Climate, caller: Caller) -> Grant:

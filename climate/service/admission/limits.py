@@ -60,15 +60,15 @@ class Bounds:
 
 
 def begin(
-    conn: Connection, climate: Climate, caller: Caller, known: Mapping[Limit, Rule], *, hold: bool = False
+    conn: Connection, climate: Climate, caller: Caller, known: Mapping[Limit, Rule], *, usual: Limit | None = None
 ) -> Bounds:
     """Return the limits that apply and, if there are any, wait for other requests under the same limits.
 
-    Call it before any lease or host is locked. The number of holds is limited by the settings, for members only
-    and only for held leases.
+    Call it before any lease or host is locked. `usual` is the limit of which the default of the settings applies, for
+    members only: it is read for holds and for leases that wait.
     """
-    usual = _of_settings(climate) if hold and not caller.is_admin else {}
-    result = {**usual, **known}
+    defaults = {} if usual is None or caller.is_admin else _of_settings(climate)
+    result = {**{limit: rule for limit, rule in defaults.items() if limit is usual}, **known}
     values = {limit: rule.value for limit, rule in result.items() if rule.value != NO_LIMIT}
     if values:
         limits.one_at_a_time(conn, caller.project_id)
@@ -147,8 +147,9 @@ def _usages(conn: Connection, climate: Climate, project_id: str) -> list[LimitUs
 
 
 def _of_settings(climate: Climate) -> Mapping[Limit, Rule]:
-    value = climate.settings.holds_per_project
-    return {} if value == NO_LIMIT else {Limit.HELD_LEASES: Rule(limits.DEFAULT, Limit.HELD_LEASES, value)}
+    settings = climate.settings
+    usual = {Limit.HELD_LEASES: settings.holds_per_project, Limit.WAITING_LEASES: settings.waiting_per_project}
+    return {limit: Rule(limits.DEFAULT, limit, value) for limit, value in usual.items() if value != NO_LIMIT}
 
 
 def _days(climate: Climate) -> timedelta:

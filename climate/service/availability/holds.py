@@ -47,8 +47,8 @@ class Details:
 def create(climate: Climate, caller: Caller, offer_id: str, name: str = NAME) -> Lease:
     """Hold what an offer has; repeated for the same offer, return the same hold.
 
-    Raise NotFound for an offer to another project, Conflict for one that has expired or was used, and the refusals of
-    a create if others have taken the resources meanwhile.
+    Raise NotFound for an offer to another project, and Conflict for one that has expired or was used. Raise the
+    refusals of a create if others have taken the resources meanwhile.
     """
     require(caller, "leases:post")
     with reading(climate.engine) as conn:

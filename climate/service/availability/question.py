@@ -106,7 +106,7 @@ def read(
         plugin = cast("Searchable", part.plugin)
         demands.append(plugin.demand(conn, _of(ask, part), horizon))
     values = {limit: rule.value for limit, rule in rules.limits.items() if rule.value != NO_LIMIT}
-    values.pop(Limit.HELD_LEASES, None)
+    values = {limit: value for limit, value in values.items() if limit not in (Limit.HELD_LEASES, Limit.WAITING_LEASES)}
     days, use = timedelta(days=climate.settings.limit_period_days), NOTHING
     if IN_USE & values.keys():
         margin = days + timedelta(seconds=ask.tail)

@@ -1,7 +1,8 @@
 """Search for times at which a lease fits: `POST /v1/availability`.
 
 The free times are read once, and the domain names the periods that fit, best first. Each of them is then planned as the
-lease that it would be, by the same code that creates leases, and rolled back: what is refused there is not offered.
+lease that it would be, by the same code that creates leases, and rolled back. A period that is refused there is not
+offered.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Import of a Blazar database: read the cloud and the engine, plan, and write what can be kept.
 
-The hosts, the addresses and all leases that hold something are written in one transaction, so that no new lease is ever
-given what an old one holds. Leases that are over follow in portions, each in a transaction. An import that was
+The hosts, the addresses and all leases that hold something are written in one transaction. No new lease is therefore
+ever given what an old one holds. Leases that are over follow in portions, each in a transaction. An import that was
 interrupted has therefore written nothing, or lacks only some of those.
 """
 

@@ -1,6 +1,6 @@
 """Leases as iCalendar (RFC 5545).
 
-The same lease has the same UID everywhere, and each change of it a higher SEQUENCE, so that a calendar replaces its
+The same lease has the same UID everywhere, and each change of it a higher SEQUENCE. A calendar therefore replaces its
 entry instead of adding another.
 """
 
@@ -78,7 +78,7 @@ def status(entry: Entry) -> str:
     """Return the status of a lease in a calendar: one that was deleted before its end is cancelled."""
     if entry.removed and (entry.updated_at or entry.created_at) < entry.period.end:
         return CANCELLED
-    return TENTATIVE if entry.status == LeaseStatus.HELD else CONFIRMED
+    return TENTATIVE if entry.waits or entry.status == LeaseStatus.HELD else CONFIRMED
 
 
 def _description(entry: Entry) -> str:

@@ -1,8 +1,8 @@
 """Migration of servers from hosts that are to become empty, for the filling of the pool or a window.
 
-The terms of the reservation pool allow it for draining hosts, and each maintenance window for its own host.
-One server of a host is moved at a time, so that a server that must be shut down is down only for its own
-move. A server that fits nowhere stays and is retried.
+The terms of the reservation pool allow it for draining hosts, and each maintenance window for its own host. One server
+of a host is moved at a time. A server that must be shut down is therefore down only for its own move. A server that
+fits nowhere stays and is retried.
 """
 
 from contextlib import suppress

@@ -1,9 +1,9 @@
 """Leases over the tree: hosts of this deployment and of its child zones and cells, allocated in two phases.
 
-This deployment records the lease as HELD, with its own hosts and with the parts that children are asked for.
-Each child holds its part; the journal has each part before it is confirmed. Then each child confirms, and
-this deployment last. If a process dies in between, the hold expires: the event `expire_hold` deletes the
-lease, and its end event releases parts that children may have confirmed.
+This deployment records the lease as HELD, with its own hosts and with the parts that children are asked for. Each child
+holds its part; the journal has each part before it is confirmed. Then each child confirms, and this deployment last. If
+a process dies in between, the hold expires. The event `expire_hold` deletes the lease, and its end event releases parts
+that children may have confirmed.
 """
 
 from collections.abc import Callable, Sequence

@@ -147,8 +147,8 @@ def _act(begun: Run, steps: Steps) -> Outcome:
     """
     troubles: list[Exception] = []
     lacking: dict[UUID, list[HostPlace]] = {}
-    # The cloud has nothing of a hold: its end only changes rows.
-    for reservation in () if begun.event.kind is EventKind.EXPIRE else begun.reservations:
+    # The cloud has nothing of a hold or of a lease that waits: their ends only change rows.
+    for reservation in () if begun.event.kind in schedule.GATES else begun.reservations:
         try:
             lacking[reservation.id] = _hook(begun, steps, reservation)
             parts.act(begun.climate, begun.event.kind, begun.lease, reservation)

@@ -54,7 +54,7 @@ def together(conn: Connection, climate: Climate, lease: Lease) -> Insert | None:
 
 def _wishes(climate: Climate, lease: Lease) -> dict[UUID, Mapping[str, str]]:
     """Return the metadata of the aggregates of a lease; none for a lease that is not pending."""
-    if lease.held or lease.gone or lease.reservation_status is not ReservationStatus.PENDING:
+    if lease.held or lease.waits or lease.gone or lease.reservation_status is not ReservationStatus.PENDING:
         return {}
     own = [one for one in lease.reservations if _describe(climate, one.resource_type) and not one.lies_elsewhere]
     return {one.id: _metadata(climate, lease.id, one.resource_type, one.spec, lease.period) for one in own}

@@ -16,6 +16,7 @@ from climate.domain.errors import ClimateError, InvalidPeriod, NotFound
 from climate.domain.facts import LeaseCreated, PlannedReservation
 from climate.domain.lease import Lease, fold
 from climate.domain.lease_events import AdditionalEvent, Times
+from climate.domain.limits import Limit
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.plugin import Ask
@@ -131,7 +132,7 @@ class Terms:
 def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hold: bool = False) -> Terms:
     """Read and lock the limits of the project, before any lease or host is locked."""
     rules = admission.read(conn, caller.project_id)
-    grant = granting.begin(conn, climate, caller, gate, rules, hold=hold)
+    grant = granting.begin(conn, climate, caller, gate, rules, usual=Limit.HELD_LEASES if hold else None)
     now = climate.now(conn) if grant.has_waited else climate.other_time(conn) or rules.time
     return Terms(grant, now, pool_settings.of(conn, climate.settings, rules.terms).of_a_lease)
 
@@ -141,11 +142,11 @@ def place(
 ) -> Lease:
     """Allocate and record one lease. A refusal is raised before anything of it is written."""
     grant, now = terms.grant, terms.now
-    period = _period(order, now, climate)
+    period = period_of(order, now, climate)
     soon = preparation.is_soon(climate.settings, period, now)
     ask = Ask({}, period, grant.caller, climate.settings, patient=patient, soon=soon)
     planned = planning.reserve(conn, parts, planning.under(ask, terms.agreed, parts), grant.gate.liked)
-    fact = _created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
+    fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
     return lease
@@ -163,7 +164,7 @@ def _times(
     hosts = {hold.host for one in reservations for hold in one.holds}
     return Times(
         period,
-        schedule.before_end_time(period, order.before_end, timedelta(minutes=settings.minutes_before_end)),
+        schedule.before_end_time(period, order.before_end, usual_before_end(climate)),
         prepare=preparation.due_at(conn, settings, period, hosts, now),
         grace=schedule.grace(one.spec for one in reservations),
         hold_until=holds.hold_until(order.hold, period, now),
@@ -171,9 +172,15 @@ def _times(
     )
 
 
-def _created(
+def usual_before_end(climate: Climate) -> timedelta:
+    """Return the time before the end at which before_end_lease is due by default."""
+    return timedelta(minutes=climate.settings.minutes_before_end)
+
+
+def created(
     caller: Caller, order: Order, times: Times, now: datetime, reservations: tuple[PlannedReservation, ...]
 ) -> LeaseCreated:
+    """Return the fact of a new lease with these events and reservations."""
     return LeaseCreated(
         lease_id=time_ordered_id(),
         at=now,
@@ -290,10 +297,11 @@ def check_dates(climate: Climate, order: Order) -> None:
     """Refuse an order with invalid dates, before anything is created for it."""
     with reading(climate.engine) as conn:
         now = climate.now(conn)
-    schedule.before_end_time(_period(order, now, climate), order.before_end, timedelta(0))
+    schedule.before_end_time(period_of(order, now, climate), order.before_end, timedelta(0))
 
 
-def _period(order: Order, now: datetime, climate: Climate) -> Period:
+def period_of(order: Order, now: datetime, climate: Climate) -> Period:
+    """Return the period of a new lease; raise InvalidPeriod or InvalidInput for dates that no lease has."""
     start = order.start or now.replace(microsecond=0)
     if start < now - GRACE:
         raise InvalidPeriod("Start date must be later than current date")

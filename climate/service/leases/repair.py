@@ -51,9 +51,9 @@ def listed(climate: Climate) -> list[SetAside]:
 def repair_lease(climate: Climate, lease_id: UUID, queue: str) -> Lease:
     """Rewrite the rows of a lease from its journal, and let its events run again.
 
-    Claims remain: a missing claim is created again, under the token of the journal and for `queue`, and one that
-    the journal does not have is deleted. Raises NotFound for a lease without journal, and the error of the fold
-    if this release cannot read the journal.
+    Claims remain. A missing claim is created again, under the token of the journal and for `queue`, and one that the
+    journal does not have is deleted. Raises NotFound for a lease without journal, and the error of the fold if this
+    release cannot read the journal.
     """
     return run(climate, repair_leases, climate, [lease_id], queue)[0]
 

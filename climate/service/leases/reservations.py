@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
+from uuid import UUID
 
 from marshmallow import Schema
 from sqlalchemy import Connection
@@ -40,6 +41,8 @@ class Part:
     spec: Mapping[str, object]
     share: Share | None = None
     """Its shares in children; None: nothing."""
+    id: UUID | None = None
+    """Id of the reservation, if it exists already without resources."""
 
 
 def parts(
@@ -91,7 +94,8 @@ def reserve(
     """
 
     def wanted(place: int) -> Wanted[PlannedReservation]:
-        part, own = asked[place], replace(common, new_id=time_ordered_id(), liked=liked(place))
+        part = asked[place]
+        own = replace(common, new_id=part.id or time_ordered_id(), liked=liked(place))
         share = part.share
         if share and not share.hosts:
             spec = {**own.terms, **part.spec}
@@ -108,7 +112,7 @@ def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
     """Return the request without what was chosen before it, which is not in the database yet."""
     return replace(
         ask,
-        taken=tuple(hold.host for one in planned for hold in one.holds),
+        taken=(*ask.avoided, *(hold.host for one in planned for hold in one.holds)),
         taken_addresses=tuple(hold.number for one in planned for hold in one.addresses),
         taken_amounts=tuple(hold for one in planned for hold in one.amounts),
         beside=tuple(Reservation(one.id, one.resource_type, one.spec, holds=one.holds) for one in planned),

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds, lease_events
+from climate.domain import holds, lease_events, waiting
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import (
     Fact,
@@ -70,9 +70,9 @@ def update(
 ) -> Lease:
     """Change the lease in one transaction; a refusal leaves it unchanged.
 
-    Raises Busy while a worker runs one of its events, and Conflict while it is held. Raises NotEnoughHosts or
-    Conflict if the hosts are promised to others, LimitExceeded beyond a limit of the project, and PartsFirst for
-    a lease over child zones and cells.
+    Raises Busy while a worker runs one of its events, and Conflict while it is held. Raises NotEnoughHosts or Conflict
+    if the hosts are promised to others, and LimitExceeded beyond a limit of the project. Raises PartsFirst for a lease
+    over child zones and cells.
     """
     require(caller, "leases:put")
     request = _Request(caller, lease_id, changes, version)
@@ -144,6 +144,7 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     if changes.only_the_name:
         return facts
     holds.refuse_while_held(lease)
+    waiting.refuse_while_waiting(lease)
     _refuse_unknown_reservations(lease, changes.reservations)
     _refuse_other_places(lease, changes)
     start = now if changes.start_now else changes.start

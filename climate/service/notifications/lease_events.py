@@ -61,4 +61,4 @@ def _confirmed(before: Lease, after: Lease) -> bool:
 
 def _ended(before: Lease | None, after: Lease) -> bool:
     over = after.hold_state is HoldState.RELEASED
-    return over and before is not None and before.hold_state is not HoldState.RELEASED
+    return over and before is not None and not before.waits and before.hold_state is not HoldState.RELEASED

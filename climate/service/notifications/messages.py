@@ -25,7 +25,8 @@ FATE = {
 def of_lease(turn: Turn) -> Iterator[Notice]:
     """Yield the notifications to the owner.
 
-    They report a missed start, a hold's expiry, missing hosts, additional events, before_end, grace and the end.
+    They report a missed start, the end of a hold or a wait, missing hosts, additional events, before_end, grace and
+    the end.
     """
     lease = turn.after
     started = lease.event(EventKind.START).carried_out
@@ -33,6 +34,8 @@ def of_lease(turn: Turn) -> Iterator[Notice]:
     yield from _degraded(turn)
     if turn.did(EventKind.EXPIRE):
         yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was not confirmed in time and is deleted")
+    if turn.did(EventKind.WAIT_OVER):
+        yield _notice(lease, "lease.not_granted", f"Lease {lease.name} got nothing in time and is deleted")
     for event in turn.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
         yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {said(event.due_at)}", body)
@@ -69,6 +72,13 @@ def _degraded(turn: Turn) -> Iterator[Notice]:
             lacks = f"Lease {lease.name} lacks {r.missing} of what it reserved: its hosts were not ready in time"
             body = {"reservation_id": str(r.id), "missing": r.missing}
             yield Notice("lease.degraded", lacks, lease.project_id, lease.user_id, lease.id, body=body)
+
+
+def of_grant(lease: Lease) -> Notice:
+    """Return the notification that a lease got the resources for which it has waited."""
+    period = f"from {said(lease.period.start)} to {said(lease.period.end)}"
+    body = {"start_date": lease.period.start.isoformat()}
+    return _notice(lease, "lease.granted", f"Lease {lease.name} got its resources: it lasts {period}", body)
 
 
 def of_hosts(moves: Iterable[Move]) -> Iterator[Notice]:

@@ -1,7 +1,7 @@
 """All that reservations could have of what is free, for a choice together with the others of their lease.
 
-Nothing is locked here. Whoever chooses locks the rows of the choice, reads the candidates again in a new statement, and
-chooses again if the choice is not possible any more.
+Nothing is locked here. Whoever chooses locks the rows of the choice, and reads the candidates again in a new statement.
+If the choice is not possible any more, the caller chooses again.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Allocation of capacity on shared hosts for a period; the same two ways as `hosts`.
 
-The quick way locks the rows of the fullest hosts that seem to have capacity and that nobody else is booking, and counts
+The quick way locks the rows of the fullest hosts that seem to have capacity and that nobody else is booking. It counts
 again in a new statement. It never waits. If that is not enough, the caller repeats the request the patient way. Usage
 of a host is counted at every instant of the window, in one statement for all hosts.
 """

@@ -3,9 +3,9 @@
 The quick way locks the rows of a few more hosts than wanted that seem free and that nobody else is booking. In a new
 statement, and hence a new snapshot, it keeps those that are still free. It never waits. If that is not enough, the
 caller rolls back, which releases the rows, and waits without locks until a rival is done (`outlast`). All callers that
-wait for the same rival look again at the same moment: a caller that finds the hosts allocated is refused, and the
-others repeat the quick way. After a few repetitions the patient way follows: one patient allocation at a time, which
-waits for rows in the order of their numbers and counts exactly.
+wait for the same rival look again at the same moment. A caller that finds the hosts allocated is refused, and the
+others repeat the quick way. After a few repetitions the patient way follows. One patient allocation at a time waits for
+rows in the order of their numbers, and counts exactly.
 """
 
 from bisect import bisect_left, bisect_right

@@ -230,3 +230,9 @@ def _property(row: Any, values: tuple[str, ...]) -> Property:
 def _host(row: Any) -> Host:
     own = {name: getattr(row, name) for name in COLUMNS}
     return Host(row.id, own, row.extra, row.created_at, row.updated_at)
+
+
+def any_is_restricted(conn: Connection) -> bool:
+    """Return whether only some projects may use one of the hosts."""
+    restricted = hosts.c.extra.has_key(AUTHORIZED_PROJECTS) & hosts.c.removed_at.is_(None)
+    return bool(conn.scalar(select(exists().where(restricted))))

@@ -23,7 +23,7 @@ from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.store import locks
 from climate.store.journal import journal
-from climate.store.leases import tampering
+from climate.store.leases import healing_waits, tampering
 from climate.store.tables.hosts import hosts, windows
 from climate.store.tables.leases import allocations, has, in_force
 
@@ -212,6 +212,7 @@ def close(conn: Connection, author: Caller, ids: Sequence[UUID], state: WindowSt
         conn.execute(update(windows).where(windows.c.id.in_(ids)).values(state=state, updated_at=now))
         conn.execute(update(allocations).where(allocations.c.window_id.in_(ids)).values(state=kept_as(state)))
         journal.append_next(conn, author, [(window_id, WindowClosed(now, str(state))) for window_id in ids])
+        healing_waits.wake(conn)
 
 
 def change(conn: Connection, author: Caller, after: Window, now: datetime) -> None:
@@ -223,6 +224,7 @@ def change(conn: Connection, author: Caller, after: Window, now: datetime) -> No
     conn.execute(changed.values(during=own, reason=after.reason, updated_at=now, move_servers=after.move_servers))
     changed_to = WindowChanged(now, after.during, after.reason, after.move_servers)
     journal.append_next(conn, author, [(after.id, changed_to)])
+    healing_waits.wake(conn)
 
 
 def refuse_tampered(conn: Connection, window: Window) -> None:

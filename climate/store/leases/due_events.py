@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.selectable import FromClause, Subquery
 
+from climate.domain.lease_events import GATES
 from climate.domain.status import EventKind
 from climate.store.leases import queue_limits
 from climate.store.leases.queue_limits import Rooms, Turns
@@ -105,7 +106,7 @@ class Look:
 def look(conn: Connection, now: datetime, cursor: Cursor) -> Look:
     """Return the portion of due events that follows the cursor.
 
-    It has the events that have been due longest and, if more than a portion is due, the first ones of the projects
+    It has the events that have been due longest. If more than a portion is due, it has the first ones of the projects
     whose turn it is. Both are read from indexes, so the cost is independent of the number of due events.
     """
     at, last = cursor.after
@@ -236,7 +237,7 @@ def _ahead(e: FromClause) -> ColumnElement[bool]:
     of_lease = select(events).where(events.c.lease_id == e.c.lease_id).correlate(e)
     p = of_lease.offset(_APART).subquery("p")
     additional = EventKind.ADDITIONAL
-    earlier = and_(p.c.seq < e.c.seq, p.c.kind != additional, or_(e.c.kind != additional, p.c.kind == EventKind.EXPIRE))
+    earlier = and_(p.c.seq < e.c.seq, p.c.kind != additional, or_(e.c.kind != additional, p.c.kind.in_(GATES)))
     return exists().where(
         p.c.id != e.c.id,
         has(p.c.status, "IN_PROGRESS") | (earlier & has(p.c.status, "UNDONE")),

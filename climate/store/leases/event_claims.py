@@ -25,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from climate.domain.lease_events import GATES
 from climate.domain.status import EventKind
 from climate.store import locks
 from climate.store.leases import cloud_actions, due_events
@@ -172,7 +173,7 @@ def stranded(conn: Connection, now: datetime, limit: int = 100, event_id: UUID |
         (events.c.kind == EventKind.CLOSE, given_back.correlate(leases).scalar_subquery()),
         else_=leases.c.end_date,
     )
-    over = events.c.kind.not_in((EventKind.END, EventKind.EXPIRE)) & (last_use <= now)
+    over = events.c.kind.not_in((EventKind.END, *GATES)) & (last_use <= now)
     # Accept any content of the column: one broken row must not end the read of all others.
     divided = events.c.shares != literal_column("'[]'::jsonb")
     query = (

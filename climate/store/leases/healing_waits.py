@@ -1,17 +1,21 @@
-"""Leases that could not be healed: the wait grows after every try, until resources are released."""
+"""Leases that could not be healed: the wait grows after every try, until resources are released.
+
+A release also marks the waiting list, in the same statement: `climate.store.leases.waiting_list` reads the marks.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, bindparam, delete, select, text, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, Uuid, bindparam, delete, exists, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range
 
+from climate.domain.period import Period
 from climate.store import locks
 from climate.store.batch_delete import drop
 from climate.store.leases import event_claims
 from climate.store.schema import Time
-from climate.store.tables.leases import healing_waits
+from climate.store.tables.leases import healing_waits, leases, waiting_marks
 
 FIRST_WAIT = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(seconds=300)
@@ -19,16 +23,16 @@ FORGOTTEN = timedelta(hours=1)
 """Age of a try after which the lease needs no healing any more; otherwise it would have been retried."""
 
 
-def due(conn: Connection, leases: Sequence[UUID], now: datetime, limit: int) -> tuple[list[UUID], bool]:
+def due(conn: Connection, wanted_ids: Sequence[UUID], now: datetime, limit: int) -> tuple[list[UUID], bool]:
     """Return the leases to try now, and whether there are more than the limit.
 
     Leases that were never tried come first, in their order; then those with the oldest last try.
     """
     wanted = healing_waits.c.lease_id == bindparam("leases", type_=ARRAY(Uuid)).any_()
-    rows = conn.execute(select(healing_waits).where(wanted), {"leases": list(leases)}).all()
+    rows = conn.execute(select(healing_waits).where(wanted), {"leases": list(wanted_ids)}).all()
     waits = {row.lease_id: row for row in rows}
     again = sorted((row for row in rows if row.next_at <= now), key=lambda row: row.next_at)
-    result = [lease_id for lease_id in leases if lease_id not in waits] + [row.lease_id for row in again]
+    result = [lease_id for lease_id in wanted_ids if lease_id not in waits] + [row.lease_id for row in again]
     return result[:limit], len(result) > limit
 
 
@@ -47,12 +51,14 @@ def note(conn: Connection, now: datetime, healed: Collection[UUID], others: Coll
         conn.execute(delete(healing_waits).where(healing_waits.c.lease_id.in_(free)))
 
 
-def wake(conn: Connection) -> None:
-    """Have the next round try all waiting leases, because this transaction releases resources.
+def wake(conn: Connection, released: Collection[Period] | None = None) -> None:
+    """Have the next round try leases that want resources, because this transaction releases some.
 
-    Locked rows are skipped: such a lease is tried after its own wait.
+    These are all leases that are to be healed, and those of the waiting list. `released` are the periods of what is
+    released; None: any. Locked rows are skipped: such a lease is healed after its own wait.
     """
-    if conn.execute(_WAKE).rowcount:
+    periods = None if released is None else [Range(one.start, one.end) for one in released]
+    if conn.scalar(_WAKE, {"released": [None] if periods is None else periods}):
         event_claims.wake_rounds(conn)
 
 
@@ -70,8 +76,20 @@ _NOTE = text("""
             + least(CAST(:longest AS interval), CAST(:first AS interval) * 2 ^ least(healing_waits.tries, 10))
 """).bindparams(bindparam("leases", type_=ARRAY(Uuid)), bindparam("now", type_=Time))
 _WAITING = select(healing_waits.c.lease_id).where(healing_waits.c.next_at > healing_waits.c.tried_at)
-_WAKE = (
+_WOKEN = (
     update(healing_waits)
     .where(healing_waits.c.lease_id.in_(locks.ordered(_WAITING, healing_waits.c.lease_id, skip_locked=True)))
     .values(next_at=healing_waits.c.tried_at)
+    .returning(healing_waits.c.lease_id)
+    .cte("woken")
 )
+_IN_LINE = exists().where(leases.c.wait_until.is_not(None)).select_from(leases)
+_RELEASED = func.unnest(bindparam("released", type_=ARRAY(TSTZRANGE))).column_valued("released")
+_MARKED = (
+    insert(waiting_marks)
+    .from_select(["during"], select(_RELEASED).where(_IN_LINE))
+    .returning(waiting_marks.c.id)
+    .cte("marked")
+)
+# All of it is one statement, because every lease that ends pays for it.
+_WAKE = select(exists(select(_WOKEN.c.lease_id)) | exists(select(_MARKED.c.id)))

@@ -17,7 +17,8 @@ _WANTED = text("""
     SELECT r.id, r.lease_id, r.resource_type, r.spec, r.status, l.start_date, l.end_date, p.aggregate_id
     FROM reservations r JOIN leases l ON l.id = r.lease_id LEFT JOIN lease_pools p ON p.reservation_id = r.id
     WHERE r.resource_type = ANY(:types) AND r.status IN ('pending', 'active', 'error')
-      AND NOT l.gone AND l.status IN ('PENDING', 'STARTING', 'ACTIVE', 'TERMINATING', 'DELETING', 'ERROR')
+      AND NOT l.gone AND l.wait_until IS NULL
+      AND l.status IN ('PENDING', 'STARTING', 'ACTIVE', 'TERMINATING', 'DELETING', 'ERROR')
       AND (r.parts = '[]' OR EXISTS (SELECT FROM allocations a WHERE a.reservation_id = r.id))
 """).bindparams(bindparam("types", type_=ARRAY(Text)))
 

@@ -81,8 +81,8 @@ def record_many(
             if constraint(error) != "pk_journal":
                 raise
             raise Conflict("Someone else changed the lease at the same moment") from error
-        if any(_in_force(before) - _in_force(lease) for before, lease in pairs if before):
-            healing_waits.wake(conn)
+        if released := {period for before, lease in pairs if before for period in _released(before, lease)}:
+            healing_waits.wake(conn, released)
     return [_with_pools(lease, made) for lease in after] if made else after
 
 
@@ -91,8 +91,17 @@ def _with_pools(lease: Lease, made: Mapping[UUID, int]) -> Lease:
     return replace(lease, reservations=tuple(own))
 
 
-def _in_force(lease: Lease) -> set[tuple[UUID, Hold]]:
-    return {(r.id, hold) for r in lease.reservations if _is_held(lease, r) for hold in r.holds}
+def _released(before: Lease, after: Lease) -> set[Period]:
+    """Return the periods for which the lease held resources that others may have now."""
+    return {hold.during for _, hold in _in_force(before) - _in_force(after)}
+
+
+def _in_force(lease: Lease) -> set[tuple[UUID, Hold | AddressHold | AmountHold]]:
+    return {(r.id, hold) for r in lease.reservations if _is_held(lease, r) for hold in _all_of(r)}
+
+
+def _all_of(reservation: Reservation) -> tuple[Hold | AddressHold | AmountHold, ...]:
+    return (*reservation.holds, *reservation.addresses, *reservation.amounts)
 
 
 def _is_held(lease: Lease, reservation: Reservation) -> bool:

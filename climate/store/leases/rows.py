@@ -17,6 +17,7 @@ from climate.store.tables.inventories import inventory_allocations
 from climate.store.tables.leases import allocations, events, journal, leases, reservations
 
 SEQ = {
+    EventKind.WAIT_OVER: -5,
     EventKind.EXPIRE: 0,
     EventKind.SYNC: 5,
     EventKind.PREPARE: 10,
@@ -94,6 +95,7 @@ def _lease_rows(lease: Lease) -> list[Row]:
             "degraded": lease.degraded,
             "deleting": lease.deleting,
             "gone": lease.gone,
+            "wait_until": lease.wait_until,
             "version": lease.version,
             "created_at": lease.created_at,
             "updated_at": lease.updated_at,

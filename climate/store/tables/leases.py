@@ -69,8 +69,11 @@ leases = Table(
     Column("version", Integer, nullable=False),
     Column("created_at", Time, nullable=False),
     Column("updated_at", Time),
+    # End of its time in the waiting list; NULL for a lease that has its resources, or is gone.
+    Column("wait_until", Time),
     Column("series_id", Uuid),
     CheckConstraint("start_date < end_date", name="ends_after_start"),
+    Index("ix_leases_waiting", "created_at", "id", postgresql_where=text("wait_until IS NOT NULL")),
     Index("ix_leases_series", "series_id", postgresql_where=text("series_id IS NOT NULL")),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
     Index("ix_leases_project_listed", "project_id", "created_at", "id", postgresql_where=text("NOT gone")),
@@ -94,6 +97,18 @@ leases = Table(
         postgresql_where=text("NOT gone AND status = 'TERMINATED'"),
     ),
 )
+
+waiting_marks = Table(
+    "waiting_marks",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    # Resources that were released for that time. NULL: the whole waiting list is tried, or one lease of it. With a
+    # lease: its promised period, which counts until it begins.
+    Column("during", TSTZRANGE),
+    Column("lease_id", Uuid, index=True),
+    Column("not_before", Time),
+)
+"""Reasons to try leases of the waiting list. Not history, hence not in the journal."""
 
 LACKING = "missing > 0 AND status <> 'deleted'"
 """Condition for reservations in force that lack resources."""

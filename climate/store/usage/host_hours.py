@@ -1,7 +1,8 @@
 """Rows of host hours, computed from the journal in portions, and the samples of running servers.
 
-The journal is read by position. A transaction may commit a lower position after a higher one, so the stored position
-stays behind the facts of the last minutes, and these are read again. A lease that is read again gets the same rows.
+The journal is read by position. A transaction may commit a lower position after a higher one. The stored position
+therefore stays behind the facts of the last minutes, and these are read again. A lease that is read again gets the same
+rows.
 """
 
 from collections.abc import Collection, Mapping, Sequence

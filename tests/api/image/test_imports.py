@@ -66,7 +66,7 @@ def test_a_staged_content_that_nobody_imports_is_given_up(there: World, member: 
         conn.exec_driver_sql("UPDATE compute_images SET updated_at = updated_at - interval '25 hours'")
     orphan_files.sweep(compute)
     assert (file.exists(), member.get(path)["status"]) == (False, "killed")
-    assert images.place(compute, "x").parent == file.parent
+    assert images.content_file(compute, "x").parent == file.parent
 
 
 def test_imports_count_towards_the_limits_of_a_project(there: World) -> None:

@@ -110,3 +110,20 @@ def test_the_line_has_the_least_count_of_each_column() -> None:
     counts = _sampled(points)
     assert (len(counts), counts[0], counts[WIDTH // 2], counts[-1]) == (WIDTH, 4, 0, 0)
     assert _bars([0, 1, 4], 4) == " ▂█"
+
+
+def test_what_does_not_fit_stands_in_line(cli: Cli, wire: Wire) -> None:
+    lease = {"id": "l", "name": "found", "status": "PENDING"}
+    answered(cli, wire, (200, answer(offers=[])), (201, {"lease": lease}))
+    ran = cli("find", "--hosts", "4", "--for", "6h", "--within", "2d", "--from", "2030-01-05", "--wait-list")
+    assert ran.code == 0, ran.err
+    body = wire.sent("POST", "/reservation/v1/leases").body
+    assert (body["start_date"], body["end_date"]) == ("2030-01-05T00:00:00Z", "2030-01-05T06:00:00Z")
+    assert body["wait"] == {"until": "2030-01-06T18:00:00Z"}
+    assert body["reservations"][0]["min"] == 4
+
+
+def test_the_waiting_list_excludes_holds_and_windows(cli: Cli) -> None:
+    for option in (("--hold", "1"), ("--between", "08:00-18:00")):
+        ran = cli("find", "--hosts", "4", "--for", "6h", "--wait-list", *option)
+        assert (ran.code, "--wait-list excludes" in ran.err) == (2, True)

@@ -304,3 +304,21 @@ def test_a_wrong_command_is_a_usage_error_and_sends_nothing(cli: Cli, wire: Wire
     assert (ran.code, ran.out) == (2, "")
     assert "try: " in ran.err
     assert [asked for asked in wire.asked if asked.method in ("POST", "PUT") and asked.path.startswith(LEASES)] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "wait"),
+    [(("--wait-list",), {}), (("--wait-list", "--wait-until", "+2d"), {"until": "2030-01-03T12:00:00Z"})],
+)
+def test_a_lease_may_stand_in_line(cli: Cli, wire: Wire, options: tuple[str, ...], wait: dict[str, str]) -> None:
+    assert cli("lease", "create", "one", "--for", "1h", "--hosts", "2", *options).code == 0
+    assert wire.sent("POST", LEASES).body["wait"] == wait
+
+
+def test_options_of_the_waiting_list_that_exclude_each_other(cli: Cli) -> None:
+    for options, reason in (
+        (("--wait-until", "+2d"), "--wait-until needs --wait-list"),
+        (("--wait-list", "--hold", "5m"), "--wait-list and --hold exclude each other"),
+    ):
+        ran = cli("lease", "create", "one", "--for", "1h", "--hosts", "2", *options)
+        assert (ran.code, reason in ran.err) == (2, True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from climate.cli.leases.lease_view import following, left
+from climate.cli.leases.lease_view import following, left, list_row, waiting
 from tests.cli.conftest import Cli
 from tests.cli.fake_server import Wire
 
@@ -81,3 +81,20 @@ def test_what_comes_next() -> None:
     assert following({"events": [event("start_lease", "2030-01-01T11:00:00")]}, NOW) == "now it starts"
     both = [event(kind, "2030-01-01T11:00:00") for kind in ("before_end_lease", "start_lease")]
     assert following({"events": both}, NOW) == "now it starts"
+
+
+WAITING = {"until": "2030-01-02T12:00:00.000000", "place": 3, "estimate": "2030-01-01T18:00:00.000000"}
+
+
+def test_a_lease_of_the_waiting_list_shows_its_place_and_estimate(cli: Cli, wire: Wire) -> None:
+    wire.add_lease("one", status="PENDING", waiting=WAITING, events=[event("expire_wait", "2030-01-02T12:00:00")])
+    text = " ".join(cli("lease", "show", "one").out.split())
+    assert "place 3, until 2030-01-02 12:00:00 UTC; it would fit from 2030-01-01 18:00:00 UTC" in text
+    assert "it gets its resources when some are free" in text
+    assert "place 3" in cli("lease", "list").out
+    assert cli("lease", "list", "-f", "json").data[0]["waiting"]["place"] == 3
+
+
+def test_the_place_is_left_out_where_it_is_not_known() -> None:
+    assert waiting({"waiting": {"until": "2030-01-02T12:00:00.000000"}}) == "until 2030-01-02 12:00:00 UTC"
+    assert (waiting({}), list_row({"id": "1"})) == (None, {"id": "1", "waiting": None})

@@ -131,7 +131,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_can_be_repeated(full: Plac
         images.upload(full.compute, image_id, broken())
     assert (list(full.compute.images.iterdir()), status(full, image_id)) == ([], "queued")
     images.upload(full.compute, image_id, [b"whole"])
-    assert (images.place(full.compute, image_id).read_bytes(), status(full, image_id)) == (b"whole", "active")
+    assert (images.content_file(full.compute, image_id).read_bytes(), status(full, image_id)) == (b"whole", "active")
 
 
 def test_an_upload_of_which_not_all_has_come_is_refused_and_can_be_repeated(full: Place) -> None:
@@ -199,7 +199,7 @@ def test_a_late_worker_does_not_replace_the_content_of_a_snapshot(here: Place) -
 
     here.driver.snapshot = late
     here.settle()
-    content = images.place(here.compute, image_id).read_bytes()
+    content = images.content_file(here.compute, image_id).read_bytes()
     assert content != b"later"
     assert here.count("compute_images", f"status = 'active' AND size = {len(content)}") == 1
 

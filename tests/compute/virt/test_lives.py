@@ -81,7 +81,7 @@ def test_a_server_lives_through_everything(cloud: Place, subject: Subject, tmp_p
         actions.ask(cloud.compute, one, DELETE)
     cloud.settle()
     assert subject.driver.states() == {}
-    assert (images.place(cloud.compute, image_id)).stat().st_size > 0
+    assert (images.content_file(cloud.compute, image_id)).stat().st_size > 0
 
 
 def test_a_restart_of_the_service_adopts_what_runs_and_notices_what_died(cloud: Place, subject: Subject) -> None:

@@ -36,9 +36,9 @@ def strangers(hosts: Hosts, spec: Spec) -> Numbers:
 def coolest(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
     """Put all servers on the coolest node."""
     found = degrees(hosts, spec)
-    place = int(np.argmin(found))
-    pick = Pick(int(hosts.ids[place]), "", "")
-    return Plan((pick,) * count, {"degrees": float(found[place])})
+    index = int(np.argmin(found))
+    pick = Pick(int(hosts.ids[index]), "", "")
+    return Plan((pick,) * count, {"degrees": float(found[index])})
 
 
 def shy(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
@@ -47,7 +47,7 @@ def shy(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Plan:
     return select(hosts.where(found == found.min()), spec, count, rules)
 
 
-AWAKE = Filter("AwakeFilter", awake, why=lambda hosts, spec, options, place: "is asleep.")
+AWAKE = Filter("AwakeFilter", awake, why=lambda hosts, spec, options, index: "is asleep.")
 COOL = Weigher("CoolWeigher", warmth, lambda options: -1.0, again=Again.NEVER)
 LONELY = Filter("LonelyFilter", lambda hosts, spec, options: strangers(hosts, spec) == 0, Again.ROW, sees=Sees.ALL)
 HOMELY = Weigher("HomelyWeigher", lambda hosts, spec, options: own(hosts, spec), lambda options: 9.0, sees=Sees.OWN)

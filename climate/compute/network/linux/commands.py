@@ -32,10 +32,11 @@ def missing(*programs: str) -> str | None:
 
 
 def run(
-    place: str | None, command: Sequence[str], *, text: str = "", environment: Mapping[str, str] | None = None
+    namespace: str | None, command: Sequence[str], *, text: str = "", environment: Mapping[str, str] | None = None
 ) -> str:
-    """Run a program in the namespace `place` with `text` as input; return its output. Raise
-    NetworkError if it fails.
+    """Run a program in a network namespace, or with None in the machine's own; return its output.
+
+    `text` is its input. Raise NetworkError if it fails.
     """
     result = shutil.which(command[0], path=PATH)
     if result is None:
@@ -55,7 +56,7 @@ def run(
         )
 
     try:
-        done = netns.inside(place, work)
+        done = netns.inside(namespace, work)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NetworkError(f"{command[0]}: {error}") from error
     if done.returncode != 0:

@@ -35,9 +35,9 @@ class Held:
     scope: str = field(default="global", compare=False)
 
 
-def addresses(place: str | None) -> dict[Held, bool]:
+def addresses(namespace: str | None) -> dict[Held, bool]:
     """Return all addresses in a namespace, and whether they are climate's."""
-    links = json.loads(commands.run(place, ("ip", "-json", "-4", "address", "show")) or "[]")
+    links = json.loads(commands.run(namespace, ("ip", "-json", "-4", "address", "show")) or "[]")
     return {
         Held(IPv4Address(one["local"]), link["ifname"]): one.get("label") == f"{link['ifname']}{_LABEL}"
         for link in links
@@ -45,41 +45,41 @@ def addresses(place: str | None) -> dict[Held, bool]:
     }
 
 
-def put(place: str | None, wanted: Iterable[Held]) -> None:
+def put(namespace: str | None, wanted: Iterable[Held]) -> None:
     """Add addresses to their interfaces and announce them.
 
     Raise NetworkError if an interface is missing, after all others were handled.
     """
     new = sorted(wanted)
-    problems = [problem for one in new if (problem := _problem(place, one)) is not None]
-    netns.inside(place, lambda: _announce(new))
+    problems = [problem for one in new if (problem := _problem(namespace, one)) is not None]
+    netns.inside(namespace, lambda: _announce(new))
     if problems:
         raise NetworkError("; ".join(problems))
 
 
-def take(place: str | None, unwanted: Iterable[Held]) -> None:
+def take(namespace: str | None, unwanted: Iterable[Held]) -> None:
     """Remove addresses from their interfaces."""
     lines = "".join(f"address delete {one.address}/32 dev {one.interface}\n" for one in sorted(unwanted))
     if lines:
-        commands.run(place, ("ip", "-batch", "-"), text=lines)
+        commands.run(namespace, ("ip", "-batch", "-"), text=lines)
 
 
-def cut(place: str | None, changed: Iterable[IPv4Address]) -> None:
+def cut(namespace: str | None, changed: Iterable[IPv4Address]) -> None:
     """Delete the tracked connections of these addresses in both directions."""
     for address in sorted(changed):
         for direction in ("--orig-dst", "--reply-dst"):
-            _end(place, direction, str(address))
+            _end(namespace, direction, str(address))
 
 
-def _end(place: str | None, direction: str, address: str) -> None:
+def _end(namespace: str | None, direction: str, address: str) -> None:
     try:
-        commands.run(place, ("conntrack", "-D", direction, address))
+        commands.run(namespace, ("conntrack", "-D", direction, address))
     except NetworkError as error:
         if _NONE_LEFT not in str(error):
             raise
 
 
-def _problem(place: str | None, one: Held) -> str | None:
+def _problem(namespace: str | None, one: Held) -> str | None:
     """Return why an address could not be added to its interface."""
     if len(one.interface) > _LONGEST:
         return (
@@ -88,7 +88,7 @@ def _problem(place: str | None, one: Held) -> str | None:
     try:
         name = interface(one.interface)
         words = ("address", "add", f"{one.address}/32", "dev", name, "scope", one.scope, "label", f"{name}{_LABEL}")
-        commands.run(place, ("ip", *words))
+        commands.run(namespace, ("ip", *words))
     except NetworkError as error:
         return f"{one.address} cannot be added to {one.interface}: {error}"
     return None

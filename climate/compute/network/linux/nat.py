@@ -109,30 +109,30 @@ class IptablesNat:
                 return
 
 
-def _apply(place: str | None, nat: Nat, before: Leads, write: Callable[[], None]) -> None:
+def _apply(namespace: str | None, nat: Nat, before: Leads, write: Callable[[], None]) -> None:
     leads = {Held(one.floating, one.interface): one.fixed for one in nat.forwards}
     metadata = {Held(METADATA, "lo", "link")} if metadata_target(nat) is not None else set()
-    _prepare(place)
-    there = floating_addresses.addresses(place)
+    _prepare(namespace)
+    there = floating_addresses.addresses(namespace)
     kept = (there.keys() & metadata) | {
         one for one in there.keys() & leads.keys() if before.get(one.address) == leads[one]
     }
     gone = {one for one, ours in there.items() if ours} - kept
     fresh = (leads.keys() | metadata) - kept
-    floating_addresses.take(place, gone)
+    floating_addresses.take(namespace, gone)
     write()
-    floating_addresses.cut(place, {one.address for one in gone | fresh} - {METADATA})
-    floating_addresses.put(place, fresh - (there.keys() - gone))
+    floating_addresses.cut(namespace, {one.address for one in gone | fresh} - {METADATA})
+    floating_addresses.put(namespace, fresh - (there.keys() - gone))
 
 
-def _clear(place: str | None, write: Callable[[], None]) -> None:
-    gone = {one for one, ours in floating_addresses.addresses(place).items() if ours}
-    floating_addresses.take(place, gone)
+def _clear(namespace: str | None, write: Callable[[], None]) -> None:
+    gone = {one for one, ours in floating_addresses.addresses(namespace).items() if ours}
+    floating_addresses.take(namespace, gone)
     write()
-    floating_addresses.cut(place, {one.address for one in gone} - {METADATA})
+    floating_addresses.cut(namespace, {one.address for one in gone} - {METADATA})
 
 
-def _prepare(place: str | None) -> None:
+def _prepare(namespace: str | None) -> None:
     """Enable forwarding in this namespace; bridged traffic is not translated."""
 
     def work() -> None:
@@ -141,6 +141,6 @@ def _prepare(place: str | None) -> None:
             netlink.sysctl(key, 0)
 
     try:
-        netns.inside(place, work)
+        netns.inside(namespace, work)
     except OSError as error:
         raise NetworkError(f"forwarding cannot be enabled on this host: {error}") from error

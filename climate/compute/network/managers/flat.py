@@ -28,7 +28,7 @@ def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Ne
     """Return the networks to create for these subnets."""
     bridge = wanted.bridge or options.flat_bridge
     interface = wanted.bridge_interface or options.flat_interface
-    made = [wanted.draft(options, NAME, place, subnet) for place, subnet in enumerate(cut)]
+    made = [wanted.draft(options, NAME, index, subnet) for index, subnet in enumerate(cut)]
     return [replace(draft, bridge=bridge, bridge_interface=interface) for draft in made]
 
 

@@ -42,17 +42,17 @@ def drafts(wanted: NetworkRequest, options: NetworkOptions, cut: Sequence[IPv4Ne
         raise BadRequest(f"{kept(options)} addresses of each network are reserved, so none would be left for servers")
     return [
         replace(
-            wanted.draft(options, NAME, place, subnet),
+            wanted.draft(options, NAME, index, subnet),
             dns=wanted.dns or (),
-            vlan=vlan + place,
-            bridge=f"br{vlan + place}",
+            vlan=vlan + index,
+            bridge=f"br{vlan + index}",
             bridge_interface=wanted.bridge_interface or options.vlan_interface,
             vpn_private_address=subnet[2],
-            vpn_public_port=port + place,
+            vpn_public_port=port + index,
             dhcp_start=subnet[3],
             reserved=subnets.reserved(subnet, BOTTOM, 1 + options.vpn_clients),
         )
-        for place, subnet in enumerate(cut)
+        for index, subnet in enumerate(cut)
     ]
 
 

@@ -115,13 +115,13 @@ def _serve(compute: Compute, driver: NetworkDriver, *, thorough: bool) -> str:
     trouble = [reason] if reason else []
     served = {} if thorough else _unchanged(compute, driver, wanted)
     left = [network for network in wanted.networks if network.id not in served]
-    for place, network in enumerate(left, 1):
+    for index, network in enumerate(left, 1):
         reason = _tried(f"network {network.label}", partial(_serve_one, compute, driver, network, wanted))
         if reason is None:
             served[network.id] = network
         else:
             trouble.append(reason)
-        if place % SERVED_BETWEEN_BEATS == 0:  # Heartbeats continue while a host with many networks serves them.
+        if index % SERVED_BETWEEN_BEATS == 0:  # Heartbeats continue while a host with many networks serves them.
             claiming.beat(compute)
     steps: list[tuple[str, Callable[[], None]]] = [
         ("stopping of networks of other hosts", partial(_leave, driver, {network.id for network in wanted.networks})),

@@ -22,19 +22,19 @@ def debugging() -> bool:
     return log.isEnabledFor(logging.DEBUG)
 
 
-def host(hosts: Hosts, place: int) -> str:
+def host(hosts: Hosts, index: int) -> str:
     """Return a host in the format of Nova's HostState. Sizes: MB."""
-    names = f"({hosts.service_hosts[place]}, {hosts.names[place]})"
-    free = f"ram:{_whole(hosts.free_ram_mb[place])} disk:{_whole(hosts.free_disk_mb[place])}"
-    return f"{names} {free} io_ops:{_whole(hosts.io_ops[place])} instances:{_whole(hosts.servers[place])}"
+    names = f"({hosts.service_hosts[index]}, {hosts.names[index]})"
+    free = f"ram:{_whole(hosts.free_ram_mb[index])} disk:{_whole(hosts.free_disk_mb[index])}"
+    return f"{names} {free} io_ops:{_whole(hosts.io_ops[index])} instances:{_whole(hosts.servers[index])}"
 
 
 def _whole(value: float) -> str:
     return f"{value:.0f}"
 
 
-def weighed(hosts: Hosts, place: int, weight: float) -> str:
-    return f"WeighedHost [host: {host(hosts, place)}, weight: {weight}]"
+def weighed(hosts: Hosts, index: int, weight: float) -> str:
+    return f"WeighedHost [host: {host(hosts, index)}, weight: {weight}]"
 
 
 def _some(texts: Sequence[str], count: int) -> str:
@@ -46,9 +46,9 @@ def starting(count: int) -> None:
     log.debug("Starting with %d host(s)", count)
 
 
-def took_out(hosts: Hosts, place: int, why: str) -> None:
+def took_out(hosts: Hosts, index: int, why: str) -> None:
     if debugging():
-        log.debug("%s %s", host(hosts, place), why)
+        log.debug("%s %s", host(hosts, index), why)
 
 
 def left(hosts: Hosts, among: NDArray[Any]) -> list[tuple[str, str]]:
@@ -89,18 +89,18 @@ def too_few(number: int, count: int) -> None:
 def filtered(hosts: Hosts, first: Sequence[int], count: int) -> None:
     """Log the first hosts of the `count` that passed."""
     if debugging():
-        log.debug("Filtered %s", _some([host(hosts, place) for place in first], count))
+        log.debug("Filtered %s", _some([host(hosts, index) for index in first], count))
 
 
 def weighed_all(hosts: Hosts, best: Sequence[tuple[int, float]], count: int) -> None:
     """Log the best hosts of `count`, best first."""
     if debugging():
-        log.debug("Weighed %s", _some([weighed(hosts, place, weight) for place, weight in best], count))
+        log.debug("Weighed %s", _some([weighed(hosts, index, weight) for index, weight in best], count))
 
 
-def selected(hosts: Hosts, place: int, weight: float) -> None:
+def selected(hosts: Hosts, index: int, weight: float) -> None:
     if debugging():
-        log.debug("Selected host: %s", weighed(hosts, place, weight))
+        log.debug("Selected host: %s", weighed(hosts, index, weight))
 
 
 def ignoring(names: Sequence[str]) -> None:

@@ -66,16 +66,16 @@ def stage(rule: Filter, start: int, end: int, removed: Sequence[dict[str, str]])
 
 def removed(hosts: Hosts, spec: Spec, options: Options, rule: Filter, gone: Mask) -> list[dict[str, str]]:
     """Return the first nodes that a filter removed, and why. Call it before another server is counted on them."""
-    places = np.flatnonzero(gone)[:LISTED].tolist()
-    return [named(hosts, place) | {"why": _why(hosts, spec, options, rule, place)} for place in places]
+    indexes = np.flatnonzero(gone)[:LISTED].tolist()
+    return [named(hosts, index) | {"why": _why(hosts, spec, options, rule, index)} for index in indexes]
 
 
-def _why(hosts: Hosts, spec: Spec, options: Options, rule: Filter, place: int) -> str:
-    return rule.why(hosts, spec, options, place) if rule.why else f"was not accepted by {rule.name}."
+def _why(hosts: Hosts, spec: Spec, options: Options, rule: Filter, index: int) -> str:
+    return rule.why(hosts, spec, options, index) if rule.why else f"was not accepted by {rule.name}."
 
 
-def named(hosts: Hosts, place: int) -> dict[str, str]:
-    return {"host": str(hosts.service_hosts[place]), "node": str(hosts.names[place])}
+def named(hosts: Hosts, index: int) -> dict[str, str]:
+    return {"host": str(hosts.service_hosts[index]), "node": str(hosts.names[index])}
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Record:
             "considered": self.considered,
             "filters": self.filters,
             "weighers": list(self.weighers),
-            "weighed": [self._entry(place, weighed) for place, weighed in self.weighed],
+            "weighed": [self._entry(index, weighed) for index, weighed in self.weighed],
             "picks": [self._pick(number) for number in range(min(len(self.picks), DETAILED))],
         }
         if len(self.picks) > DETAILED:
@@ -121,9 +121,9 @@ class Record:
         entry = self._entry(*self.picks[number])
         return entry | {"filters": self.later[number]} if number in self.later else entry
 
-    def _entry(self, place: int, weighed: Weighed) -> dict[str, Any]:
+    def _entry(self, index: int, weighed: Weighed) -> dict[str, Any]:
         raw, normalised, weight = weighed
-        return named(self.hosts, place) | {"raw": raw, "normalised": normalised, "weight": weight}
+        return named(self.hosts, index) | {"raw": raw, "normalised": normalised, "weight": weight}
 
 
 def begun(hosts: Hosts, spec: Spec, count: int, rules: Rules) -> Record:

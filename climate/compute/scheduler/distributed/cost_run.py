@@ -72,29 +72,29 @@ class Priced:
         later = self.record.later
         self.record.later = {new: later[old] for new, old in enumerate(order) if old in later}
 
-    def _take(self, place: int, weighed: Weighed) -> None:
+    def _take(self, index: int, weighed: Weighed) -> None:
         hosts, options = self.hosts, self.rules.options
-        kept = limits(self.filters, hosts.row(place), self.spec, options)
-        names = str(hosts.names[place]), str(hosts.service_hosts[place])
-        self.picks.append(Pick(int(hosts.ids[place]), *names, kept, weighed[2]))
-        self.record.picks.append((place, weighed))
-        log.selected(hosts, place, weighed[2])
-        hosts.consume(place, self.spec)
-        self.spec = self.spec.joined_by(int(hosts.ids[place]))
-        self._look_again(place)
+        kept = limits(self.filters, hosts.row(index), self.spec, options)
+        names = str(hosts.names[index]), str(hosts.service_hosts[index])
+        self.picks.append(Pick(int(hosts.ids[index]), *names, kept, weighed[2]))
+        self.record.picks.append((index, weighed))
+        log.selected(hosts, index, weighed[2])
+        hosts.consume(index, self.spec)
+        self.spec = self.spec.joined_by(int(hosts.ids[index]))
+        self._look_again(index)
 
-    def _look_again(self, place: int) -> None:
-        row, options = self.hosts.row(place), self.rules.options
+    def _look_again(self, index: int) -> None:
+        row, options = self.hosts.row(index), self.rules.options
         for rule in self.filters:
             if rule.changes(self.spec) and not rule.keep(row, self.spec, options)[0]:
-                self._drop(rule, place)
+                self._drop(rule, index)
                 return
         for cost, column in zip(self.rules.costs, self.raw, strict=True):
-            column[place] = cost.of(row, self.spec)[0]
+            column[index] = cost.of(row, self.spec)[0]
 
-    def _drop(self, rule: Filter, place: int) -> None:
+    def _drop(self, rule: Filter, index: int) -> None:
         before = self.mask.copy()
-        self.mask[place] = False
+        self.mask[index] = False
         self.record.fell(self._stage(rule, before, self.mask))
         if not self.mask.any():
             self.record.refused = rule.name
@@ -139,8 +139,8 @@ def has_free_memory(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return np.asarray(hosts.free_ram_mb >= spec.ram_mb, dtype=np.bool_)
 
 
-def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    return f"has {hosts.free_ram_mb[place]:g} MB of memory free; {spec.ram_mb} MB are asked for."
+def _why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    return f"has {hosts.free_ram_mb[index]:g} MB of memory free; {spec.ram_mb} MB are asked for."
 
 
 def _memory(hosts: Hosts, spec: Spec, options: Options) -> Numbers:

@@ -56,14 +56,14 @@ def large_enough(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return _roomy(hosts, spec) & hosts.profile.where(lambda profile: _has(profile, extra))
 
 
-def _why_too_small(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+def _why_too_small(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
     """Return the shortage of memory and disk, else the stats."""
-    stats = dict(hosts.profile.row(place).values[0].stats)
-    return f"has the stats {stats}." if _roomy(hosts, spec)[place] else _free(hosts, place)
+    stats = dict(hosts.profile.row(index).values[0].stats)
+    return f"has the stats {stats}." if _roomy(hosts, spec)[index] else _free(hosts, index)
 
 
-def _free(hosts: Hosts, place: int) -> str:
-    return f"has {hosts.free_ram_mb[place]:g} MB of memory and {_free_disk_gb(hosts)[place]:g} GB of disk free."
+def _free(hosts: Hosts, index: int) -> str:
+    return f"has {hosts.free_ram_mb[index]:g} MB of memory and {_free_disk_gb(hosts)[index]:g} GB of disk free."
 
 
 def _has(profile: Profile, extra: Mapping[str, str]) -> bool:
@@ -80,8 +80,8 @@ def asked_by_query(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return _roomy(hosts, spec) & matching(hosts, parse(spec.hints.get("query")))
 
 
-def _why_not_asked(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    return "does not match the query." if _roomy(hosts, spec)[place] else _free(hosts, place)
+def _why_not_asked(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    return "does not match the query." if _roomy(hosts, spec)[index] else _free(hosts, index)
 
 
 def _roomy(hosts: Hosts, spec: Spec) -> Mask:

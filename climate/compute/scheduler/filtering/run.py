@@ -55,11 +55,11 @@ class Search:
             log.all_removed(self.spec, number, self.stages)
             return None
         self.at, weighed = self._choose()
-        place = int(self.among[self.at])
-        log.selected(self.hosts, place, weighed[2])
-        self.record.picks.append((place, weighed))
-        self.taken = self.hosts.row(place)
-        return self._take(place, self.taken, weighed[2])
+        index = int(self.among[self.at])
+        log.selected(self.hosts, index, weighed[2])
+        self.record.picks.append((index, weighed))
+        self.taken = self.hosts.row(index)
+        return self._take(index, self.taken, weighed[2])
 
     @property
     def _filters(self) -> tuple[Filter, ...]:
@@ -110,8 +110,8 @@ class Search:
     def _gone(self, rule: Filter, gone: Mask) -> list[dict[str, str]]:
         removed = decision_record.removed(self.hosts, self.spec, self.rules.options, rule, gone)
         if log.debugging():
-            for place, entry in zip(np.flatnonzero(gone).tolist(), removed, strict=False):
-                log.took_out(self.hosts, place, entry["why"])
+            for index, entry in zip(np.flatnonzero(gone).tolist(), removed, strict=False):
+                log.took_out(self.hosts, index, entry["why"])
         return removed
 
     def _sift_again(self, taken: Hosts) -> bool:
@@ -176,13 +176,13 @@ class Search:
         listed = list(zip(self.among[order].tolist(), weighed, strict=True))
         if not self.record.picks:
             self.record.weighed = listed
-        log.weighed_all(self.hosts, [(place, entry[2]) for place, entry in listed], len(self.among))
+        log.weighed_all(self.hosts, [(index, entry[2]) for index, entry in listed], len(self.among))
 
-    def _take(self, place: int, row: Hosts, weight: float) -> Pick:
+    def _take(self, index: int, row: Hosts, weight: float) -> Pick:
         """Count a server on the node in the table, its group and its owner's servers."""
-        hosts, node_id = self.hosts, int(self.hosts.ids[place])
+        hosts, node_id = self.hosts, int(self.hosts.ids[index])
         kept = limits(self._filters, row, self.spec, self.rules.options)
-        pick = Pick(node_id, str(hosts.names[place]), str(hosts.service_hosts[place]), kept, weight)
-        hosts.consume(place, self.spec)
+        pick = Pick(node_id, str(hosts.names[index]), str(hosts.service_hosts[index]), kept, weight)
+        hosts.consume(index, self.spec)
         self.spec = self.spec.joined_by(node_id)
         return pick

@@ -60,7 +60,7 @@ def without_user(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return np.asarray(spec.occupants.count(hosts.ids, user_id=spec.user_id) == 0, dtype=np.bool_)
 
 
-def _crowded(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
+def _crowded(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
     most = spec.group.most if spec.group else 1
     return f"has {'a server' if most == 1 else f'{most} servers'} of the anti-affinity group already."
 

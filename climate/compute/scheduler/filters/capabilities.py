@@ -43,8 +43,8 @@ def _met(hosts: Hosts, path: Path, wanted: str) -> Mask:
     return attributes.at_or_stats(hosts, path).where(lambda value: value is not None and match(str(value), wanted))
 
 
-def _capable_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    row = hosts.row(place)
+def _capable_why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    row = hosts.row(index)
     unmet = [f"{':'.join(path)} {wanted}" for path, wanted in _asked(spec) if not _met(row, path, wanted)[0]]
     return f"fails extra_specs requirements: {', '.join(unmet)}."
 

@@ -48,12 +48,12 @@ def ram_filter(name: str, ratio: Ratio) -> Filter:
         enough = (hosts.ram_mb >= spec.ram_mb) & (usable(hosts) >= spec.ram_mb)
         return enough & contiguous_room.in_one_piece(hosts, spec)
 
-    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-        if not contiguous_room.in_one_piece(hosts.row(place), spec)[0]:
-            return contiguous_room.why_not(hosts, spec, place)
-        if hosts.ram_mb[place] < spec.ram_mb:
-            return f"does not have {spec.ram_mb} MB usable ram before overcommit, it only has {hosts.ram_mb[place]} MB."
-        only = usable(hosts.row(place))[0]
+    def why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+        if not contiguous_room.in_one_piece(hosts.row(index), spec)[0]:
+            return contiguous_room.why_not(hosts, spec, index)
+        if hosts.ram_mb[index] < spec.ram_mb:
+            return f"does not have {spec.ram_mb} MB usable ram before overcommit, it only has {hosts.ram_mb[index]} MB."
+        only = usable(hosts.row(index))[0]
         return f"does not have {spec.ram_mb} MB usable ram, it only has {only} MB usable ram."
 
     return Filter(name, keep, Again.ROW, why, ("memory_mb", lambda hosts, *_: hosts.ram_mb * ratio(hosts)))
@@ -69,8 +69,8 @@ def core_filter(name: str, ratio: Ratio) -> Filter:
         free = hosts.vcpus * ratio(hosts) - hosts.used_vcpus
         return ~known | ((hosts.vcpus >= spec.vcpus) & (free >= spec.vcpus))
 
-    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-        row = hosts.row(place)
+    def why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+        row = hosts.row(index)
         free = (row.vcpus * ratio(row) - row.used_vcpus)[0]
         return f"does not have {spec.vcpus} usable vcpus, it only has {min(free, row.vcpus[0])} usable vcpus."
 
@@ -89,8 +89,8 @@ def disk_filter(name: str, ratio: Ratio) -> Filter:
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         return usable(hosts) >= spec.disk_mb
 
-    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-        only = usable(hosts.row(place))[0]
+    def why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+        only = usable(hosts.row(index))[0]
         return f"does not have {spec.disk_mb} MB usable disk, it only has {only} MB usable disk."
 
     return Filter(name, keep, Again.ROW, why, ("disk_gb", lambda hosts, *_: hosts.disk_mb * ratio(hosts) / 1024))
@@ -109,8 +109,8 @@ AGGREGATE_DISK = disk_filter(
 def exact_filter(name: str, free: Callable[[Hosts], Numbers], wanted: Callable[[Spec], int], what: str) -> Filter:
     """Return a filter for exactly the requested free amount, so that a server gets a whole machine."""
 
-    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-        return f"does not have exactly {wanted(spec)} {what}, it has {free(hosts)[place]}."
+    def why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+        return f"does not have exactly {wanted(spec)} {what}, it has {free(hosts)[index]}."
 
     return Filter(name, lambda hosts, spec, options: free(hosts) == wanted(spec), Again.ROW, why)
 

@@ -33,16 +33,16 @@ def cells_fit(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     if not cells:
         return everywhere(hosts)
     mask = hosts.profile.where(lambda profile: bool(numa.sizes(profile.stats)))
-    for place in np.flatnonzero(mask).tolist():
-        there = [one.cells for one in _there(spec, int(hosts.ids[place])) if one.cells]
-        ratios = float(hosts.cpu_ratio[place]), float(hosts.ram_ratio[place])
-        sizes = numa.sizes(hosts.profile.values[hosts.profile.codes[place]].stats)
-        mask[place] = numa.fit(sizes, [*there, cells], ratios)
+    for index in np.flatnonzero(mask).tolist():
+        there = [one.cells for one in _there(spec, int(hosts.ids[index])) if one.cells]
+        ratios = float(hosts.cpu_ratio[index]), float(hosts.ram_ratio[index])
+        sizes = numa.sizes(hosts.profile.values[hosts.profile.codes[index]].stats)
+        mask[index] = numa.fit(sizes, [*there, cells], ratios)
     return mask
 
 
-def _why_no_cells(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    known = numa.sizes(hosts.profile.row(place).values[0].stats)
+def _why_no_cells(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    known = numa.sizes(hosts.profile.row(index).values[0].stats)
     return "has no free NUMA cells for the guest's." if known else "reports no NUMA cells."
 
 
@@ -77,9 +77,9 @@ def _free(hosts: Hosts, spec: Spec, options: Options, product: Product) -> Numbe
     free = hosts.profile.number(lambda profile: _reported(profile.stats)[product])
     known = dict(options.pci_aliases)
     for node_id, demands in (spec.demands or {}).items():
-        place = int(np.searchsorted(hosts.ids, node_id))
-        if place < len(hosts) and hosts.ids[place] == node_id:
-            free[place] -= sum(_by_product(demand.devices, known)[product] for demand in demands)
+        index = int(np.searchsorted(hosts.ids, node_id))
+        if index < len(hosts) and hosts.ids[index] == node_id:
+            free[index] -= sum(_by_product(demand.devices, known)[product] for demand in demands)
     return free
 
 
@@ -92,8 +92,8 @@ def _reported(stats: Mapping[str, object]) -> Counter[Product]:
         return Counter()
 
 
-def _why_no_devices(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    row = hosts.row(place)
+def _why_no_devices(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    row = hosts.row(index)
     counts = [
         f"{_free(row, spec, options, product)[0]:g} of {count} PCI devices {':'.join(product)}"
         for product, count in wanted(spec, options).items()
@@ -114,8 +114,8 @@ def trusted(hosts: Hosts, spec: Spec, options: Options) -> Mask:
     return np.fromiter(fits, np.bool_, len(hosts))
 
 
-def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    trust = spec.trust.get(hosts.service_hosts[place], attestation.UNKNOWN)
+def _why_not_trusted(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    trust = spec.trust.get(hosts.service_hosts[index], attestation.UNKNOWN)
     return f"is {trust} by the attestation service; {attestation.wanted(spec.flavor)} is asked for."
 
 

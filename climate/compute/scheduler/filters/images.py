@@ -72,19 +72,19 @@ class ImageRequirements:
 def wanted(hosts: Hosts, spec: Spec) -> ImageRequirements:
     """Return the requirements of the image. Raise BadRequest for values unknown to climate and all nodes."""
     result: list[str | None] = []
-    for place, (what, names, known) in enumerate(KINDS):
+    for index, (what, names, known) in enumerate(KINDS):
         text = _asked(spec.image, names)
         word = None if text is None else canonical(what, text)
-        if word and word not in known and word not in _offered(hosts, place, what):
+        if word and word not in known and word not in _offered(hosts, index, what):
             raise BadRequest(f"The image requires the unknown {what} {text!r}.")
         result.append(word)
     version = _asked(spec.image, VERSION)
     return ImageRequirements(tuple(result), version, hypervisor_version.parse(version) if version else ())
 
 
-def _offered(hosts: Hosts, place: int, what: str) -> set[str]:
-    said = {triple[place] for profile in hosts.profile.values for triple in profile.supported}
-    own = {profile.hypervisor_type for profile in hosts.profile.values} if place == _HYPERVISOR else set()
+def _offered(hosts: Hosts, index: int, what: str) -> set[str]:
+    said = {triple[index] for profile in hosts.profile.values for triple in profile.supported}
+    own = {profile.hypervisor_type for profile in hosts.profile.values} if index == _HYPERVISOR else set()
     return {canonical(what, word) for word in said | own}
 
 

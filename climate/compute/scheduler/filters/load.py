@@ -18,8 +18,8 @@ def fewer_filter(
     def keep(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         return has(hosts) < most(hosts, spec, options)
 
-    def why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-        row = hosts.row(place)
+    def why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+        row = hosts.row(index)
         return f"has {has(row)[0]:.0f} {what}, and the maximum is {most(row, spec, options)[0]:.0f}."
 
     def limit(hosts: Hosts, spec: Spec, options: Options) -> Numbers:

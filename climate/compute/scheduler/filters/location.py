@@ -89,13 +89,13 @@ def _address_in(text: str, network: Network) -> bool:
         return False
 
 
-def _zone_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    grouping = hosts.grouping.values[hosts.grouping.codes[place]]
+def _zone_why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    grouping = hosts.grouping.values[hosts.grouping.codes[index]]
     return f"is in availability zone {', '.join(sorted(zones(grouping, options)))}, not in {spec.zone}."
 
 
-def _compute_why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    return "is disabled." if hosts.disabled[place] else "has not been heard from in a while, or is in maintenance."
+def _compute_why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    return "is disabled." if hosts.disabled[index] else "has not been heard from in a while, or is in maintenance."
 
 
 RETRY = Filter("RetryFilter", not_tried_yet, why=lambda *_: "was tried already.")

@@ -40,10 +40,10 @@ def _in_slots(hosts: Hosts, slots: Slots) -> Mask:
     """Return the nodes with fewer servers than slots of the reservation."""
     known = np.array(sorted(slots.most), dtype=np.int64)
     most = np.zeros(len(hosts))
-    places = np.searchsorted(hosts.ids, known)
-    there = places < len(hosts)
-    there[there] = hosts.ids[places[there]] == known[there]
-    most[places[there]] = [slots.most[node] for node in known[there].tolist()]
+    indexes = np.searchsorted(hosts.ids, known)
+    there = indexes < len(hosts)
+    there[there] = hosts.ids[indexes[there]] == known[there]
+    most[indexes[there]] = [slots.most[node] for node in known[there].tolist()]
     return np.asarray(hosts.servers < most, dtype=np.bool_)
 
 
@@ -56,8 +56,8 @@ def _named(hosts: Hosts, spec: Spec, reservation: str) -> Mask:
     return hosts.grouping.where(fits)
 
 
-def _why(hosts: Hosts, spec: Spec, options: Options, place: int) -> str:
-    pool = hosts.pool.row(place).values[0]
+def _why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
+    pool = hosts.pool.row(index).values[0]
     if spec.flavor is not None and spec.flavor.reservation is not None and _is_free(pool):
         return f"has no free slot of the reservation {spec.flavor.reservation}."
     if pool is None:

@@ -33,9 +33,9 @@ def in_one_piece(hosts: Hosts, spec: Spec) -> Mask:
     return kept
 
 
-def why_not(hosts: Hosts, spec: Spec, place: int) -> str:
+def why_not(hosts: Hosts, spec: Spec, index: int) -> str:
     """Return why no member of a cluster has room for a server of this size."""
-    offer = _offer(hosts.profile.values[hosts.profile.codes[place]].stats)
+    offer = _offer(hosts.profile.values[hosts.profile.codes[index]].stats)
     most = max((slot[1] for slot in offer[1]), default=0) if offer else 0
     wanted = f"{spec.ram_mb} MB of ram, {spec.vcpus} vcpus and {spec.disk_mb} MB of disk"
     return f"has no member with {wanted} free in one piece; the most ram that one has free is {most:g} MB."

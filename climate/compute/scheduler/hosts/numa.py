@@ -53,12 +53,12 @@ def fit(cells: Sequence[tuple[float, float]], guests: Sequence[Guest], ratios: t
 def _placed(free: Sequence[Cell], guest: Guest) -> bool:
     """Allocate the cells of one guest; return False and allocate nothing if they do not fit."""
     # Fullest cells first, so that large guests still find empty ones.
-    order = sorted(range(len(free)), key=lambda place: free[place].most_memory_mb)
+    order = sorted(range(len(free)), key=lambda index: free[index].most_memory_mb)
     taken: dict[int, int] = {}
     if not all(_augmented(free, guest, number, (order, taken, set())) for number in range(len(guest))):
         return False
-    for place, number in taken.items():
-        free[place].promise(guest[number])
+    for index, number in taken.items():
+        free[index].promise(guest[number])
     return True
 
 
@@ -67,11 +67,11 @@ def _augmented(
 ) -> bool:
     """Find a cell for one of the guest's, moving its other cells if needed (augmenting path)."""
     order, taken, seen = state
-    for place in order:
-        if place in seen or not free[place].takes(guest[number]):
+    for index in order:
+        if index in seen or not free[index].takes(guest[number]):
             continue
-        seen.add(place)
-        if place not in taken or _augmented(free, guest, taken[place], state):
-            taken[place] = number
+        seen.add(index)
+        if index not in taken or _augmented(free, guest, taken[index], state):
+            taken[index] = number
             return True
     return False

@@ -49,7 +49,7 @@ class Book(Generic[T]):
         unknown = [key for key in dict.fromkeys(keys) if key not in self.codes]
         if not unknown:
             return self
-        codes = dict(self.codes) | {key: len(self.codes) + place for place, key in enumerate(unknown)}
+        codes = dict(self.codes) | {key: len(self.codes) + index for index, key in enumerate(unknown)}
         return Book(codes, (*self.values, *(make(key) for key in unknown)))
 
     def column(self, keys: Sequence[Hashable]) -> Coded[T]:
@@ -72,7 +72,7 @@ class Books:
 class Services:
     """Columns of the compute services."""
 
-    places: Mapping[str, int]
+    indexes: Mapping[str, int]
     enabled: Mask
     forced_down: Mask
     beat_at: Numbers
@@ -141,15 +141,15 @@ def moved_on(moment: Moment, reading: Reading) -> Moment | None:
     if not reading.nodes["id"]:
         return replace(moment, seen=reading.seen, services=services)
     hosts, books = _hosts(reading.nodes, moment.books, moment.labels, logging.DEBUG)
-    places = np.searchsorted(moment.hosts.ids, hosts.ids)
-    known = bool(places.max() < len(moment.hosts)) and np.array_equal(moment.hosts.ids[places], hosts.ids)
+    indexes = np.searchsorted(moment.hosts.ids, hosts.ids)
+    known = bool(indexes.max() < len(moment.hosts)) and np.array_equal(moment.hosts.ids[indexes], hosts.ids)
     if not known or len(books) > moment.room:
         return None
     return replace(
         moment,
         seen=reading.seen,
-        hosts=Hosts(*[_patched(getattr(moment.hosts, name), places, getattr(hosts, name)) for name in COLUMNS]),
-        ready=_patched(moment.ready, places, np.array(reading.nodes["ready"], dtype=np.bool_)),
+        hosts=Hosts(*[_patched(getattr(moment.hosts, name), indexes, getattr(hosts, name)) for name in COLUMNS]),
+        ready=_patched(moment.ready, indexes, np.array(reading.nodes["ready"], dtype=np.bool_)),
         services=services,
         books=books,
     )
@@ -160,20 +160,20 @@ def _xmin(seen: str) -> int:
     return int(seen.split(":", 1)[0])
 
 
-def _patched(column: Any, places: NDArray[np.intp], fresh: Any) -> Any:
+def _patched(column: Any, indexes: NDArray[np.intp], fresh: Any) -> Any:
     if isinstance(column, Coded):
-        return Coded(_patched(column.codes, places, fresh.codes), fresh.values)
-    if np.array_equal(column[places], fresh):
+        return Coded(_patched(column.codes, indexes, fresh.codes), fresh.values)
+    if np.array_equal(column[indexes], fresh):
         return column
     copy = column.copy()
-    copy[places] = fresh
+    copy[indexes] = fresh
     return copy
 
 
 def _services(reading: Reading) -> Services:
     hosts, enabled, forced_down, beats = zip(*reading.services, strict=True) if reading.services else ((), (), (), ())
     return Services(
-        {host: place for place, host in enumerate(hosts)},
+        {host: index for index, host in enumerate(hosts)},
         np.array(enabled, dtype=np.bool_),
         np.array(forced_down, dtype=np.bool_),
         np.array(beats, dtype=np.float64),
@@ -185,29 +185,29 @@ def _later_services(services: Services, reading: Reading) -> Services | None:
     if not reading.services:
         return services
     later = _services(reading)
-    if any(host not in services.places for host in later.places):
+    if any(host not in services.indexes for host in later.indexes):
         return None
-    places = np.array([services.places[host] for host in later.places])
+    indexes = np.array([services.indexes[host] for host in later.indexes])
     return Services(
-        services.places,
-        _patched(services.enabled, places, later.enabled),
-        _patched(services.forced_down, places, later.forced_down),
-        _patched(services.beat_at, places, later.beat_at),
+        services.indexes,
+        _patched(services.enabled, indexes, later.enabled),
+        _patched(services.forced_down, indexes, later.forced_down),
+        _patched(services.beat_at, indexes, later.beat_at),
     )
 
 
 def _with_service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Mapping[str, Sequence[Any]]:
     """Return the nodes whose service exists."""
-    kept = [host in services.places for host in nodes["service_host"]]
+    kept = [host in services.indexes for host in nodes["service_host"]]
     if all(kept):
         return nodes
-    for host in sorted({host for host in nodes["service_host"] if host not in services.places}):
+    for host in sorted({host for host in nodes["service_host"] if host not in services.indexes}):
         log.warning("No compute service record found for host %s", host)
     return {name: [value for value, keep in zip(column, kept, strict=True) if keep] for name, column in nodes.items()}
 
 
 def _service(nodes: Mapping[str, Sequence[Any]], services: Services) -> Codes:
-    return np.array([services.places[host] for host in nodes["service_host"]], dtype=np.int32)
+    return np.array([services.indexes[host] for host in nodes["service_host"]], dtype=np.int32)
 
 
 def _labels(reading: Reading) -> Mapping[int, tuple[Label, ...]]:
@@ -224,10 +224,10 @@ def _hosts(
 ) -> tuple[Hosts, Books]:
     """Return the columns of these nodes, and the books with their values."""
     pools = list(zip(nodes["pool"], nodes["owner"], nodes["closed"], strict=True))
-    places = [(zone, labels.get(node, ())) for zone, node in zip(nodes["zone"], nodes["id"], strict=True)]
+    indexes = [(zone, labels.get(node, ())) for zone, node in zip(nodes["zone"], nodes["id"], strict=True)]
     books = Books(
         books.pools.knowing(pools, lambda key: Pool(*key) if key[0] is not None else None),
-        books.groupings.knowing(places, lambda key: Grouping(*key)),
+        books.groupings.knowing(indexes, lambda key: Grouping(*key)),
         books.profiles.knowing(nodes["profile"], _profile),
     )
     disk_mb = _numbers(nodes["local_gb"]) * 1024
@@ -252,7 +252,7 @@ def _hosts(
         up=np.zeros(len(disk_mb), dtype=np.bool_),
         disabled=np.zeros(len(disk_mb), dtype=np.bool_),
         pool=books.pools.column(pools),
-        grouping=books.groupings.column(places),
+        grouping=books.groupings.column(indexes),
         profile=books.profiles.column(nodes["profile"]),
         metrics=_objects(nodes["metrics"]),
     )
@@ -262,8 +262,8 @@ def _hosts(
 def _least(nodes: Mapping[str, Sequence[Any]], free_mb: Numbers, level: int) -> Numbers:
     """Return the free disk in MB: the smaller of unallocated disk and the driver's report."""
     least_mb = np.array([np.inf if least is None else least * 1024.0 for least in nodes["disk_least_gb"]])
-    for place in np.flatnonzero(np.isfinite(least_mb) & (least_mb > free_mb)).tolist():
-        texts = (nodes["name"][place], nodes["disk_least_gb"][place], free_mb[place] / 1024)
+    for index in np.flatnonzero(np.isfinite(least_mb) & (least_mb > free_mb)).tolist():
+        texts = (nodes["name"][index], nodes["disk_least_gb"][index], free_mb[index] / 1024)
         log.log(level, "Host %s has more disk space than database expected (%sgb > %sgb)", *texts)
     return cast(Numbers, np.minimum(least_mb, free_mb))
 

@@ -40,9 +40,9 @@ class Coded(Generic[T]):
         """Return a number for each row."""
         return np.fromiter((of(value) for value in self.values), dtype=np.float64, count=len(self.values))[self.codes]
 
-    def row(self, place: int) -> "Coded[T]":
+    def row(self, index: int) -> "Coded[T]":
         """Return one row with only its value."""
-        return Coded(_FIRST, (self.values[self.codes[place]],))
+        return Coded(_FIRST, (self.values[self.codes[index]],))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,10 @@ class Hosts:
         """Return a copy for one request to consume."""
         return replace(self, **{name: getattr(self, name).copy() for name in CONSUMED})
 
-    def row(self, place: int) -> "Hosts":
+    def row(self, index: int) -> "Hosts":
         """Return a view of one node as a table."""
-        cut = slice(place, place + 1)
-        columns: list[Any] = [c.row(place) if isinstance(c, Coded) else c[cut] for c in _columns(self)]
+        cut = slice(index, index + 1)
+        columns: list[Any] = [c.row(index) if isinstance(c, Coded) else c[cut] for c in _columns(self)]
         return Hosts(*columns)
 
     def where(self, mask: Mask) -> "Hosts":
@@ -162,13 +162,13 @@ class Hosts:
         ]
         return Hosts(*columns)
 
-    def consume(self, place: int, spec: Spec) -> None:
-        """Count one more server on the node at `place`."""
-        self.used_vcpus[place] += spec.vcpus
-        self.used_ram_mb[place] += spec.ram_mb
-        self.used_disk_mb[place] += spec.disk_mb
-        self.servers[place] += 1
-        self.io_ops[place] += 1
+    def consume(self, index: int, spec: Spec) -> None:
+        """Count one more server on the node at `index`."""
+        self.used_vcpus[index] += spec.vcpus
+        self.used_ram_mb[index] += spec.ram_mb
+        self.used_disk_mb[index] += spec.disk_mb
+        self.servers[index] += 1
+        self.io_ops[index] += 1
 
 
 COLUMNS = tuple(column.name for column in fields(Hosts))

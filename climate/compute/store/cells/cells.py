@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, or_, select, text
+from sqlalchemy import Connection, DateTime, bindparam, case, func, literal, or_, select
 from sqlalchemy import delete as delete_from
 from sqlalchemy import update as update_rows
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as insert_into
 
 from climate.compute.cells.cell import Broker, Cell
@@ -35,27 +36,14 @@ _ROWS = select(
 ).order_by(cells.c.name)
 
 # Without the reports, which may be long.
-_LINKS = text("""
-    SELECT name, is_parent, username, rpc_host, rpc_port, rpc_virtual_host, sealed, weight_offset, weight_scale,
-           '{}'::jsonb AS capabilities, '{}'::jsonb AS capacities, '{}'::jsonb AS offers, '[]'::jsonb AS children,
-           NULL::timestamptz AS last_seen, failures, last_error
-    FROM compute_cells ORDER BY name
-""")
+_LINKS = select(
+    *(cells.c.name, cells.c.is_parent, cells.c.username, cells.c.rpc_host, cells.c.rpc_port),
+    *(cells.c.rpc_virtual_host, cells.c.sealed, cells.c.weight_offset, cells.c.weight_scale),
+    *(cells.c.failures, cells.c.last_error),
+).order_by(cells.c.name)
 
-# A neighbour that moves to the other side of the tree loses its reports from the former side.
-_UPDATE = text("""
-    UPDATE compute_cells
-    SET username = :username, rpc_host = :rpc_host, rpc_port = :rpc_port, rpc_virtual_host = :rpc_virtual_host,
-        sealed = :sealed, weight_offset = :weight_offset, weight_scale = :weight_scale, is_parent = :is_parent,
-        failures = 0, last_error = NULL, retry_at = NULL,
-        capabilities = CASE WHEN is_parent = :is_parent THEN capabilities ELSE '{}'::jsonb END,
-        capacities = CASE WHEN is_parent = :is_parent THEN capacities ELSE '{}'::jsonb END,
-        offers = CASE WHEN is_parent = :is_parent THEN offers ELSE '{}'::jsonb END,
-        children = CASE WHEN is_parent = :is_parent THEN children ELSE '[]'::jsonb END,
-        last_seen = CASE WHEN is_parent = :is_parent THEN last_seen END,
-        reported_at = CASE WHEN is_parent = :is_parent THEN reported_at END
-    WHERE name = :name
-""")
+NO_REPORT: Mapping[str, Any] = {"capabilities": {}, "capacities": {}, "offers": {}, "children": []}
+"""Columns of a report from a neighbour that has made none."""
 
 # Most messages arrive within a second of the one before, and need not write the row again.
 _SEEN = (
@@ -68,13 +56,10 @@ _SEEN = (
     .values(last_seen=bindparam("now"))
 )
 
-_FAILED = text("""
-    UPDATE compute_cells
-    SET failures = failures + 1, last_error = left(:reason, 500),
-        retry_at = CAST(:now AS timestamptz) + make_interval(secs => least(30, 0.5 * power(2, least(failures, 10))))
-    WHERE name = :name
-    RETURNING failures
-""")
+LONGEST_PAUSE = 30
+"""Seconds between two attempts to reach a broker that has failed for a while."""
+
+_PAUSE = func.least(LONGEST_PAUSE, 0.5 * func.power(2, func.least(cells.c.failures, 10)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +72,7 @@ class Row:
 
 def links(conn: Connection) -> list[Row]:
     """Return all neighbours by name, without their reports."""
-    return [_row(row) for row in conn.execute(_LINKS).mappings()]
+    return [_row({**NO_REPORT, "last_seen": None, **row}) for row in conn.execute(_LINKS).mappings()]
 
 
 def listed(conn: Connection) -> list[Row]:
@@ -124,7 +109,12 @@ def lock(conn: Connection, name: str) -> Row | None:
 
 def update(conn: Connection, row: Row) -> None:
     """Update the connection, the weights and the side of a neighbour."""
-    conn.execute(_UPDATE, _values(row))
+    stays = cells.c.is_parent == row.cell.is_parent
+    # A neighbour that moves to the other side of the tree loses its reports from the former side.
+    reports = {name: case((stays, cells.c[name]), else_=literal(value, JSONB)) for name, value in NO_REPORT.items()}
+    times = {name: case((stays, cells.c[name])) for name in ("last_seen", "reported_at")}
+    values = _values(row) | reports | times | {"failures": 0, "last_error": None, "retry_at": None}
+    conn.execute(update_rows(cells).where(cells.c.name == row.cell.name).values(values))
     notify(conn, NEIGHBOURS)
 
 
@@ -158,7 +148,14 @@ def reached(conn: Connection, name: str) -> None:
 def failed(conn: Connection, name: str, reason: str, now: datetime) -> int:
     """Record that the broker of a neighbour is unreachable, and the next attempt; return the failures in a row."""
     notify(conn, NEIGHBOURS)
-    return int(conn.execute(_FAILED, {"name": name, "reason": reason, "now": now}).scalar() or 0)
+    pause = func.make_interval(0, 0, 0, 0, 0, 0, _PAUSE)
+    values = {
+        "failures": cells.c.failures + 1,
+        "last_error": reason[:500],
+        "retry_at": literal(now, DateTime(timezone=True)) + pause,
+    }
+    statement = update_rows(cells).where(cells.c.name == name).values(values)
+    return int(conn.execute(statement.returning(cells.c.failures)).scalar() or 0)
 
 
 def _values(row: Row) -> dict[str, Any]:

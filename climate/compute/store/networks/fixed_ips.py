@@ -6,7 +6,8 @@ from datetime import datetime
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, bindparam, func, select, text, update
+from sqlalchemy.dialects.postgresql import INET
 
 from climate.compute.network.driver import Entry
 from climate.compute.network.models import Vif
@@ -144,13 +145,15 @@ _PORTS = text("""
 
 
 # Networks do not overlap, and the index of their ranges finds the one that has the address.
-_SERVER_AT = text("""
-    SELECT v.server_id::text
-    FROM compute_networks n
-    JOIN compute_addresses a ON a.network_id = n.id AND a.address = CAST(:address AS inet)
-    JOIN compute_vifs v ON v.id = a.vif_id
-    WHERE n.cidr >>= CAST(:address AS inet)
-""")
+# The index of the networks' ranges finds the network.
+_SERVER_AT = (
+    select(tables.vifs.c.server_id)
+    .select_from(tables.networks)
+    .join(tables.addresses, tables.addresses.c.network_id == tables.networks.c.id)
+    .join(tables.vifs, tables.vifs.c.id == tables.addresses.c.vif_id)
+    .where(tables.networks.c.cidr.op(">>=")(bindparam("address", type_=INET)))
+    .where(tables.addresses.c.address == bindparam("address", type_=INET))
+)
 
 
 class NewVif(NamedTuple):

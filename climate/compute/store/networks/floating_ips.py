@@ -3,34 +3,30 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, and_, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, text, update
 
-from climate.compute.store.tables.networks import addresses, floating_addresses, floating_pools, networks
+from climate.compute.store.tables.networks import addresses, floating_addresses, floating_pools, networks, vifs
+from climate.compute.store.tables.servers import servers
 
-_COLUMNS = """
-    f.id::text, host(f.address) AS address, f.pool_id::text, p.name AS pool, p.interface, f.project_id,
-    f.fixed_network_id::text, host(f.fixed_address) AS fixed_address, f.host, f.auto_assigned, f.tags, f.description,
-    f.reservation, f.created_at, f.changed_at,
-    v.id::text AS port_id, v.server_id::text AS server_id
-"""
+_OWN = floating_addresses.c
 
-_FROM = """
-    FROM compute_floating_addresses f JOIN compute_floating_pools p ON p.id = f.pool_id
-    LEFT JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
-    LEFT JOIN compute_vifs v ON v.id = a.vif_id
-"""
+_FLOATING: Select[Any] = (
+    select(
+        *(_OWN.id, func.host(_OWN.address), _OWN.pool_id, floating_pools.c.name, floating_pools.c.interface),
+        *(_OWN.project_id, _OWN.fixed_network_id, func.host(_OWN.fixed_address), _OWN.host, _OWN.auto_assigned),
+        *(_OWN.tags, _OWN.description, _OWN.reservation, _OWN.created_at, _OWN.changed_at),
+        *(vifs.c.id, vifs.c.server_id),
+    )
+    .join(floating_pools, floating_pools.c.id == _OWN.pool_id)
+    .outerjoin(
+        addresses, and_(addresses.c.network_id == _OWN.fixed_network_id, addresses.c.address == _OWN.fixed_address)
+    )
+    .outerjoin(vifs, vifs.c.id == addresses.c.vif_id)
+)
 
-_LIST = text(f"""
-    SELECT {_COLUMNS} {_FROM}
-    WHERE (CAST(:project_id AS text) IS NULL OR f.project_id = :project_id)
-      AND (f.project_id IS NOT NULL OR :free)
-    ORDER BY f.address
-""")
-
-_GET = text(f"SELECT {_COLUMNS} {_FROM} WHERE f.id = CAST(:id AS uuid) FOR NO KEY UPDATE OF f")
-
-_BY_ADDRESS = text(f"SELECT {_COLUMNS} {_FROM} WHERE f.address = CAST(:address AS inet) FOR NO KEY UPDATE OF f")
+_LOCKED = _FLOATING.with_for_update(key_share=True, of=floating_addresses)
 
 _ALLOCATE = text("""
     UPDATE compute_floating_addresses SET project_id = :project_id, auto_assigned = :auto, description = :description,
@@ -59,6 +55,7 @@ _RELEASE = text("""
     WHERE id = CAST(:id AS uuid) AND NOT single
 """)
 
+# Core warns of the product of the address with its new fixed one.
 _ASSOCIATE = text("""
     UPDATE compute_floating_addresses f
     SET fixed_network_id = a.network_id, fixed_address = a.address, host = n.host, changed_at = :now
@@ -79,19 +76,26 @@ _LET_GO = text("""
     RETURNING n.host
 """)
 
-_FIXED = text("""
-    SELECT a.network_id::text, host(a.address) AS address, n.manager, n.host, s.project_id, v.id::text AS port_id,
-           s.id::text AS server_id, v.place
-    FROM compute_vifs v
-    JOIN compute_servers s ON s.id = v.server_id
-    JOIN compute_addresses a ON a.vif_id = v.id
-    JOIN compute_networks n ON n.id = a.network_id
-    WHERE (CAST(:port_id AS uuid) IS NULL OR v.id = CAST(:port_id AS uuid))
-      AND (CAST(:server_id AS uuid) IS NULL OR v.server_id = CAST(:server_id AS uuid))
-      AND (CAST(:address AS inet) IS NULL OR a.address = CAST(:address AS inet))
-      AND (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
-    ORDER BY v.place, a.address FOR NO KEY UPDATE OF a
-""")
+_FIXED = (
+    select(
+        *(addresses.c.network_id, func.host(addresses.c.address), networks.c.manager, networks.c.host),
+        *(servers.c.project_id, vifs.c.id, servers.c.id, vifs.c.place),
+    )
+    .select_from(vifs)
+    .join(servers, servers.c.id == vifs.c.server_id)
+    .join(addresses, addresses.c.vif_id == vifs.c.id)
+    .join(networks, networks.c.id == addresses.c.network_id)
+    .order_by(vifs.c.place, addresses.c.address)
+    .with_for_update(key_share=True, of=addresses)
+)
+
+_FIXED_BY: Mapping[str, ColumnElement[object]] = {
+    "port_id": vifs.c.id,
+    "server_id": vifs.c.server_id,
+    "address": addresses.c.address,
+    "project_id": servers.c.project_id,
+}
+"""Filters of fixed addresses, and their columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +137,23 @@ class Fixed:
 
 def listed(conn: Connection, project_id: str | None = None, *, free: bool = False) -> list[Floating]:
     """Return floating addresses of a project, or with None of all; `free`: include unallocated ones."""
-    return [Floating(*row) for row in conn.execute(_LIST, {"project_id": project_id, "free": free})]
+    query = _FLOATING.order_by(_OWN.address)
+    if project_id is not None:
+        query = query.where(_OWN.project_id == project_id)
+    elif not free:
+        query = query.where(_OWN.project_id.is_not(None))
+    return [Floating(*row) for row in conn.execute(query)]
 
 
 def get(conn: Connection, floating_id: str) -> Floating | None:
     """Return the floating address of that id, with its row locked."""
-    row = conn.execute(_GET, {"id": floating_id}).one_or_none()
+    row = conn.execute(_LOCKED.where(_OWN.id == floating_id)).one_or_none()
     return None if row is None else Floating(*row)
 
 
 def by_address(conn: Connection, address: str) -> Floating | None:
     """Return the floating address, with its row locked."""
-    row = conn.execute(_BY_ADDRESS, {"address": address}).one_or_none()
+    row = conn.execute(_LOCKED.where(_OWN.address == address)).one_or_none()
     return None if row is None else Floating(*row)
 
 
@@ -247,8 +256,8 @@ def stands_for(conn: Connection, server_id: str, address: str) -> bool:
 
 def fixed(conn: Connection, wanted: Mapping[str, str | None]) -> list[Fixed]:
     """Return fixed addresses of servers by port_id, server_id, address and project_id; their rows are locked."""
-    given = {"port_id": None, "server_id": None, "address": None, "project_id": None, **wanted}
-    return [Fixed(*row) for row in conn.execute(_FIXED, given)]
+    conditions = [_FIXED_BY[name] == value for name, value in wanted.items() if value is not None]
+    return [Fixed(*row) for row in conn.execute(_FIXED.where(*conditions))]
 
 
 def on_host(conn: Connection, host: str) -> list[tuple[str, str, str | None]]:

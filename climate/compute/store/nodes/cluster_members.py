@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, or_, select, text, update
 
 from climate.compute.clusters.cluster_spec import MemberSpec
-from climate.compute.store.tables.cluster_members import orders
+from climate.compute.store.tables.cluster_members import members, orders
+from climate.compute.store.tables.nodes import services
 
 _REPORT = text("""
     INSERT INTO compute_cluster_members
@@ -22,13 +23,17 @@ _REPORT = text("""
 """)
 
 # Both must be fresh: a live service that offers the member no more has withdrawn it.
-_OFFERED = text("""
-    SELECT m.name, m.driver, m.machine, m.disks, m.vcpus, m.memory_mb, m.local_gb,
-           NOT v.forced_down AND v.beat_at > CAST(:now AS timestamptz) - make_interval(secs => :down)
-           AND m.seen_at > CAST(:now AS timestamptz) - make_interval(secs => :down) AS up
-    FROM compute_cluster_members m JOIN compute_services v ON v.host = m.service_host
-    WHERE m.service_host = :host AND m.name = :name AND m.cluster = :cluster
-""")
+_OFFERED = (
+    select(
+        members,
+        and_(
+            ~services.c.forced_down, services.c.beat_at > bindparam("since"), members.c.seen_at > bindparam("since")
+        ).label("up"),
+    )
+    .join(services, services.c.host == members.c.service_host)
+    .where(members.c.service_host == bindparam("host"), members.c.name == bindparam("name"))
+    .where(members.c.cluster == bindparam("cluster"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def report(conn: Connection, by: Offering, offers: Sequence[tuple[str, MemberSpe
 
 def offered(conn: Connection, host: str, name: str, cluster: str, now: datetime, down: float) -> Offered | None:
     """Return the offer of a service to a cluster under a name; None if there never was one."""
-    given = {"host": host, "name": name, "cluster": cluster, "now": now, "down": down}
+    given = {"host": host, "name": name, "cluster": cluster, "since": now - timedelta(seconds=down)}
     row = conn.execute(_OFFERED, given).one_or_none()
     if row is None:
         return None

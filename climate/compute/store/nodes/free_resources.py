@@ -3,31 +3,42 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, text
+from sqlalchemy import BigInteger, Connection, bindparam, cast, func, select, text, update
 
 from climate.advisory_locks import SERVER_PLACEMENT
 from climate.compute.models.node import CLOSED, OWNER
 from climate.compute.models.server import Room
+from climate.compute.store.columns import in_parameter
+from climate.compute.store.tables.nodes import aggregates, nodes, services
 
 # Choosing and claiming hold this lock shared, or exclusively after too many lost races.
 _TOGETHER = text(f"SELECT pg_advisory_xact_lock_shared({SERVER_PLACEMENT})")
 _ALONE = text(f"SELECT pg_advisory_xact_lock({SERVER_PLACEMENT})")
 
 # A statement of its own after the lock, so that it reads the commit of the former holder.
-_NODE_USAGE = text(f"""
-    SELECT n.id, n.name, n.vcpus, n.memory_mb, n.local_gb, n.ram_ratio, n.cpu_ratio, n.disk_ratio,
-           n.used_vcpus, n.used_servers, n.used_ram_mb + n.reserved_ram_mb AS used_ram_mb,
-           n.local_gb * CAST(1024 AS bigint)
-               - least(n.disk_least_gb * CAST(1024 AS bigint),
-                       n.local_gb * CAST(1024 AS bigint) - n.used_disk_mb - n.reserved_disk_mb) AS used_disk_mb,
-           n.present, n.maintenance IS NOT NULL AS in_maintenance, NOT v.enabled AS disabled,
-           n.pool, p.metadata ->> '{OWNER}' AS owner, coalesce(p.metadata ->> '{CLOSED}', '') = 'true' AS closed
-    FROM compute_nodes n
-    JOIN compute_services v ON v.host = n.service_host
-    LEFT JOIN compute_aggregates p ON p.name = n.pool
-    WHERE n.id = ANY(CAST(:ids AS int[]))
-    ORDER BY n.name, n.id
-""")
+_DISK_MB = cast(nodes.c.local_gb, BigInteger) * 1024
+_FREE_DISK_MB = func.least(
+    cast(nodes.c.disk_least_gb, BigInteger) * 1024, _DISK_MB - nodes.c.used_disk_mb - nodes.c.reserved_disk_mb
+)
+
+_NODE_USAGE = (
+    select(
+        *(nodes.c.id, nodes.c.name, nodes.c.vcpus, nodes.c.memory_mb, nodes.c.local_gb),
+        *(nodes.c.ram_ratio, nodes.c.cpu_ratio, nodes.c.disk_ratio, nodes.c.used_vcpus, nodes.c.used_servers),
+        (nodes.c.used_ram_mb + nodes.c.reserved_ram_mb).label("used_ram_mb"),
+        (_DISK_MB - _FREE_DISK_MB).label("used_disk_mb"),
+        nodes.c.present,
+        nodes.c.maintenance.is_not(None).label("in_maintenance"),
+        (~services.c.enabled).label("disabled"),
+        nodes.c.pool,
+        aggregates.c.metadata[OWNER].astext.label("owner"),
+        (func.coalesce(aggregates.c.metadata[CLOSED].astext, "") == "true").label("closed"),
+    )
+    .join(services, services.c.host == nodes.c.service_host)
+    .outerjoin(aggregates, aggregates.c.name == nodes.c.pool)
+    .where(in_parameter(nodes.c.id, "ids"))
+    .order_by(nodes.c.name, nodes.c.id)
+)
 
 _TAKE = text("""
     UPDATE compute_nodes n
@@ -39,12 +50,16 @@ _TAKE = text("""
     WHERE n.id = c.id
 """)
 
-_RELEASE = text("""
-    UPDATE compute_nodes
-    SET used_vcpus = used_vcpus - :vcpus, used_ram_mb = used_ram_mb - :ram_mb, used_disk_mb = used_disk_mb - :disk_mb,
-        used_servers = used_servers - 1
-    WHERE id = :id
-""")
+_RELEASE = (
+    update(nodes)
+    .where(nodes.c.id == bindparam("node_id"))
+    .values(
+        used_vcpus=nodes.c.used_vcpus - bindparam("vcpus_of_one"),
+        used_ram_mb=nodes.c.used_ram_mb - bindparam("ram_mb_of_one"),
+        used_disk_mb=nodes.c.used_disk_mb - bindparam("disk_mb_of_one"),
+        used_servers=nodes.c.used_servers - 1,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +103,4 @@ def take(conn: Connection, counts: Mapping[int, int], each: Room) -> None:
 
 def release(conn: Connection, node_id: int, room: Room) -> None:
     """Release the capacity of one server."""
-    conn.execute(_RELEASE, {"id": node_id, **asdict(room)})
+    conn.execute(_RELEASE, {"node_id": node_id, **{f"{name}_of_one": size for name, size in asdict(room).items()}})

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, and_, exists, func, select, text, update
+from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select, text, update
 from sqlalchemy import delete as delete_from
 
 from climate.advisory_locks import Subject
 from climate.compute.models.node import FREEPOOL, Liveness, NodeDefaults, NodeSpec, Service
+from climate.compute.models.server import DELETE
 from climate.compute.store import node_locks
 from climate.compute.store.clock import NOW
 from climate.compute.store.columns import in_array
@@ -116,13 +117,17 @@ _HELD = text("""
            (SELECT count(*) FROM compute_nodes WHERE service_host = :host AND pool IS NOT NULL) AS pooled
 """)
 
-_ABANDONED = text("""
-    SELECT s.id::text FROM compute_servers s
-    JOIN compute_nodes n ON n.id = s.node_id JOIN compute_services v ON v.host = n.service_host
-    WHERE s.task = 'deleting' AND (s.worker_until IS NULL OR s.worker_until < :now)
-      AND (v.forced_down OR v.beat_at <= CAST(:now AS timestamptz) - make_interval(secs => :down))
-    ORDER BY s.id LIMIT 500
-""")
+_ABANDONED = (
+    select(servers.c.id)
+    .join(nodes, nodes.c.id == servers.c.node_id)
+    .join(services, services.c.host == nodes.c.service_host)
+    # The first condition is that of the index of tasks in progress.
+    .where(servers.c.task.is_not(None), servers.c.task == DELETE)
+    .where(or_(servers.c.worker_until.is_(None), servers.c.worker_until < bindparam("now")))
+    .where(or_(services.c.forced_down, services.c.beat_at <= bindparam("beat_before")))
+    .order_by(servers.c.id)
+    .limit(500)
+)
 
 
 def beat(conn: Connection, host: str, now: datetime | None) -> int | None:
@@ -205,7 +210,7 @@ def delete(conn: Connection, host: str) -> None:
 
 def abandoned(conn: Connection, now: datetime, down: float) -> list[str]:
     """Return unclaimed servers to be deleted whose service had no heartbeat for `down` seconds."""
-    return list(conn.execute(_ABANDONED, {"now": now, "down": down}).scalars())
+    return list(conn.scalars(_ABANDONED, {"now": now, "beat_before": now - timedelta(seconds=down)}))
 
 
 def maintain(conn: Connection, ids: Sequence[int], reason: str | None) -> None:

@@ -1,18 +1,19 @@
 """Images: registered ones and snapshots."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from operator import eq, ge, le
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     RowMapping,
     Text,
-    TextClause,
     and_,
     bindparam,
     cast,
@@ -21,17 +22,17 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    tuple_,
     update,
 )
 from sqlalchemy import delete as delete_from
 
-from climate.compute.models.image import STAGED, Content, Image
+from climate.compute.models.image import ACTIVE, SHARED, STAGED, Content, Image
 from climate.compute.models.image_member import ACCEPTED
-from climate.compute.store.columns import in_array
-from climate.compute.store.tables.servers import images, servers
+from climate.compute.store.columns import in_array, sql_of
+from climate.compute.store.tables.servers import image_members, images, servers
 
-_COLUMNS = """id::text, name, project_id, status, visibility, disk_format, container_format, size, sha512, properties,
-              server_id::text, created_at, updated_at, min_disk_gb, min_ram_mb, protected, hidden, tags"""
+_COLUMNS = sql_of(images.c, "compute_images")
 
 # The id is recorded for good first, so that an id never gets another content.
 _INSERT = text(f"""
@@ -47,13 +48,15 @@ _INSERT = text(f"""
     ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
 """)
 
-_GET = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid)")
+_GET = select(images).where(images.c.id == bindparam("id"))
+_GET_LOCKED = _GET.with_for_update(key_share=True)
 
-_GET_LOCKED = text(f"SELECT {_COLUMNS} FROM compute_images WHERE id = CAST(:id AS uuid) FOR NO KEY UPDATE")
-
-_NAMED = text(f"""
-    SELECT {_COLUMNS} FROM compute_images WHERE name = :name AND status = 'active' AND NOT hidden ORDER BY id LIMIT 1000
-""")
+_NAMED = (
+    select(images)
+    .where(images.c.name == bindparam("name"), images.c.status == ACTIVE, ~images.c.hidden)
+    .order_by(images.c.id)
+    .limit(1000)
+)
 
 # A RESERVED server that moves to another node is created from the content again.
 _NEEDED = text("""
@@ -68,54 +71,17 @@ _NEEDED = text("""
 
 _PIN = select(images.c.id).where(images.c.id == bindparam("image")).with_for_update(read=True, key_share=True)
 
-SORTS = {
-    "created_at": "created_at",
-    "updated_at": "updated_at",
-    "name": "name",
-    "status": "status",
-    "size": "coalesce(size, -1)",
-    "disk_format": "coalesce(disk_format, '')",
-    "container_format": "coalesce(container_format, '')",
-    "id": "id",
+SORTS: Mapping[str, ColumnElement[Any]] = {
+    "created_at": images.c.created_at,
+    "updated_at": images.c.updated_at,
+    "name": images.c.name,
+    "status": images.c.status,
+    "size": func.coalesce(images.c.size, -1),
+    "disk_format": func.coalesce(images.c.disk_format, ""),
+    "container_format": func.coalesce(images.c.container_format, ""),
+    "id": images.c.id,
 }
-"""Sort keys of images, and their SQL."""
-
-
-def _one_of(column: str, key: str) -> str:
-    return f"(CAST(:{key} AS text[]) IS NULL OR {column} = ANY(CAST(:{key} AS text[])))"
-
-
-_WANTED = f"""
-    (CAST(:project_id AS text) IS NULL OR project_id = :project_id OR visibility = ANY(CAST(:open AS text[]))
-     OR visibility = 'shared' AND EXISTS (
-         SELECT FROM compute_image_members s WHERE s.image_id = i.id AND s.project_id = :project_id
-         AND (CAST(:member_status AS text) IS NULL OR s.status = :member_status)))
-    AND hidden = :hidden
-    AND {_one_of("id::text", "ids")} AND {_one_of("name", "names")} AND {_one_of("status", "statuses")}
-    AND {_one_of("visibility", "visibilities")} AND {_one_of("disk_format", "disk_formats")}
-    AND {_one_of("container_format", "container_formats")} AND {_one_of("project_id", "owners")}
-    AND (CAST(:protected AS boolean) IS NULL OR protected = :protected)
-    AND (CAST(:size AS bigint) IS NULL OR size = :size)
-    AND (CAST(:size_min AS bigint) IS NULL OR size >= :size_min)
-    AND (CAST(:size_max AS bigint) IS NULL OR size <= :size_max)
-    AND (CAST(:changed_since AS timestamptz) IS NULL OR updated_at >= :changed_since)
-    AND min_disk_gb >= coalesce(CAST(:min_disk AS integer), 0) AND min_ram_mb >= coalesce(CAST(:min_ram AS integer), 0)
-    AND tags @> CAST(:tags AS text[]) AND properties @> CAST(:properties AS jsonb)
-"""
-
-
-def _list(sort: str, direction: str) -> TextClause:
-    after, key = "<" if direction == "desc" else ">", SORTS[sort]
-    return text(f"""
-        SELECT {_COLUMNS} FROM compute_images i
-        WHERE {_WANTED}
-          AND (CAST(:marker AS text) IS NULL OR ({key}, created_at, id) {after}
-                  (SELECT {key}, created_at, id FROM compute_images m WHERE m.id = CAST(:marker AS uuid)))
-        ORDER BY {key} {direction}, created_at {direction}, id {direction} LIMIT :limit
-    """)
-
-
-_LISTS = {(sort, direction): _list(sort, direction) for sort in SORTS for direction in ("asc", "desc")}
+"""Sort keys of images, and what they order by."""
 
 _SNAPSHOT_OF = text(f"""
     SELECT {_COLUMNS} FROM compute_images
@@ -221,10 +187,53 @@ def snapshot_of(conn: Connection, server_id: str, name: str, occasion: str) -> I
 
 def listed(conn: Connection, query: ImageQuery) -> list[Image]:
     """Return the images that match a query."""
-    given = asdict(query) | {"properties": json.dumps(dict(query.properties)), "tags": list(query.tags)}
-    given["open"] = list(query.open)
-    rows = conn.execute(_LISTS[given.pop("sort"), given.pop("direction")], given).mappings()
-    return [Image(**{**row, "tags": tuple(row["tags"])}) for row in rows]
+    keys = (SORTS[query.sort], images.c.created_at, images.c.id)
+    ordered = [key.desc() if query.direction == "desc" else key.asc() for key in keys]
+    statement = select(images).where(*_conditions(query)).order_by(*ordered).limit(query.limit)
+    if query.marker is not None:
+        last = select(*keys).where(images.c.id == query.marker).correlate(None).scalar_subquery()
+        own = tuple_(*keys)
+        statement = statement.where(own < last if query.direction == "desc" else own > last)
+    return [Image(**{**row, "tags": tuple(row["tags"])}) for row in conn.execute(statement).mappings()]
+
+
+def _conditions(query: ImageQuery) -> Iterator[ColumnElement[bool]]:
+    own = images.c
+    yield own.hidden == query.hidden
+    if query.project_id is not None:
+        yield _is_visible(query)
+    among: Mapping[ColumnElement[Any], Sequence[str] | None] = {
+        cast(own.id, Text): query.ids,
+        own.name: query.names,
+        own.status: query.statuses,
+        own.visibility: query.visibilities,
+        own.disk_format: query.disk_formats,
+        own.container_format: query.container_formats,
+        own.project_id: query.owners,
+    }
+    yield from (in_array(column, values) for column, values in among.items() if values is not None)
+    compared: Iterable[tuple[ColumnElement[Any], Callable[[Any, Any], ColumnElement[bool]], object]] = (
+        (own.protected, eq, query.protected),
+        (own.size, eq, query.size),
+        (own.size, ge, query.size_min),
+        (own.size, le, query.size_max),
+        (own.updated_at, ge, query.changed_since),
+        (own.min_disk_gb, ge, query.min_disk),
+        (own.min_ram_mb, ge, query.min_ram),
+    )
+    yield from (compare(column, value) for column, compare, value in compared if value is not None)
+    yield own.tags.contains(list(query.tags))
+    yield own.properties.contains(dict(query.properties))
+
+
+def _is_visible(query: ImageQuery) -> ColumnElement[bool]:
+    """Return the condition that a project sees an image: it owns it, is a member, or everybody sees it."""
+    member = image_members.c
+    membership = exists().where(member.image_id == images.c.id, member.project_id == query.project_id)
+    if query.member_status is not None:
+        membership = membership.where(member.status == query.member_status)
+    is_open = in_array(images.c.visibility, query.open)
+    return or_(images.c.project_id == query.project_id, is_open, and_(images.c.visibility == SHARED, membership))
 
 
 def move(conn: Connection, image_id: str, before: str, after: str, now: datetime) -> bool:

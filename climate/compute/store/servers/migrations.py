@@ -8,21 +8,19 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, case, or_, select, text, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, case, exists, false, func, or_, select, text, update
 
 from climate.advisory_locks import Subject
 from climate.compute.models.migration import ERROR, Migration
-from climate.compute.models.server import VERIFY_RESIZE, Room
+from climate.compute.models.server import ACTIVE, SHUTOFF, VERIFY_RESIZE, Room
+from climate.compute.store.columns import in_parameter, sql_of
 from climate.compute.store.nodes import free_resources as rooms
 from climate.compute.store.tables.migrations import migrations
-from climate.compute.store.tables.nodes import nodes
+from climate.compute.store.tables.nodes import nodes, services
 from climate.compute.store.tables.servers import servers
 
-COLUMNS = """
-    m.id, m.uuid::text, m.server_id::text, m.project_id, m.user_id, m.type, m.status, m.source_host, m.source_node,
-    m.dest_host, m.dest_node, m.dest_ip, m.source_node_id, m.dest_node_id, m.old_flavor, m.new_flavor, m.held_node_id,
-    m.vcpus, m.ram_mb, m.disk_mb, m.error, m.progress, m.created_at, m.updated_at
-"""
+COLUMNS = sql_of(migrations.c, "m")
+"""Columns of a row `m`, for `migration_of`."""
 
 _BEGIN = text(f"""
     WITH made AS (
@@ -41,7 +39,8 @@ _BEGIN = text(f"""
     SELECT * FROM made
 """)
 
-_GET = f"SELECT {COLUMNS} FROM compute_migrations m WHERE m.id = :id"
+_GET = select(migrations).where(migrations.c.id == bindparam("id"))
+_GET_LOCKED = _GET.with_for_update(key_share=True)
 
 # Both rows in one statement: the usage of the two nodes stays the same.
 _SWAP = text("""
@@ -61,25 +60,34 @@ _FREE = text("""
 """)
 
 # A server that is migrating, or waits for confirmation, can return there: then its migration is not over.
-_HELD_BY = text(f"""
-    SELECT {COLUMNS}, s.id IS NULL AS over,
-           coalesce(s.task = ANY(:tasks) AND s.node_id = m.dest_node_id, false) AS away
-    FROM compute_migrations m
-    JOIN compute_nodes n ON n.id = m.held_node_id LEFT JOIN compute_servers s ON s.migration_id = m.id
-    WHERE n.service_host = :host AND (CAST(:server_id AS uuid) IS NULL OR m.server_id = CAST(:server_id AS uuid))
-    ORDER BY m.id
-""")
+_HELD_BY = (
+    select(
+        migrations,
+        servers.c.id.is_(None).label("over"),
+        func.coalesce(
+            and_(in_parameter(servers.c.task, "tasks"), servers.c.node_id == migrations.c.dest_node_id), false()
+        ).label("away"),
+    )
+    .join(nodes, nodes.c.id == migrations.c.held_node_id)
+    .outerjoin(servers, servers.c.migration_id == migrations.c.id)
+    .where(nodes.c.service_host == bindparam("host"))
+    .order_by(migrations.c.id)
+)
 
-_STRANDED = text(f"""
-    SELECT {COLUMNS} FROM compute_migrations m
-    JOIN compute_nodes h ON h.id = m.held_node_id
-    JOIN compute_servers s ON s.migration_id = m.id
-    JOIN compute_nodes n ON n.id = s.node_id JOIN compute_services v ON v.host = n.service_host
-    WHERE h.service_host = :host AND s.task = :task AND s.node_id = m.dest_node_id
-      AND (s.worker_until IS NULL OR s.worker_until < :now)
-      AND (v.forced_down OR v.beat_at <= CAST(:now AS timestamptz) - make_interval(secs => :down))
-    ORDER BY m.id
-""")
+_HOLDING = nodes.alias()
+
+_STRANDED = (
+    select(migrations)
+    .join(_HOLDING, _HOLDING.c.id == migrations.c.held_node_id)
+    .join(servers, servers.c.migration_id == migrations.c.id)
+    .join(nodes, nodes.c.id == servers.c.node_id)
+    .join(services, services.c.host == nodes.c.service_host)
+    .where(_HOLDING.c.service_host == bindparam("host"), servers.c.task == bindparam("task"))
+    .where(servers.c.node_id == migrations.c.dest_node_id)
+    .where(or_(servers.c.worker_until.is_(None), servers.c.worker_until < bindparam("now")))
+    .where(or_(services.c.forced_down, services.c.beat_at <= bindparam("beat_before")))
+    .order_by(migrations.c.id)
+)
 
 _HERE = text("""
     SELECT s.id::text AS server_id, n.service_host AS host, n.name AS node, h.service_host AS held_host, m.type AS type,
@@ -92,14 +100,21 @@ _HERE = text("""
 """)
 
 # One server of a node at a time, so that each is down as briefly as possible.
-_LEAVING = text("""
-    SELECT s.id::text FROM compute_servers s JOIN compute_nodes n ON n.id = s.node_id
-    WHERE n.service_host = :host AND n.pool = ANY(CAST(:pools AS text[])) AND n.present
-      AND s.status IN ('ACTIVE', 'SHUTOFF') AND s.task IS NULL
-      AND NOT EXISTS (SELECT FROM compute_servers o JOIN compute_migrations m ON m.id = o.migration_id
-                      WHERE m.source_node_id = n.id)
-    ORDER BY n.id, s.created_at, s.id LIMIT 100
-""")
+_MIGRATING = servers.alias()
+
+_LEAVING = (
+    select(servers.c.id)
+    .join(nodes, nodes.c.id == servers.c.node_id)
+    .where(nodes.c.service_host == bindparam("host"), in_parameter(nodes.c.pool, "pools"), nodes.c.present)
+    .where(servers.c.status.in_((ACTIVE, SHUTOFF)), servers.c.task.is_(None))
+    .where(
+        ~exists()
+        .where(_MIGRATING.c.migration_id == migrations.c.id, migrations.c.source_node_id == nodes.c.id)
+        .correlate(nodes)
+    )
+    .order_by(nodes.c.id, servers.c.created_at, servers.c.id)
+    .limit(100)
+)
 
 _LOCK_MOVES = text(Subject.SERVER_MOVES.lock("node"))
 
@@ -171,8 +186,7 @@ def begin(conn: Connection, server_id: str, start: Start, now: datetime) -> Migr
 
 def get(conn: Connection, migration_id: int, *, lock: bool = False) -> Migration | None:
     """Return the migration, with its row locked if requested; None if it does not exist."""
-    rows = conn.execute(text(_GET + (" FOR NO KEY UPDATE" if lock else "")), {"id": migration_id})
-    row = rows.mappings().one_or_none()
+    row = conn.execute(_GET_LOCKED if lock else _GET, {"id": migration_id}).mappings().one_or_none()
     return migration_of(row) if row else None
 
 
@@ -223,16 +237,13 @@ def held_by(conn: Connection, host: str, tasks: Sequence[str], server_id: str | 
 
     `tasks`: the tasks of servers that are on their way and have not arrived.
     """
-    rows = conn.execute(_HELD_BY, {"host": host, "tasks": list(tasks), "server_id": server_id}).mappings()
-    return [
-        Held(row["over"], row["away"], migration_of({k: row[k] for k in row if k not in ("over", "away")}))
-        for row in rows
-    ]
+    query = _HELD_BY if server_id is None else _HELD_BY.where(migrations.c.server_id == server_id)
+    return [_held(row) for row in conn.execute(query, {"host": host, "tasks": list(tasks)}).mappings()]
 
 
 def stranded(conn: Connection, host: str, task: str, now: datetime, down: float) -> list[Migration]:
     """Return migrations from the nodes of this service whose destinations had no heartbeat for `down` seconds."""
-    given = {"host": host, "task": task, "now": now, "down": down}
+    given = {"host": host, "task": task, "now": now, "beat_before": now - timedelta(seconds=down)}
     return [migration_of(row) for row in conn.execute(_STRANDED, given).mappings()]
 
 
@@ -256,7 +267,7 @@ def unconfirmed(conn: Connection, host: str, now: datetime, seconds: float) -> l
 
 def leaving(conn: Connection, host: str, pools: Collection[str]) -> list[str]:
     """Return servers of a service that can leave nodes in these pools, from which no other one is migrating."""
-    return list(conn.execute(_LEAVING, {"host": host, "pools": sorted(pools)}).scalars())
+    return list(conn.scalars(_LEAVING, {"host": host, "pools": sorted(pools)}))
 
 
 def is_left_by_another(conn: Connection, node_id: int, server_id: str) -> bool:
@@ -298,8 +309,9 @@ def of_other_drivers(conn: Connection, node_id: int) -> list[int]:
     return list(conn.scalars(query.where(or_(nodes.c.driver != own.c.driver, is_other_cluster))))
 
 
-def _held(row: dict[str, Any]) -> Held:
-    return Held(row.pop("over"), row.pop("away"), migration_of(row))
+def _held(row: RowMapping) -> Held:
+    values = dict(row)
+    return Held(values.pop("over"), values.pop("away"), migration_of(values))
 
 
 def migration_of(row: RowMapping | dict[str, Any]) -> Migration:

@@ -2,23 +2,27 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
 
+from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import actions, servers
 
 FAILED = "Error"
 """The message of a failed action; one that succeeded has none."""
 
-_CLAIM = text("""
-    UPDATE compute_servers
-    SET worker = CAST(:worker AS uuid), worker_until = CAST(:now AS timestamptz) + make_interval(secs => :seconds)
-    WHERE id = CAST(:id AS uuid) AND task IS NOT NULL AND (worker_until IS NULL OR worker_until < :now)
-      AND (node_id IS NULL OR node_id IN (SELECT id FROM compute_nodes WHERE service_host = :host))
-    RETURNING id
-""")
+_OWN_NODES = select(nodes.c.id).where(nodes.c.service_host == bindparam("host"))
+
+_CLAIM = (
+    update(servers)
+    .where(servers.c.id == bindparam("server"), servers.c.task.is_not(None))
+    .where(or_(servers.c.worker_until.is_(None), servers.c.worker_until < bindparam("now")))
+    .where(or_(servers.c.node_id.is_(None), servers.c.node_id.in_(_OWN_NODES)))
+    .values(worker=bindparam("by"), worker_until=bindparam("until"))
+    .returning(servers.c.id)
+)
 
 # Only if the task is still the one that was carried out: otherwise the worker reads it again.
 _FINISH = text("""
@@ -101,8 +105,8 @@ def fence(conn: Connection, server_id: str, token: int) -> bool:
 
 def claim(conn: Connection, server_id: str, host: str, worker: str, now: datetime, seconds: float) -> bool:
     """Claim the task of a server for so many seconds; False if there is none, it is claimed or it is not `host`'s."""
-    given = {"id": server_id, "host": host, "worker": worker, "now": now, "seconds": seconds}
-    return conn.execute(_CLAIM, given).first() is not None
+    given = {"server": server_id, "host": host, "by": worker, "now": now, "until": now + timedelta(seconds=seconds)}
+    return conn.scalar(_CLAIM, given) is not None
 
 
 def finish(conn: Connection, server_id: str, worker: str, task: str, outcome: Mapping[str, Any], now: datetime) -> bool:

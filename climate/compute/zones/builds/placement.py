@@ -87,8 +87,8 @@ def _made(compute: Compute, request: BootRequest, order: Order, what: tuple[Loca
         if not offers.use(conn, _row(request, order, opened) | {"server_id": made[0].id}):
             raise _Used
 
-    place = f"{item.hostname}:{item.nodename}"
-    offered = Offered(order.reservation_id, (order.launch_index,), (order.name,), place, write)
+    destination = f"{item.hostname}:{item.nodename}"
+    offered = Offered(order.reservation_id, (order.launch_index,), (order.name,), destination, write)
     try:
         return make(offered).id
     except _Used:

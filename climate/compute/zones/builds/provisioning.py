@@ -207,8 +207,8 @@ def _together(work: _Work, batch: Sequence[Assigned]) -> dict[int, Outcome]:
     _assign(work, orders)
     with ThreadPoolExecutor(max_workers=1) as pool:
         sending = pool.submit(_send, work, orders)
-        for place, numbers in by_node.items():
-            outcomes |= _boot_here(work, numbers, place)
+        for destination, numbers in by_node.items():
+            outcomes |= _boot_here(work, numbers, destination)
         return outcomes | sending.result()
 
 
@@ -251,7 +251,7 @@ def _send(work: _Work, orders: Sequence[Sent], *, repeated: bool = False) -> dic
     return outcomes
 
 
-def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[int, Outcome]:
+def _boot_here(work: _Work, numbers: Sequence[int], destination: str | None) -> dict[int, Outcome]:
     """Boot servers on a node of this zone, or on any, as many as fit."""
     names = tuple(number_name(work.build, work.request, number) for number in numbers)
 
@@ -259,7 +259,7 @@ def _boot_here(work: _Work, numbers: Sequence[int], place: str | None) -> dict[i
         work.check(conn)
         rows.placed(conn, work.build.id, {server.launch_index: (None, server.id) for server in made})
 
-    offered = Offered(work.build.reservation_id, tuple(numbers), names, place, write, counted=True)
+    offered = Offered(work.build.reservation_id, tuple(numbers), names, destination, write, counted=True)
     try:
         made = create.place(work.compute, work.request, offered)
     except (BadRequest, Conflict) as refused:

@@ -173,14 +173,14 @@ class BlockingPool:
     def _connected(self, server: Server) -> socket.socket:
         """Connect to the first address of a host that accepts; each gets a share of the remaining time."""
         addresses = self._addresses(server)
-        for place, address in enumerate(addresses, start=1):
-            share = self.deadline.left() / (len(addresses) - place + 1)
+        for index, address in enumerate(addresses, start=1):
+            share = self.deadline.left() / (len(addresses) - index + 1)
             try:
                 result = socket.create_connection((address, server.port), timeout=share)
                 result.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return result
             except OSError:
-                if place == len(addresses):
+                if index == len(addresses):
                     raise
         raise OSError("the host has no address")
 

@@ -1,0 +1,203 @@
+"""Creation of leases that may wait, and the grant of their resources."""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from climate.context import Climate
+from climate.domain import lease_events as schedule
+from climate.domain import waiting
+from climate.domain.errors import (
+    ClimateError,
+    InvalidInput,
+    NotEnoughAddresses,
+    NotEnoughHosts,
+    NotEnoughStorage,
+    TooComplex,
+)
+from climate.domain.facts import Fact, PlannedReservation
+from climate.domain.lease import Lease, fold
+from climate.domain.lease_events import Times
+from climate.domain.limits import Limit
+from climate.domain.period import Period
+from climate.domain.policy import Caller, require
+from climate.domain.waiting import Wait
+from climate.plugin import Ask
+from climate.service.admission import admission as granting
+from climate.service.admission import enforcement
+from climate.service.admission.enforcement import Gate
+from climate.service.availability.question import ELSEWHERE
+from climate.service.leases import lease_pools, leases, preparation
+from climate.service.leases import reservations as planning
+from climate.service.leases.event_dispatch import system
+from climate.service.leases.leases import Order
+from climate.service.notifications import delivery, messages
+from climate.service.transaction import run
+from climate.service.waiting_list import free_times
+from climate.store import admission, idempotency
+from climate.store.hosts import pool_settings
+from climate.store.idempotency import Key
+from climate.store.leases import leases as stored
+from climate.store.leases import waiting_list
+from climate.time_ordered_ids import time_ordered_id
+
+SHORTAGES = (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage)
+AUTHOR = system("waiting list")
+
+
+def create(
+    climate: Climate, caller: Caller, order: Order, wait: Wait, key: Key | None = None, *, dry_run: bool = False
+) -> Lease:
+    """Create the lease as `leases.create` does, or put it in the waiting list if it does not fit.
+
+    Only hosts of this deployment are used. Raise InvalidInput for a wait that cannot be, and the refusal of
+    `leases.create` for a lease that can never fit.
+    """
+    require(caller, "leases:post")
+    parts = planning.parts(climate, order.reservations)
+    try:
+        _refuse_useless(order, parts)
+        run(climate, _checked_wait, climate, order, wait)
+    except ClimateError:
+        if key is None or (made := leases.made_earlier(climate, caller, key)) is None:
+            raise
+        return made
+    try:
+        return leases.create(climate, caller, order, key, dry_run=dry_run)
+    except SHORTAGES:
+        parts = planning.checked(climate, caller, parts, order.end)
+        if not free_times.is_ever_possible(climate, caller, order, parts):
+            raise
+        request = _Request(caller, order, wait, parts, key)
+    return run(climate, _queue, climate, request, keep=not dry_run)
+
+
+def _refuse_useless(order: Order, parts: Sequence[planning.Part]) -> None:
+    if order.hold is not None:
+        raise InvalidInput("wait and hold_seconds exclude each other: a lease that waits has nothing to hold")
+    if not parts:
+        raise InvalidInput("wait needs reservations: a lease without any waits for nothing")
+    for part in parts:
+        named = [name for name in ELSEWHERE if part.spec.get(name)]
+        if named:
+            raise InvalidInput(
+                f"{named[0]} and wait exclude each other: the waiting list is for hosts of this deployment"
+            )
+        if not free_times.can_wait(part):
+            raise InvalidInput(f"Reservations of this form of {part.plugin.resource_type} cannot wait")
+
+
+def _checked_wait(conn: Connection, climate: Climate, order: Order, wait: Wait) -> None:
+    now = climate.now(conn)
+    leases.period_of(order, now, climate)
+    waiting.until(wait, order.start, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    caller: Caller
+    order: Order
+    wait: Wait
+    parts: Sequence[planning.Part]
+    key: Key | None
+
+
+def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
+    """Record a lease without resources."""
+    caller, order, key = request.caller, request.order, request.key
+    if key and (known := idempotency.earlier(conn, caller, key)):
+        return leases.at_version(conn, climate, caller, UUID(known), 1)
+    rules = admission.read(conn, caller.project_id)
+    grant = granting.begin(conn, climate, caller, Gate(needed=False), rules, usual=Limit.WAITING_LEASES)
+    now = climate.now(conn)
+    period = leases.period_of(order, now, climate)
+    agreed = pool_settings.of(conn, climate.settings, rules.terms).of_a_lease
+    common = planning.under(Ask({}, period, caller, climate.settings), agreed, request.parts)
+    times = Times(
+        period,
+        schedule.before_end_time(period, order.before_end, leases.usual_before_end(climate)),
+        grace=common.grace_of_lease,
+        additional=schedule.additional(order.events, period, order.before_end),
+        wait_until=waiting.until(request.wait, order.start, now),
+    )
+    asked = tuple(_asked(part) for part in request.parts)
+    lease = grant.record(conn, now, None, leases.created(caller, order, times, now, asked))
+    waiting_list.mark_lease(conn, lease.id)
+    leases.wake_if_soon(conn, climate, lease, now)
+    if key:
+        idempotency.remember(conn, caller, key, str(lease.id), lease.created_at)
+    return lease
+
+
+def _asked(part: planning.Part) -> PlannedReservation:
+    return PlannedReservation(time_ordered_id(), part.plugin.resource_type, dict(part.spec))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Attempt to give a lease its resources for a period, without the hosts that are kept for others."""
+
+    lease: Lease
+    period: Period
+    kept: Set[int]
+
+    @property
+    def owner(self) -> Caller:
+        """Return the owner as the requester."""
+        return free_times.owner(self.lease.project_id, self.lease.user_id)
+
+
+def attempt(climate: Climate, lease_id: UUID, period: Period, kept: Set[int]) -> bool:
+    """Give the lease its resources for the period, under the limits and with approval; return whether it has them.
+
+    Raise LimitExceeded or Forbidden if these refuse it, and NotFound for a lease that is gone.
+    """
+    lease = run(climate, stored.get, lease_id)
+    if not lease.waits:
+        return False
+    tried = Attempt(lease, period, kept)
+    try:
+        result = enforcement.run_approved(climate, tried.owner, _grant, climate, tried, dry_run=False)
+    except (*free_times.REFUSALS, TooComplex):
+        return False
+    if result is None:
+        return False
+    lease_pools.announce(climate, result, new=True)
+    return True
+
+
+def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried: Attempt) -> Lease | None:
+    """Record the grant; None if the lease does not wait any more."""
+    owner, period, settings = tried.owner, tried.period, climate.settings
+    rules = admission.read(conn, owner.project_id)
+    grant = granting.begin(conn, climate, owner, gate, rules)
+    lease = stored.get(conn, tried.lease.id, lock=True)
+    now = climate.now(conn)
+    over = waiting.running(lease, now)
+    if over is None:
+        return None
+    parts = free_times.parts(climate, lease)
+    soon = preparation.is_soon(settings, period, now)
+    barred = frozenset(tried.kept)
+    ask = Ask({}, period, owner, settings, patient=patient, soon=soon, taken=tuple(barred), avoided=barred)
+    agreed = pool_settings.of(conn, settings, rules.terms).of_a_lease
+    planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
+    facts: list[Fact] = [waiting.granted(over, planned, now)]
+    facts += schedule.reschedule(fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id)
+    after = replace(grant, caller=AUTHOR).record(conn, now, lease, *facts)
+    delivery.notify(conn, now, messages.of_grant(after))
+    if period.start > max(lease.period.start, now):
+        waiting_list.mark_promise(conn, lease.id, period)
+    leases.wake_if_soon(conn, climate, after, now)
+    return after
+
+
+def _times(
+    conn: Connection, climate: Climate, period: Period, planned: Sequence[PlannedReservation], now: datetime
+) -> Times:
+    hosts = {hold.host for one in planned for hold in one.holds}
+    prepare = preparation.due_at(conn, climate.settings, period, hosts, now)
+    return Times(period, prepare=prepare, grace=schedule.grace(one.spec for one in planned))

@@ -1,0 +1,179 @@
+"""Free times of what leases of the waiting list want, read once for many of them."""
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import cast
+
+from sqlalchemy import Connection
+
+from climate.connections import reading
+from climate.context import Climate
+from climate.domain.availability import search
+from climate.domain.availability.demands import HOSTS, Demand, Horizon, SharedDemand, Steps, WholeDemand
+from climate.domain.availability.search import Mode, Question
+from climate.domain.errors import ClimateError, NotEnoughAddresses, NotEnoughHosts, NotEnoughStorage
+from climate.domain.lease import Lease
+from climate.domain.period import Period
+from climate.domain.policy import ADMIN, MEMBER, Caller
+from climate.domain.waiting import Entry
+from climate.plugin import Ask
+from climate.service.availability.question import ALMOST, Searchable, moment
+from climate.service.leases import reservations as planning
+from climate.service.leases.joint_allocation import Unmatchable
+from climate.service.leases.leases import Order
+from climate.store.allocation.free_times import seconds
+from climate.store.hosts import pool_settings
+
+REFUSALS = (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage, Unmatchable)
+"""Refusals for which a lease waits."""
+
+LONGEST = timedelta(days=731)
+"""Time in which the first period is searched for at most."""
+
+NUMBERS = ("min", "max")
+"""Keys of a request of whole hosts that do not change which hosts match."""
+
+
+def can_wait(part: planning.Part) -> bool:
+    """Return whether the plugin knows the free times of such reservations; a server that sleeps takes nothing."""
+    return hasattr(part.plugin, "demand") and "resource_id" not in part.spec
+
+
+def is_ever_possible(climate: Climate, caller: Caller, order: Order, parts: Sequence[planning.Part]) -> bool:
+    """Return whether enough resources match, whatever holds them."""
+    with reading(climate.engine) as conn:
+        now = climate.now(conn)
+        asked = Period(order.start or now, order.end)
+        demands = _demands(conn, climate, caller, parts, Horizon(asked, now))
+    return all(one is None or one.is_possible for one in demands)
+
+
+def parts(climate: Climate, lease: Lease) -> list[planning.Part]:
+    """Return the reservations of a lease that waits, as a request. Raise InvalidInput without one of the plugins."""
+    specs = [{**one.spec, "resource_type": one.resource_type} for one in lease.reservations]
+    found = planning.parts(climate, specs)
+    return [replace(part, id=one.id) for part, one in zip(found, lease.reservations, strict=True)]
+
+
+def owner(project_id: str, user_id: str) -> Caller:
+    """Return the owner of a lease as the requester; what may be asked for was checked when the lease was asked for."""
+    return Caller(user_id, project_id, frozenset({MEMBER, ADMIN}))
+
+
+def _demands(
+    conn: Connection, climate: Climate, caller: Caller, asked: Sequence[planning.Part], horizon: Horizon
+) -> list[Demand | None]:
+    agreed = pool_settings.of(conn, climate.settings).of_a_lease
+    common = planning.under(Ask({}, horizon.period, caller, climate.settings, soon=True), agreed, asked)
+    return [cast("Searchable", part.plugin).demand(conn, replace(common, spec=part.spec), horizon) for part in asked]
+
+
+@dataclass
+class FreeTimes:
+    """Free times within a horizon; `forget` has them read again."""
+
+    climate: Climate
+    until: datetime
+    is_same_for_all: bool = False
+    """Set if all projects may use the same hosts, so that one read is for all of them."""
+    known: dict[str, list[Demand] | None] = field(default_factory=dict)
+    counts: dict[tuple[str, int], Steps] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Read everything again at the next question, because something was given away."""
+        self.known.clear()
+        self.counts.clear()
+
+    def fits(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
+        """Return whether the entry fits in the period, as far as is known."""
+        demands = self.demands(entry)
+        if demands is None:
+            return False
+        start, end = seconds(period.start), seconds(period.end + ALMOST)
+        only = demands[0] if len(demands) == 1 else None
+        if not kept and isinstance(only, WholeDemand) and not only.must:
+            return self._count(entry, only, start, end - start) >= only.least
+        return search.matched(without(demands, kept), start, end) is not None
+
+    def _count(self, entry: Entry, demand: WholeDemand, start: int, length: int) -> int:
+        key = (self._key(entry), length)
+        if key not in self.counts:
+            self.counts[key] = demand.counts(length)
+        return self.counts[key].at(start)
+
+    def free(self, entry: Entry, period: Period) -> frozenset[int]:
+        """Return the hosts that the entry could use in the period."""
+        start, end = seconds(period.start), seconds(period.end + ALMOST)
+        found: set[int] = set()
+        for demand in self.demands(entry) or ():
+            if demand.kind == HOSTS:
+                found.update(demand.free(start, end))
+        return frozenset(found)
+
+    def first(self, entry: Entry, now: datetime, latest: datetime, kept: Set[int]) -> Period | None:
+        """Return the first period in which the entry fits, that ends at `latest` at the latest."""
+        demands = self.demands(entry)
+        if demands is None:
+            return None
+        whole = entry.period(now)
+        length = int((whole.end - whole.start).total_seconds())
+        span = (seconds(whole.start + ALMOST), seconds(latest))
+        found = next(search.candidates(Question(without(demands, kept), length, [span], Mode.FIRST)), None)
+        return Period(moment(found.start), moment(found.end)) if found else None
+
+    def demands(self, entry: Entry) -> list[Demand] | None:
+        """Return the demands of an entry; None if one of its plugins is not loaded, or refuses it."""
+        key = self._key(entry)
+        if key not in self.known:
+            self.known[key] = self._read(entry)
+        found = self.known[key]
+        if found is None:
+            return None
+        return [_sized(demand, spec) for demand, (_, spec) in zip(found, entry.reservations, strict=True)]
+
+    def _key(self, entry: Entry) -> str:
+        return _text(entry) if self.is_same_for_all else f"{entry.project_id} {_text(entry)}"
+
+    def _read(self, entry: Entry) -> list[Demand] | None:
+        climate, caller = self.climate, owner(entry.project_id, entry.user_id)
+        try:
+            asked = planning.parts(climate, [{**spec, "resource_type": kind} for kind, spec in entry.reservations])
+            with reading(climate.engine) as conn:
+                now = climate.now(conn)
+                horizon = Horizon(Period(now, max(self.until, now + timedelta(seconds=1))), now)
+                found = _demands(conn, climate, caller, asked, horizon)
+        except ClimateError:
+            return None
+        demands = [demand for demand in found if demand is not None]
+        return demands if len(demands) == len(found) else None
+
+
+def _text(entry: Entry) -> str:
+    """Return a text that is the same for entries that want the same resources, in any number of hosts."""
+    specs = [
+        (kind, {name: value for name, value in spec.items() if name not in NUMBERS})
+        for kind, spec in entry.reservations
+    ]
+    return json.dumps(specs, sort_keys=True, default=str)
+
+
+def _sized(demand: Demand, spec: Mapping[str, object]) -> Demand:
+    """Return the demand with the number of hosts of this entry."""
+    if isinstance(demand, WholeDemand) and demand.kind == HOSTS and "min" in spec:
+        return replace(demand, least=int(str(spec["min"])), most=int(str(spec["max"])))
+    return demand
+
+
+def without(demands: Sequence[Demand], kept: Set[int]) -> list[Demand]:
+    """Return the demands without some hosts."""
+    return [_without(demand, kept) if demand.kind == HOSTS and kept else demand for demand in demands]
+
+
+def _without(demand: Demand, kept: Set[int]) -> Demand:
+    if isinstance(demand, SharedDemand):
+        left = {number: profile for number, profile in demand.profiles.items() if number not in kept}
+        return replace(demand, profiles=left)
+    busy = {number: spans for number, spans in demand.busy.items() if number not in kept}
+    return replace(demand, busy=busy, free_number=None)
