@@ -337,6 +337,8 @@ climate server reboot web
 climate server reboot web --hard
 climate server rebuild web --image cirros
 climate server rebuild web --image cirros --metadata role=test
+climate server rescue web --wait
+climate server rescue web --image cirros
 climate server resize web --flavor large
 climate server resize web --flavor large --wait
 climate server resume web
@@ -357,6 +359,8 @@ climate server unlock web
 climate server unlock web db
 climate server unpause web
 climate server unpause web db
+climate server unrescue web
+climate server unrescue web db --wait
 climate server unshelve web
 climate server unshelve web db
 climate service delete compute-1

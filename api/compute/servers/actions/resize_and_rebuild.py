@@ -1,4 +1,4 @@
-"""Server actions: resize, rebuild, shelve, lock, reset state, and create an image."""
+"""Server actions: resize, rebuild, rescue, shelve, lock, reset state, and create an image."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -125,6 +125,15 @@ def _user_data(server_id: str, given: Mapping[str, Any]) -> str | None:
         sent: str | None = given["user_data"]
         return sent
     return server_details.user_data(compute(), [server_id]).get(server_id)
+
+
+def rescue(server_id: str, details: Any) -> Response:
+    """Start the server from an image, with its own disk behind; by default from the image of the server."""
+    validation.may_write()
+    given = action_bodies.RESCUE.read_value(details, "rescue")
+    image_id = None if given["image_ref"] is None else request_body.image(given["image_ref"])
+    operations.rescue(compute(), who(server_id), image_id)
+    return jsonify({"adminPass": view.password(given["password"])})
 
 
 def shelve(server_id: str, details: Any) -> Response:

@@ -21,6 +21,7 @@ from climate.compute.models.server import (
     LIVE_MIGRATE,
     MIGRATE,
     REBUILD,
+    RESCUE,
     RESIZE,
     REWIRE,
     SHELVE,
@@ -281,6 +282,16 @@ def _public_key(conn: Connection, server: Server, wanted: Rebuilt) -> str:
     if name is None or wanted.public_key is not None:
         return wanted.public_key or ""
     return keypairs.public_key(conn, server.user_id, name)
+
+
+def rescue(compute: Compute, who: Who, image_id: str | None) -> None:
+    """Rescue a server with an image, which its cell looks up by name; None: with the image of the server."""
+    image = None
+    if image_id is not None:
+        with reading(compute.engine) as conn:
+            image = images.get(conn, image_id)
+    args = {"image_id": image_id, "image_name": image.name if image else ""}
+    cast(compute, who, Command("rescue", WISHES[RESCUE].action, args, task=RESCUE, check=_idle(RESCUE)))
 
 
 def shelve(compute: Compute, who: Who) -> None:
