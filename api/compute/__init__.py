@@ -7,7 +7,7 @@ from api.compute.cells import cells as cell_routes
 from api.compute.networks import floating_ips, floating_ips_bulk, security_groups
 from api.compute.networks import networks as network_routes
 from api.compute.nodes import aggregates, availability_zones, hosts, hypervisors, services, usage_audit
-from api.compute.projects import cloudpipes, flavors, keypairs, quotas, server_groups, tenant_usage
+from api.compute.projects import cloudpipes, flavors, keypairs, quota_classes, quotas, server_groups, tenant_usage
 from api.compute.servers import addresses, instance_actions, metadata, server_password, tags, volume_attachments
 from api.compute.servers import servers as server_routes
 from api.compute.servers.actions import actions
@@ -31,6 +31,7 @@ NOUNS = (
     server_password,
     flavors,
     quotas,
+    quota_classes,
     tenant_usage,
     keypairs,
     hypervisors,

@@ -16,8 +16,9 @@ blueprint = Blueprint("identity-projects", __name__, url_prefix="/identity/v3")
 
 @blueprint.get("/projects")
 def listing() -> dict[str, object]:
-    """List all projects; for other users than administrators, those in which they have a role."""
-    projects = lookup.projects(identity(), request.args.get("name"), scopes.own_user_id())
+    """List all projects (administrator); users list their own by `/auth/projects`."""
+    scopes.require_reader()
+    projects = lookup.projects(identity(), request.args.get("name"))
     return views.listing(
         "projects", [views.project(one) for one in projects if filters.fits_project(request.args, one)]
     )

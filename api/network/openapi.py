@@ -47,7 +47,7 @@ OPERATIONS = {
     **_looked_at("/ports", "ports", "port", "port_id"),
     ("POST", "/ports"): Operation({}, PORT.shape(), refuses=(404,)),
     ("PUT", "/ports/<port_id>"): Operation({}),
-    ("DELETE", "/ports/<port_id>"): Operation({}),
+    ("DELETE", "/ports/<port_id>"): Operation({204: None}, refuses=(409,)),
     **_looked_at("/floatingips", "floatingips", "floatingip", "floating_id"),
     ("POST", "/floatingips"): Operation({201: answer("floatingip")}, FLOATING.shape(), refuses=(404, 409)),
     ("PUT", "/floatingips/<floating_id>"): Operation(

@@ -1,4 +1,4 @@
-"""Ports, which are the interfaces of servers; server actions create and delete them."""
+"""Ports, which are the interfaces of servers: created with them or by server actions, and deleted here too."""
 
 from uuid import UUID
 
@@ -6,15 +6,18 @@ from flask import Blueprint, request
 
 from api.body import read_object
 from api.compute import validation
+from api.compute.servers.servers import by
 from api.network import bodies, views
 from api.network.filters import fitting, one
 from api.request_context import compute
+from climate.compute import operations
 from climate.compute.network.operations import networks, overview
+from climate.compute.servers.interfaces.interfaces import Who
 from climate.domain.errors import Forbidden, NotFound
 
 Body = dict[str, object]
 
-OF_SERVERS = "Ports are the interfaces of servers: Compute creates, changes and deletes them (os-interface)."
+OF_SERVERS = "Ports are the interfaces of servers: Compute creates and changes them (os-interface)."
 
 blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 
@@ -56,10 +59,13 @@ def change(port_id: str) -> Body:
 
 
 @blueprint.delete("/ports/<port_id>")
-def delete(port_id: str) -> Body:
-    """Refuse to delete a port, which is deleted with its server or by a server action."""
-    show(port_id)
-    raise Forbidden(OF_SERVERS)
+def delete(port_id: str) -> tuple[str, int]:
+    """Delete a port: its server loses the interface, with its addresses."""
+    validation.may_read()
+    port = one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port")
+    validation.may_write()
+    operations.detach(compute(), Who(str(port["device_id"]), validation.own_project(), by()), str(port["id"]))
+    return "", 204
 
 
 def _id(text: str) -> str | None:

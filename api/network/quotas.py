@@ -9,7 +9,6 @@ from api.network.bodies import QUOTA
 from api.request_context import caller, compute
 from climate.compute.models.security_group import MOST_GROUPS, MOST_RULES
 from climate.compute.projects import quotas
-from climate.compute.store.projects.quotas import DEFAULT_LIMITS
 from climate.domain.errors import Forbidden
 
 Body = dict[str, object]
@@ -38,7 +37,8 @@ def show(project_id: str) -> Body:
 def default(project_id: str) -> Body:
     """Show the default quota."""
     _may_see(project_id)
-    limits = {name: DEFAULT_LIMITS[key] for name, key in SETTABLE.items()}
+    defaults = quotas.defaults(compute())
+    limits = {name: defaults[key] for name, key in SETTABLE.items()}
     return {"quota": {**FIXED, **limits, "project_id": project_id}}
 
 
@@ -70,7 +70,7 @@ def reset(project_id: str) -> tuple[str, int]:
     """Reset the network quota of a project to the default; its compute quota stays."""
     asked.may_administer()
     asked.name(project_id, "the id of the project")
-    wanted = {key: DEFAULT_LIMITS[key] for key in SETTABLE.values()}
+    wanted = dict.fromkeys(SETTABLE.values())
     quotas.change(audited(), project_id, wanted, force=True)
     return "", 204
 

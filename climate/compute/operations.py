@@ -146,6 +146,12 @@ def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
     rebuilding.rebuild(compute, who.server_id, wanted, project_id=who.project_id, by=who.by)
 
 
+@at_top(proxy.rescue)
+def rescue(compute: Compute, who: Who, image_id: str | None) -> None:
+    """Start a server from an image, with its own disk behind; None: from the image of the server."""
+    rebuilding.rescue(compute, who.server_id, image_id, project_id=who.project_id, by=who.by)
+
+
 @at_top(proxy.shelve)
 def shelve(compute: Compute, who: Who) -> None:
     """Shelve a server: store it in an image and remove it from its node."""

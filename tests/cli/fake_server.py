@@ -60,6 +60,8 @@ class Wire:
     """What the power supply of every host has said."""
     asked: list[Asked] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
+    roles: tuple[str, ...] = ("admin",)
+    """Roles of the tokens."""
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     migrations: list[dict[str, Any]] = field(default_factory=list)
@@ -158,9 +160,12 @@ class Wire:
             for kind, path in {**urls, "image": "/image", "network": "/network"}.items()
         ]
         issued, expires = START + self.ahead, START + timedelta(hours=1)
+        roles = [{"id": role, "name": role} for role in self.roles]
         answer = {"issued_at": _time(issued) + "Z", "expires_at": _time(expires) + "Z", "catalog": catalog}
         return _json(
-            201, {"token": {**answer, "project": {"id": "p1"}, "user": {"id": "u1"}}}, {"X-Subject-Token": token}
+            201,
+            {"token": {**answer, "project": {"id": "p1"}, "user": {"id": "u1"}, "roles": roles}},
+            {"X-Subject-Token": token},
         )
 
     def _reservation(self, request: Request, path: list[str], body: Any) -> Response:

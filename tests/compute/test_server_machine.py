@@ -23,6 +23,7 @@ from climate.compute.models.server import (
     PAUSED,
     REBOOT,
     REBOOT_HARD,
+    RESCUED,
     RESUME,
     REVERT,
     SHELVED_OFFLOADED,
@@ -32,6 +33,7 @@ from climate.compute.models.server import (
     SUSPEND,
     SUSPENDED,
     UNPAUSE,
+    UNRESCUE,
     VERIFY_RESIZE,
     Server,
 )
@@ -47,7 +49,7 @@ from tests.compute.cloud_factory import HALF, SERVICE, TINY, Place, node, place
 
 OTHER = "compute-2"
 
-WISHES = (STOP, START, PAUSE, UNPAUSE, SUSPEND, RESUME, REBOOT, REBOOT_HARD, REVERT, DELETE)
+WISHES = (STOP, START, PAUSE, UNPAUSE, SUSPEND, RESUME, REBOOT, REBOOT_HARD, REVERT, UNRESCUE, DELETE)
 SMALL = replace(TINY, id="s", name="small", ram_mb=256, disk_gb=30)
 BY = {"project_id": "demo", "user_id": "dora", "request_id": "req-1"}
 
@@ -62,6 +64,7 @@ ASKED: dict[str, Callable[[Compute, str], object]] = {
     "evacuate": evacuation.evacuate,
     "image": lambda compute, server_id: actions.snapshot(compute, server_id, "copy"),
     "rebuild": lambda compute, server_id: rebuild.rebuild(compute, server_id, Rebuilt(IMAGE_ID)),
+    "rescue": lambda compute, server_id: rebuild.rescue(compute, server_id, None),
     "reset": lambda compute, server_id: properties.reset(compute, server_id, ERROR, by=BY),
 }
 """What may be asked of a server."""
@@ -77,17 +80,19 @@ LIKELY = {
         "evacuate",
         "image",
         "rebuild",
+        "rescue",
         STOP,
         PAUSE,
         SUSPEND,
         REBOOT,
     ),
-    SHUTOFF: ("shelve", "grow", "migrate", "evacuate", "rebuild", START),
+    SHUTOFF: ("shelve", "grow", "migrate", "evacuate", "rebuild", "rescue", START),
     PAUSED: ("shelve", UNPAUSE),
     SUSPENDED: ("shelve", RESUME),
     SHELVED_OFFLOADED: ("unshelve", "unshelve", "unshelve", DELETE),
     VERIFY_RESIZE: ("confirm", REVERT, REVERT, "reset"),
-    ERROR: (REBOOT_HARD, "rebuild", "evacuate", DELETE),
+    RESCUED: (UNRESCUE, UNRESCUE, "reset"),
+    ERROR: (REBOOT_HARD, "rebuild", "rescue", "evacuate", DELETE),
 }
 """Status -> what is asked of such a server most of the time; twice what matters most."""
 
@@ -98,6 +103,7 @@ GUESTS = {
     SUSPENDED: {State.SUSPENDED},
     SHELVED_OFFLOADED: {None},
     VERIFY_RESIZE: {State.RUNNING, State.DEAD, State.PREPARED},
+    RESCUED: {State.RUNNING},
     ERROR: {None, *State},
 }
 """Status of a server for which nothing is under way -> what its guest may be."""
@@ -214,8 +220,9 @@ class Life:
         for server in rows.values():
             assert server.task is None
             if server.fault is None:  # what a driver has left half-done is found and put right by its service
-                found_here = self.sites[server.service_host or SERVICE].driver.guests.get(server.id)
-                assert found_here in GUESTS[server.status], server
+                driver = self.sites[server.service_host or SERVICE].driver
+                assert driver.guests.get(server.id) in GUESTS[server.status], server
+                assert server.status == ERROR or (server.id in driver.rescued) is (server.status == RESCUED), server
         for host, site in self.sites.items():
             for server_id, state in site.driver.guests.items():
                 self._belongs(rows[server_id], host, state)

@@ -408,11 +408,13 @@ def test_members_see_themselves_and_nothing_else(here: Place, admin: Asker, demo
             f"/users/{boss['user']['id']}/application_credentials",
             f"/projects/{boss['project']['id']}",
             "/projects/nobodys",
+            "/projects",
             "/role_assignments",
         )
     }
-    assert list(statuses.values()) == [200, 200, 403, 403, 403, 404, 404, 403]
-    assert [one["name"] for one in demo.ask("GET", f"{v3}/projects").json["projects"]] == ["demo"]
+    assert list(statuses.values()) == [200, 200, 403, 403, 403, 404, 404, 403, 403]
+    for path in ("/auth/projects", f"/users/{me['user']['id']}/projects"):
+        assert [one["name"] for one in demo.ask("GET", v3 + path).json["projects"]] == ["demo"]
     assert demo.ask("GET", TOKENS, headers={"X-Subject-Token": admin.token}).status_code == 403
     for method, path in (("POST", "/users"), ("POST", "/projects"), ("DELETE", f"/users/{boss['user']['id']}")):
         assert demo.ask(method, v3 + path, json={"user": {"name": "x"}}).status_code == 403

@@ -26,7 +26,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, int]] = {
     ("GET", f"{V3}/domains"): FOR_ALL,
     ("GET", f"{V3}/domains/<domain_id>"): FOR_ALL,
     ("GET", f"{V3}/endpoints"): FOR_ALL,
-    ("GET", f"{V3}/projects"): FOR_ALL,
+    ("GET", f"{V3}/projects"): FOR_ADMINS,
     ("POST", f"{V3}/projects"): FOR_ADMINS,
     ("GET", PROJECT): (401, 404),
     ("PATCH", PROJECT): FOR_ADMINS,

@@ -33,7 +33,6 @@ ABSENT = {
     "compute-feature-enabled": {
         "cold_migration": False,
         "live_migration": False,
-        "rescue": False,
         "attach_encrypted_volume": False,
     },
     "image-feature-enabled": {"image_format_enforcement": False},

@@ -18,7 +18,7 @@ def test_the_configuration_can_be_read_again() -> None:
     assert parser["identity"]["uri_v3"] == "http://127.0.0.1:7/identity/v3"
     assert parser["network-feature-enabled"]["api_extensions"] == "quotas,agent"
     assert (parser["compute"]["image_ref"], parser["compute"]["max_microversion"]) == ("i1", "2.79")
-    assert parser["compute-feature-enabled"].getboolean("rescue") is False
+    assert parser["compute-feature-enabled"].getboolean("live_migration") is False
     assert parser["DEFAULT"]["log_dir"] == "/work"
 
 

@@ -15,7 +15,9 @@ from api.compute.microversion import since
 from api.compute.nodes import node_bodies
 from api.request_context import compute, deployment
 from climate.compute.cells.state import inventory
+from climate.compute.models.aggregate import INTERNAL
 from climate.compute.models.node import Node, Service
+from climate.compute.network.operations import overview
 from climate.compute.nodes import maintenance, services
 from climate.compute.reservations import pools
 from climate.domain.errors import NotFound
@@ -29,13 +31,15 @@ blueprint = compute_blueprint("hosts")
 
 @blueprint.get("/os-hosts")
 def listing() -> Body:
-    """List the service hosts with their zones; a top cell lists those of all cells."""
+    """List the hosts of compute and network services with their zones; a top cell lists those of all cells."""
     _may_administer()
     known = inventory.services_of(compute())
     zone, usual = request.args.get("zone"), deployment().settings.default_availability_zone
     views = [
         {"host_name": service.host, "service": "compute", "zone": service.zone or usual} for service in known.items
     ]
+    network_hosts = [str(one["host"]) for one in overview.services(compute())]
+    views += [{"host_name": host, "service": "network", "zone": INTERNAL} for host in network_hosts]
     hosts = [host for host in views if zone in (None, "", host["zone"])]
     return {"hosts": hosts} | lists.unreachable(known.missing)
 

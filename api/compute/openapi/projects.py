@@ -1,10 +1,11 @@
 """OpenAPI descriptions of limits, quotas and server groups."""
 
-from api.compute.projects.project_bodies import GROUP, GROUP_TO_63
+from api.compute.projects.project_bodies import GROUP, GROUP_TO_63, QUOTA_CLASS
 from api.compute.projects.project_bodies import QUOTA as QUOTA_BODY
 from api.schema.shapes import PAGE, Operation, answer, flag, number, text
 
 QUOTA = "/os-quota-sets/<project_id>"
+CLASS = "/os-quota-class-sets/<name>"
 GROUPS = {"anyOf": [form.shape() for form in (GROUP_TO_63, GROUP)]}
 
 USAGE = "/os-simple-tenant-usage"
@@ -21,6 +22,8 @@ OPERATIONS = {
     ("GET", f"{QUOTA}/detail"): Operation({200: answer("quota_set")}),
     ("PUT", QUOTA): Operation({200: answer("quota_set")}, QUOTA_BODY.shape(), refuses=(409,)),
     ("DELETE", QUOTA): Operation({202: None}),
+    ("GET", CLASS): Operation({200: answer("quota_class_set")}),
+    ("PUT", CLASS): Operation({200: answer("quota_class_set")}, QUOTA_CLASS.shape()),
     ("GET", "/os-server-groups"): Operation(
         {200: answer("server_groups", "array")}, query={**PAGE, "offset": number(), "all_projects": flag()}
     ),

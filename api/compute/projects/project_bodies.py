@@ -36,6 +36,13 @@ class Quota(Body):
     tenant_id = Ignored(shapes.text())
 
 
+class QuotaClass(Quota):
+    """Limits of a quota class; -1: no limit."""
+
+    UNKNOWN = "quota_class_set: {first!r} cannot be set; there are {known}"
+    PREFIX = "quota_class_set: "
+
+
 class Rules(Body):
     """Rules of an anti-affinity group."""
 
@@ -124,12 +131,17 @@ class NewCertificate(Body):
 
 
 OF_NETWORKS = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules")
+OF_GROUPS = ("server_groups", "server_group_members")
 OF_FILES = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
 
 QUOTA = Below("quota_set", Quota())
 QUOTA_36_TO_56 = Below("quota_set", Quota(exclude=OF_NETWORKS))
 """Since 2.36 the Network API sets the limits of networks."""
 QUOTA_57 = Below("quota_set", Quota(exclude=(*OF_NETWORKS, *OF_FILES)))
+
+QUOTA_CLASS = Below("quota_class_set", QuotaClass(exclude=("force", "tenant_id", *OF_GROUPS)))
+QUOTA_CLASS_50_TO_56 = Below("quota_class_set", QuotaClass(exclude=("force", "tenant_id", *OF_NETWORKS)))
+QUOTA_CLASS_57 = Below("quota_class_set", QuotaClass(exclude=("force", "tenant_id", *OF_NETWORKS, *OF_FILES)))
 
 GROUP, GROUP_TO_63, GROUP_TO_14 = (Below("server_group", form) for form in (Group(), GroupTo63(), GroupTo14()))
 CLOUDPIPE, CLOUDPIPE_ADDRESS = Below("cloudpipe", NewCloudpipe()), Below("configure_project", CloudpipeAddress())

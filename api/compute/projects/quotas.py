@@ -15,7 +15,7 @@ from api.request_context import caller, compute
 from climate.compute.models.security_group import MOST_GROUPS, MOST_RULES
 from climate.compute.projects import quotas
 from climate.compute.projects.quotas import QuotaUsage
-from climate.compute.store.projects.quotas import DEFAULT_LIMITS
+from climate.compute.store.projects.quotas import BUILT_IN
 from climate.domain.errors import Forbidden, InvalidInput
 
 Body = dict[str, Any]
@@ -83,7 +83,7 @@ def quota(project_id: str) -> Body:
 def defaults(project_id: str) -> Body:
     """Show the default quota."""
     validation.may_read()
-    return {"quota_set": {"id": project_id} | _shown(DEFAULT_LIMITS)}
+    return {"quota_set": {"id": project_id} | _shown(quotas.defaults(compute()))}
 
 
 @blueprint.get("/os-quota-sets/<project_id>/detail")
@@ -108,7 +108,7 @@ def change(project_id: str) -> Body:
     validation.name(project_id, "the id of the project")
     form = QUOTA_57 if since(57) else QUOTA_36_TO_56 if since(36) else QUOTA
     given = form.read(read_object())
-    wanted = {name: limit for name, limit in given.items() if name in DEFAULT_LIMITS}
+    wanted = {name: limit for name, limit in given.items() if name in BUILT_IN}
     return {"quota_set": _shown(quotas.change(audited(), project_id, wanted, force=given["force"]))}
 
 

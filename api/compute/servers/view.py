@@ -22,6 +22,7 @@ from climate.compute.models.server import (
     REBOOT,
     REBOOT_HARD,
     REBUILD,
+    RESCUED,
     RESIZE,
     REVERT,
     SHELVED_OFFLOADED,
@@ -34,7 +35,7 @@ from climate.compute.models.server import (
 
 Body = dict[str, Any]
 
-POWER_STATES = {ACTIVE: 1, PAUSED: 3, SHUTOFF: 4, SUSPENDED: 4, SHELVED_OFFLOADED: 4, VERIFY_RESIZE: 1}
+POWER_STATES = {ACTIVE: 1, PAUSED: 3, SHUTOFF: 4, SUSPENDED: 4, SHELVED_OFFLOADED: 4, VERIFY_RESIZE: 1, RESCUED: 1}
 """Power state: 1 running, 3 paused, 4 shut down; 0 for every other status."""
 
 STATUS_OF_TASK = {

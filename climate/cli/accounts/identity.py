@@ -15,8 +15,15 @@ def ask(client: Client, method: str, path: str, **sent: Any) -> dict[str, Any]:
 
 
 def listing(client: Client, noun: str) -> list[dict[str, Any]]:
-    """Return all users, projects or roles that the caller may see."""
-    return list(ask(client, "GET", f"/{noun}s")[f"{noun}s"])
+    """Return all users, projects or roles that the caller may see: of projects, the own ones or all."""
+    place = "" if noun != "project" or _reads_all(client) else "/auth"
+    return list(ask(client, "GET", f"{place}/{noun}s")[f"{noun}s"])
+
+
+def _reads_all(client: Client) -> bool:
+    """Return whether the token is one of an administrator, or of the whole system."""
+    token = client.token.body
+    return "system" in token or any(role["name"] == "admin" for role in token.get("roles", ()))
 
 
 def find(client: Client, noun: str, wanted: str) -> dict[str, Any]:

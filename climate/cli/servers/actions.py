@@ -26,6 +26,7 @@ VERBS: tuple[Verb, ...] = (
     ("resume", "resume", ("ACTIVE",), "Resume suspended servers."),
     ("shelve", "shelve", ("SHELVED_OFFLOADED",), "Shelve servers into images, and free their hosts."),
     ("unshelve", "unshelve", ("ACTIVE",), "Unshelve servers onto a host."),
+    ("unrescue", "unrescue", ("ACTIVE",), "Start rescued servers from their own disks again."),
     ("unlock", "unlock", (), "Unlock servers."),
     (
         "confirm",
@@ -84,6 +85,16 @@ def rebuild(server: str, wait: bool, timeout: timedelta, **given: Any) -> None:
     wanted |= {"name": given["name"]} if given["name"] else {}
     body = wanted | ({"metadata": dict(given["metadata"])} if given["metadata"] else {})
     _change(server, "rebuild", body, ("ACTIVE", "SHUTOFF"), seconds(timeout) if wait else None)
+
+
+@click.command("rescue")
+@click.argument("server")
+@click.option("--image", help="Image to start from, by name or id; by default the image of the server.")
+@waited
+def rescue(server: str, image: str | None, wait: bool, timeout: timedelta) -> None:
+    """Start a server from an image, with its own disk as the second one."""
+    wanted = {"rescue_image_ref": lookup.image_id(current().client, image)} if image else None
+    _change(server, "rescue", wanted, ("RESCUE",), seconds(timeout) if wait else None)
 
 
 @click.command("lock")
@@ -149,5 +160,5 @@ def _change(server: str, action: str, details: Any, wanted: tuple[str, ...], tim
         session.show(flat(settled(session, server_id, wanted, timeout)))
 
 
-COMMANDS = (*(_command(*verb) for verb in VERBS), reboot, resize, rebuild, lock, image, actions)
+COMMANDS = (*(_command(*verb) for verb in VERBS), reboot, resize, rebuild, rescue, lock, image, actions)
 """Commands of `climate server`."""

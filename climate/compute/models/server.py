@@ -11,9 +11,10 @@ from climate.compute.models.flavor import Flavor
 
 BUILD, RESERVED, ACTIVE, SHUTOFF = "BUILD", "RESERVED", "ACTIVE", "SHUTOFF"
 PAUSED, SUSPENDED, SHELVED_OFFLOADED = "PAUSED", "SUSPENDED", "SHELVED_OFFLOADED"
-VERIFY_RESIZE, ERROR = "VERIFY_RESIZE", "ERROR"
-STATUSES = (BUILD, RESERVED, ACTIVE, SHUTOFF, PAUSED, SUSPENDED, SHELVED_OFFLOADED, VERIFY_RESIZE, ERROR)
-RUNNING = (ACTIVE, VERIFY_RESIZE)
+VERIFY_RESIZE, RESCUED, ERROR = "VERIFY_RESIZE", "RESCUE", "ERROR"
+"""RESCUED: its guest boots from another image, with its own disk beside it; `RESCUE` is Nova's word for the status."""
+STATUSES = (BUILD, RESERVED, ACTIVE, SHUTOFF, PAUSED, SUSPENDED, SHELVED_OFFLOADED, VERIFY_RESIZE, RESCUED, ERROR)
+RUNNING = (ACTIVE, VERIFY_RESIZE, RESCUED)
 """Statuses of servers whose guests run."""
 
 
@@ -26,6 +27,7 @@ VM_STATES = {
     SUSPENDED: "suspended",
     SHELVED_OFFLOADED: "shelved_offloaded",
     VERIFY_RESIZE: "resized",
+    RESCUED: "rescued",
     ERROR: "error",
 }
 """Status -> Nova's vm_state."""
@@ -51,6 +53,7 @@ REBOOT, REBOOT_HARD, SNAPSHOT, REBUILD = "rebooting", "rebooting_hard", "image_s
 SHELVE, UNSHELVE, DELETE = "shelving", "unshelving", "deleting"
 RESIZE, REVERT, REWIRE = "resize_migrating", "resize_reverting", "rewiring"
 MIGRATE, EVACUATE, LIVE_MIGRATE = "resize_prep", "rebuild_spawning", "migrating"
+RESCUE, UNRESCUE = "rescuing", "unrescuing"
 
 _SETTLED = frozenset({ACTIVE, SHUTOFF, PAUSED, SUSPENDED})
 """Statuses of a server that has a guest and no fault."""
@@ -78,12 +81,14 @@ WISHES = {
         Wish(LIVE_MIGRATE, "os-migrateLive", frozenset({ACTIVE, PAUSED}), None),
         Wish(EVACUATE, "evacuate", frozenset({ACTIVE, SHUTOFF, ERROR}), None),
         Wish(REVERT, "revertResize", frozenset({VERIFY_RESIZE}), None),
+        Wish(RESCUE, "rescue", frozenset({ACTIVE, SHUTOFF, ERROR}), RESCUED),
+        Wish(UNRESCUE, "unrescue", frozenset({RESCUED}), ACTIVE),
         Wish(REWIRE, "changeAddresses", _SETTLED | {RESERVED, VERIFY_RESIZE}, None),
     )
 } | {DELETE: Wish(DELETE, "delete", frozenset(STATUSES), None)}
 """Task -> its definition. Deletion replaces any task in progress; see `may`."""
 
-IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE, MIGRATE, EVACUATE})
+IO_TASKS = frozenset({SPAWN, RESERVE, WAKE, SNAPSHOT, UNSHELVE, REBUILD, RESIZE, MIGRATE, EVACUATE, RESCUE})
 """Tasks that keep a node's disk busy, counted as Nova's `io_workload`."""
 
 MAKING = frozenset({SPAWN, RESERVE, WAKE})

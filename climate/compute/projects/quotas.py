@@ -1,4 +1,7 @@
-"""Quotas as administrators set them. Usage is checked in quota_check.py, server_groups.py and keypairs.py."""
+"""Quotas and quota classes as administrators set them.
+
+Usage is checked in quota_check.py, server_groups.py and keypairs.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,13 +32,15 @@ def quota_usage(compute: Compute, project_id: str) -> QuotaUsage:
         return QuotaUsage(quotas.limits(conn, project_id), _used(compute, conn, project_id))
 
 
-def change(compute: Compute, project_id: str, limits: Mapping[str, int], *, force: bool = False) -> Mapping[str, int]:
-    """Update limits of a project; return all. BadRequest for less than is used, unless forced."""
+def change(
+    compute: Compute, project_id: str, limits: Mapping[str, int | None], *, force: bool = False
+) -> Mapping[str, int]:
+    """Update limits of a project, None: to the default; return all. BadRequest for less than is used, unless forced."""
     with compute.engine.begin() as conn:
         before = quotas.lock_limits(conn, project_id)
         used = {} if force else _used(compute, conn, project_id)
         for name, limit in limits.items():
-            if 0 <= limit < used.get(name, 0):
+            if limit is not None and 0 <= limit < used.get(name, 0):
                 raise BadRequest(
                     f"Quota limit {limit} for {name.removesuffix('_mb')} must be greater than or equal to "
                     f"already used and reserved {used[name]}."
@@ -50,6 +55,27 @@ def reset(compute: Compute, project_id: str) -> None:
         before = quotas.lock_limits(conn, project_id)
         quotas.forget_limits(conn, project_id)
         _changed(compute, conn, project_id, before)
+
+
+def defaults(compute: Compute) -> Mapping[str, int]:
+    """Return the limits of projects without limits of their own. Memory in MB."""
+    with reading(compute.engine) as conn:
+        return quotas.defaults(conn)
+
+
+def class_limits(compute: Compute, name: str) -> Mapping[str, int]:
+    """Return the limits of a quota class; those that nobody has set are the built-in ones."""
+    with reading(compute.engine) as conn:
+        return {**quotas.BUILT_IN, **quotas.class_limits(conn, name)}
+
+
+def change_class(compute: Compute, name: str, limits: Mapping[str, int]) -> Mapping[str, int]:
+    """Update limits of a quota class; return all. Those of the class `default` apply to all other projects at once."""
+    with compute.engine.begin() as conn:
+        before = quotas.class_limits(conn, name)
+        after = quotas.set_class_limits(conn, name, limits)
+        compute.tell_change(conn, Change(QUOTA, f"class {name}", name, dict(before), dict(after)))
+    return {**quotas.BUILT_IN, **after}
 
 
 def _changed(compute: Compute, conn: Connection, project_id: str, before: Mapping[str, int]) -> Mapping[str, int]:

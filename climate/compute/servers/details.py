@@ -17,6 +17,12 @@ def user_data(compute: Compute, ids: Sequence[str]) -> dict[str, str]:
         return servers.user_data(conn, ids)
 
 
+def owner_of_deleted(compute: Compute, server_id: str) -> str | None:
+    """Return the project of a deleted server, whose actions are kept; None for one that never was here."""
+    with reading(compute.engine) as conn:
+        return tasks.owner(conn, server_id)
+
+
 def actions(compute: Compute, server_id: str) -> list[dict[str, Any]]:
     """Return the actions on a server, newest first, with times and results."""
     with reading(compute.engine) as conn:

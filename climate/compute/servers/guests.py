@@ -6,7 +6,7 @@ from climate.compute.context import Compute
 from climate.compute.images import images
 from climate.compute.models.flavor import Flavor, recorded
 from climate.compute.models.image import ACTIVE, Image
-from climate.compute.models.server import RESIZE, REVERT, UNSHELVE, Server
+from climate.compute.models.server import RESCUE, RESCUED, RESIZE, REVERT, UNRESCUE, UNSHELVE, Server
 from climate.compute.virt import Guest
 
 
@@ -26,6 +26,7 @@ def guest(compute: Compute, server: Server, image: Image | None = None) -> Guest
         disk_gb=flavor.disk_gb,
         image=_content(compute, server, image),
         carried=shelved,
+        rescued=server.task == RESCUE or (server.status == RESCUED and server.task != UNRESCUE),
         again=ordinary,
         properties={key: str(value) for key, value in image.properties.items()} if image else {},
     )
@@ -41,6 +42,8 @@ def _content(compute: Compute, server: Server, image: Image | None) -> Path | No
 
 def source(server: Server) -> str | None:
     """Return the id of the image that a server would be created from now."""
+    if server.task == RESCUE:
+        return str(server.task_details["image"])
     return server.shelved_image if server.task == UNSHELVE else server.image_id
 
 

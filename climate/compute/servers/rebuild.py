@@ -1,4 +1,4 @@
-"""Rebuild: a server is created again from an image, with the same id, node and addresses."""
+"""Rebuild and rescue: a server starts from another image, with the same id, node and addresses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest
 from climate.compute.models.request import replacement
-from climate.compute.models.server import REBUILD, Server
+from climate.compute.models.server import REBUILD, RESCUE, Server
 from climate.compute.placement import request_data
 from climate.compute.servers import actions
 from climate.compute.servers.actions import By, TaskRequest
@@ -30,6 +30,8 @@ class Rebuilt:
     disk_config: str | None = None
     boot_data: Mapping[str, str | None] = field(default_factory=dict)
     """New key_name and user_data; None removes one, and an absent one stays."""
+    public_key: str | None = None
+    """Public key of the new key_name, empty for none; None: the user has the key pair in this deployment."""
 
 
 def rebuild(
@@ -55,10 +57,37 @@ def rebuild(
         }
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
-        rows.set_boot_data(conn, server.id, wanted.boot_data)
+        rows.set_boot_data(conn, server.id, wanted.boot_data, wanted.public_key)
         if wanted.disk_config is not None:
             rows.set_disk_config(conn, server.id, wanted.disk_config)
         actions.record(conn, compute, server, TaskRequest(REBUILD), by)
+    compute.cast(server.service_host or "", server_id)
+
+
+def rescue(
+    compute: Compute,
+    server_id: str,
+    image_id: str | None,
+    *,
+    project_id: str | None = None,
+    by: By | None = None,
+) -> None:
+    """Request the start of a server from an image, with its own disk behind; None: from the image of the server.
+
+    Raises NotFound, Conflict, Busy, BadRequest if the server is too small for the image, or its node does not support
+    it, or it has no image.
+    """
+    with compute.engine.begin() as conn:
+        server = actions.locked(conn, server_id, project_id)
+        actions.check_lock(server, project_id)
+        actions.idle(server, RESCUE)
+        wanted = image_id or server.image_id
+        if wanted is None:
+            raise BadRequest(f"Instance {server.id} has no image to be rescued with: give rescue_image_ref.")
+        request_data.check_image(conn, wanted, server.flavor)
+        if wanted != server.image_id:
+            _check_node(compute, conn, server, wanted)
+        actions.record(conn, compute, server, TaskRequest(RESCUE, details={"image": wanted}), by)
     compute.cast(server.service_host or "", server_id)
 
 

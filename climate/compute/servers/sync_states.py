@@ -18,6 +18,7 @@ from climate.compute.models.server import (
     ACTIVE,
     ERROR,
     PAUSED,
+    RESCUED,
     RESERVE,
     RESERVED,
     REWIRE,
@@ -43,7 +44,7 @@ MARK = "cloud-id"
 """The file that names the cloud of the guests in this home."""
 
 CHANGE, UNPLUGGED = WISHES[REWIRE].action, "an interface of it was not plugged in"
-_CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RESIZE})
+_CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RESIZE, RESCUED})
 """Statuses of servers whose interfaces are on their nodes."""
 
 _DIED, _RUNS, _ASLEEP = "it had ended by itself", "it was running", "it was stopped in its tracks from outside"

@@ -74,6 +74,8 @@ class Guest:
     """Initial content; None: empty."""
     carried: bool = False
     """True if `image` is the guest's own disk, which is deleted after the guest was built."""
+    rescued: bool = False
+    """True if it boots from a disk that is built from `image`, with its own disk as the second one."""
     again: Path | None = None
     """Image to rebuild a migrated guest from if its disk is lost; None: there is none."""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -119,10 +121,13 @@ class VirtDriver(Protocol):
         """
 
     def run(self, guest: Guest) -> None:
-        """Ensure that a guest runs, building it if needed, with its current sizes."""
+        """Ensure that a guest runs, building it if needed, with its current sizes.
+
+        A guest that runs rescued, or is to run rescued, is stopped before.
+        """
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
-        """Stop a guest; `kindly` asks it to shut down first."""
+        """Stop a guest; `kindly` asks it to shut down first. The disk that it was rescued with is deleted."""
 
     def pause(self, guest: Guest) -> None:
         """Pause a running guest in memory."""

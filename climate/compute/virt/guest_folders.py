@@ -142,6 +142,13 @@ class Homes:
             self.end(server_id)
             _remove(home)
 
+    def discard(self, server_id: str, disk: str) -> None:
+        """Delete a disk, a file or a folder, of a guest that does not run."""
+        path = self.of(server_id) / disk
+        if path.is_dir():
+            _remove(path)
+        path.unlink(missing_ok=True)
+
     def open_log(self, server_id: str, name: str = CONSOLE) -> FileIO:
         """Open a log in the folder of a guest for appending."""
         return FileIO(self.of(server_id) / name, "ab")

@@ -19,6 +19,8 @@ class MemoryDriver:
     broken: set[str] = field(default_factory=set)
     wires: Wiring = Wiring.NONE
     guests: dict[str, State] = field(default_factory=dict)
+    rescued: set[str] = field(default_factory=set)
+    """Ids of the guests that run from another disk than their own."""
     calls: list[tuple[str, str]] = field(default_factory=list)
     """(method, server id) of every call, in order."""
 
@@ -44,10 +46,15 @@ class MemoryDriver:
         self._make("prepare", guest, State.PREPARED)
 
     def run(self, guest: Guest) -> None:
-        self._make("run", guest, State.RUNNING)
+        self._make("rescue" if guest.rescued else "run", guest, State.RUNNING)
+        if guest.rescued:
+            self.rescued.add(guest.id)
+        else:
+            self.rescued.discard(guest.id)
 
     def stop(self, guest: Guest, *, kindly: bool = True) -> None:
         self._set("stop", guest, State.DEAD)
+        self.rescued.discard(guest.id)
 
     def pause(self, guest: Guest) -> None:
         self._set("pause", guest, State.PAUSED)
@@ -71,6 +78,7 @@ class MemoryDriver:
     def delete(self, server_id: str) -> None:
         self.calls.append(("delete", server_id))
         self.guests.pop(server_id, None)
+        self.rescued.discard(server_id)
 
     def states(self) -> Mapping[str, State]:
         return {}

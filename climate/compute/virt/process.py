@@ -1,8 +1,8 @@
 """Servers as processes, each in its own session; a RESERVED server has a folder and no process.
 
 Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `banner` and
-`console.log`. Its `config` has the files of its config drive, and `disk` its content. If networks are real, each guest
-is in its own network namespace, with DHCP clients beside it.
+`console.log`. Its `config` has the files of its config drive, `disk` its content, and `rescue` the content that it is
+rescued with. If networks are real, each guest is in its own network namespace, with DHCP clients beside it.
 """
 
 import os
@@ -24,7 +24,7 @@ from climate.compute.virt.live_migrator import LiveMigrator
 PAUSE_SECONDS = 5.0
 """Seconds for the kernel to stop or continue a process."""
 
-DISK, BANNER = "disk", "banner"
+DISK, RESCUE_DISK, BANNER = "disk", "rescue", "banner"
 
 _INPUT = "input"
 
@@ -169,6 +169,7 @@ class ProcessDriver:
         if pid is not None:
             self.homes.end(guest.id)
         dhcp_client.end(self.homes.of(guest.id))
+        self.homes.discard(guest.id, RESCUE_DISK)
 
     @as_virt_error
     def pause(self, guest: Guest) -> None:
@@ -246,14 +247,15 @@ class ProcessDriver:
             raise VirtError(f"process {pid.number} does not {'stop' if stopped else 'continue'}")
 
     def _furnished(self, guest: Guest) -> Path:
-        """Return the folder of a guest without a process, with its disk built."""
+        """Return the folder of a guest without a process, with the disk built that it boots from."""
         home = self.homes.make(guest.id)
-        if not (home / DISK).is_dir():
-            draft = home / f"{DISK}.new"
+        disk = boot_disk(home, guest)
+        if not disk.is_dir():
+            draft = disk.with_name(f"{disk.name}.new")
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             self.body.build(draft, guest)
-            draft.rename(home / DISK)
+            draft.rename(disk)
         config_drive.write_folder(home, guest)
         return home
 
@@ -271,6 +273,11 @@ class ProcessDriver:
             raise VirtError(f"{error}{self.homes.last_words(guest.id)}") from error
 
 
+def boot_disk(home: Path, guest: Guest) -> Path:
+    """Return the folder with the content that a guest boots from."""
+    return home / (RESCUE_DISK if guest.rescued else DISK)
+
+
 def _endless(home: Path) -> int:
     """Return an open FIFO without data or end of file: its reader also holds it open for writing."""
     fifo = home / _INPUT
@@ -283,6 +290,6 @@ def _endless(home: Path) -> int:
 
 
 def _banner(guest: Guest) -> str:
-    lines = [f"climate: server {guest.name} ({guest.id}) starts"]
+    lines = [f"climate: server {guest.name} ({guest.id}) starts{' rescued' if guest.rescued else ''}"]
     lines += [f"climate: {one.device} has address {address}" for one in guest.interfaces for address in one.addresses]
     return "\n".join([*lines, "climate: boot finished", ""])

@@ -22,6 +22,56 @@ def test_an_administrator_sets_and_resets_quotas(there: World, admin: Person, me
     assert member.boot().status_code == 202
 
 
+CLASS = f"{C}/os-quota-class-sets/default"
+
+
+def test_the_default_class_has_the_limits_of_projects_without_their_own(
+    there: World, admin: Person, member: Person, stranger: Person
+) -> None:
+    done(admin("PUT", OWN, {"quota_set": {"cores": 200}}))
+    assert admin.get(CLASS)["quota_class_set"]["instances"] == 50
+    given = {"instances": 1, "cores": 30, "floating_ips": 3, "metadata_items": 228}
+    changed = done(admin("PUT", CLASS, {"quota_class_set": given}))["quota_class_set"]
+    assert changed.items() >= given.items()
+    assert admin.get(CLASS)["quota_class_set"] == {"id": "default"} | changed
+    shown = member.get(OWN)["quota_set"]
+    assert (shown["instances"], shown["cores"], shown["floating_ips"], shown["ram"]) == (1, 200, 3, 512000)
+    for path in (f"{OWN}/defaults", f"{C}/os-quota-sets/other/defaults"):
+        assert member.get(path)["quota_set"].items() >= {"instances": 1, "cores": 30}.items()
+    assert member.get("/network/v2.0/quotas/project/default")["quota"]["floatingip"] == 3
+    assert member.boot().status_code == 202
+    assert "1 of 1" in message(member.boot(), 403, "forbidden")
+    assert stranger.boot().status_code == 202
+    done(admin("PUT", OWN, {"quota_set": {"instances": 2}}))
+    assert member.boot().status_code == 202
+    done(admin("DELETE", OWN), 202)
+    assert member.get(OWN)["quota_set"]["instances"] == 1
+
+
+def test_a_class_has_the_limits_of_the_microversion(admin: Person) -> None:
+    def shown(version: str) -> set[str]:
+        headers = {"OpenStack-API-Version": f"compute {version}"}
+        return set(done(admin("GET", CLASS, headers=headers))["quota_class_set"])
+
+    networks = {"fixed_ips", "floating_ips", "security_groups", "security_group_rules"}
+    files = {"injected_files", "injected_file_content_bytes", "injected_file_path_bytes"}
+    groups = {"server_groups", "server_group_members"}
+    always = {"id", "instances", "cores", "ram", "key_pairs", "metadata_items"}
+    assert shown("2.1") == always | networks | files
+    assert shown("2.50") == always | groups | files
+    assert shown("2.57") == always | groups
+
+
+def test_a_class_is_set_by_administrators_and_its_limits_are_checked(admin: Person, member: Person) -> None:
+    assert message(member("GET", CLASS), 403, "forbidden")
+    assert message(member("PUT", CLASS, {"quota_class_set": {"instances": 1}}), 403, "forbidden")
+    for wrong in (*NO_QUOTAS, {"force": True}, {"server_groups": 3}):
+        assert message(admin("PUT", CLASS, {"quota_class_set": wrong}), 400, "badRequest"), wrong
+    assert message(admin("PUT", f"{C}/os-quota-class-sets/{'x' * 300}", {"quota_class_set": {}}), 400, "badRequest")
+    done(admin("PUT", f"{C}/os-quota-class-sets/gold", {"quota_class_set": {"instances": 1}}))
+    assert admin.get(CLASS)["quota_class_set"]["instances"] == 50
+
+
 def test_what_is_used_is_shown_and_not_undercut(admin: Person, member: Person) -> None:
     member.booted(min_count=2, max_count=2)
     done(member("POST", f"{C}/os-server-groups", {"server_group": {"name": "g", "policies": ["affinity"]}}))

@@ -13,6 +13,7 @@ from climate.compute.virt import Guest
 from tests.api.compute.api_clients import Person, World, done, hours_away, message
 
 SERVERS = "/compute/v2.1/servers"
+NO_ID = "00000000-0000-4000-8000-000000000000"
 
 
 def acted(there: World, who: Person, server_id: str, action: str, details: Any = None, status: int = 202) -> Any:
@@ -61,6 +62,67 @@ def test_rebuilt_from_an_image_with_another_name(there: World, member: Person) -
     assert member.status(server_id) == "SHUTOFF"
     for wrong in ({}, {"imageRef": "demo"}, {"imageRef": IMAGE_ID, "status": "x"}, {"imageRef": IMAGE_ID, "name": ""}):
         assert message(member.act(server_id, "rebuild", wrong), 400, "badRequest")
+
+
+def test_rescued_with_an_image_and_taken_back(there: World, member: Person) -> None:
+    server_id = member.booted()
+    there.settle()
+    there.here.driver.calls.clear()
+    assert done(member.act(server_id, "rescue", {"adminPass": "hidden"}), 200) == {"adminPass": "hidden"}
+    there.settle()
+    shown = member.get(f"{SERVERS}/{server_id}")["server"]
+    assert [shown[key] for key in ("status", "OS-EXT-STS:vm_state", "OS-EXT-STS:power_state")] == [
+        "RESCUE",
+        "rescued",
+        1,
+    ]
+    assert member.get(f"{SERVERS}?status=RESCUE")["servers"][0]["id"] == server_id
+    for action, details in RESCUED_REFUSES.items():
+        assert "vm_state rescued" in message(member.act(server_id, action, details), 409, "conflictingRequest"), action
+    acted(there, member, server_id, "unrescue")
+    assert member.status(server_id) == "ACTIVE"
+    assert [verb for verb, _ in there.here.driver.calls] == ["stop", "rescue", "stop", "run"]
+    acted(there, member, server_id, "os-stop")
+    acted(there, member, server_id, "rescue", {"rescue_image_ref": IMAGE_ID}, 200)
+    there.settle()
+    assert member.status(server_id) == "RESCUE"
+    assert done(member("DELETE", f"{SERVERS}/{server_id}"), 204) is None
+
+
+RESCUED_REFUSES: dict[str, Any] = {
+    "rescue": None,
+    "reboot": {"type": "HARD"},
+    "rebuild": {"imageRef": IMAGE_ID},
+    "os-stop": None,
+    "pause": None,
+    "shelve": None,
+    "createImage": {"name": "copy"},
+    "addFixedIp": {"networkId": NO_ID},
+}
+
+
+@pytest.mark.parametrize("action", ["injectNetworkInfo", "resetNetwork"])
+def test_administrators_have_interfaces_plugged_in_again(
+    there: World, member: Person, admin: Person, action: str
+) -> None:
+    server_id = member.booted()
+    there.settle()
+    there.here.driver.calls.clear()
+    acted(there, admin, server_id, action)
+    assert there.here.driver.calls == [("rewire", server_id)]
+    assert member.status(server_id) == "ACTIVE"
+    assert message(admin.act(NO_ID, action), 404, "itemNotFound")
+
+
+def test_what_cannot_be_rescued(there: World, member: Person) -> None:
+    server_id = member.booted()
+    there.settle()
+    assert "vm_state active" in message(member.act(server_id, "unrescue"), 409, "conflictingRequest")
+    for wrong in ({"rescue_image_ref": "demo"}, {"rescue_image_ref": NO_ID}, {"image": IMAGE_ID}, "now"):
+        assert message(member.act(server_id, "rescue", wrong), 400, "badRequest")
+    acted(there, member, server_id, "pause")
+    assert "vm_state paused" in message(member.act(server_id, "rescue"), 409, "conflictingRequest")
+    assert message(member.act(NO_ID, "rescue"), 404, "itemNotFound")
 
 
 def rebuilt(who: Person, server_id: str, version: str, **values: Any) -> TestResponse:
@@ -235,6 +297,25 @@ def test_what_was_asked_tells_how_it_went(there: World, member: Person, admin: P
     assert admin.get(f"{path}/{request_id}", "2.62")["instanceAction"]["events"][0]["host"] == "compute-1"
     assert "events" not in member.get(f"{path}/{request_id}")["instanceAction"]
     assert message(member("GET", f"{path}/req-none"), 404, "itemNotFound")
+
+
+def test_the_actions_of_a_deleted_server_are_shown_since_2_21(
+    there: World, member: Person, admin: Person, stranger: Person
+) -> None:
+    server_id = member.booted()
+    there.settle()
+    done(member("DELETE", f"{SERVERS}/{server_id}"), 204)
+    there.settle()
+    path = f"{SERVERS}/{server_id}/os-instance-actions"
+    for person in (member, admin):
+        told = person.get(path, "2.21")["instanceActions"]
+        assert [one["action"] for one in told] == ["delete", "create"]
+        shown = person.get(f"{path}/{told[0]['request_id']}", "2.62")["instanceAction"]
+        assert (shown["events"][0]["result"], shown["events"][0]["hostId"]) == ("Success", "")
+    assert message(member("GET", path), 404, "itemNotFound")
+    for person, target in ((stranger, path), (member, f"{SERVERS}/{NO_ID}/os-instance-actions")):
+        headers = {"OpenStack-API-Version": "compute 2.21"}
+        assert message(person("GET", target, headers=headers), 404, "itemNotFound")
 
 
 def test_what_was_asked_by_page_and_by_time_since_2_58(there: World, member: Person) -> None:

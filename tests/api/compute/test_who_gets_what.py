@@ -30,6 +30,7 @@ AGGREGATE = "/os-aggregates/<aggregate_id>"
 NODE = "/os-hypervisors/<node_id>"
 SERVICE = "/os-services/<service_id>"
 QUOTA = "/os-quota-sets/<project_id>"
+CLASS = "/os-quota-class-sets/<name>"
 GROUP = "/os-server-groups/<group_id>"
 ZONE = "/zones/<zone_id>"
 CELL = "/os-cells/<name>"
@@ -113,6 +114,8 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/os-simple-tenant-usage/<project_id>"): (401, 403, 403, 200, 200, 200),
     ("PUT", QUOTA): (*FOR_ADMINS, 200),
     ("DELETE", QUOTA): (*FOR_ADMINS, 202),
+    ("GET", CLASS): (*FOR_ADMINS, 200),
+    ("PUT", CLASS): (*FOR_ADMINS, 200),
     ("GET", "/os-keypairs"): FOR_ALL,
     ("POST", "/os-keypairs"): (401, 200, 403, 403, 200, 200),
     ("GET", "/os-keypairs/<name>"): (401, 404, 403, 404, 200, 404),
@@ -202,6 +205,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("PUT", f"{SPECS}/<key>"): {"there": "changed"},
     ("POST", f"{FLAVOR}/action"): {"addTenantAccess": {"tenant": "third-project"}},
     ("PUT", QUOTA): {"quota_set": {"instances": 9}},
+    ("PUT", CLASS): {"quota_class_set": {"instances": 60}},
     ("POST", "/os-server-external-events"): {"events": [{"name": "network-changed", "server_uuid": "<server_id>"}]},
     ("POST", "/os-keypairs"): {"keypair": {"name": "more"}},
     ("PUT", "/os-hosts/<name>"): {"maintenance_mode": "enable"},
@@ -333,6 +337,7 @@ DETAILS: Mapping[str, Any] = {
     "createBackup": {"name": "copy", "backup_type": "daily", "rotation": 1},
     "resize": {"flavorRef": "42"},
     "rebuild": {"imageRef": IMAGE_ID},
+    "rescue": {"rescue_image_ref": IMAGE_ID},
     "os-resetState": {"state": "error"},
     "evacuate": {},
     "os-migrateLive": {"host": None, "block_migration": False, "disk_over_commit": False},
@@ -343,7 +348,15 @@ DETAILS: Mapping[str, Any] = {
     **address_matrix.DETAILS,
 }
 
-OF_ADMINS = ("os-resetState", "shelveOffload", "migrate", "evacuate", "os-migrateLive")
+OF_ADMINS = (
+    "os-resetState",
+    "shelveOffload",
+    "migrate",
+    "evacuate",
+    "os-migrateLive",
+    "injectNetworkInfo",
+    "resetNetwork",
+)
 LOOKING = {"os-getConsoleOutput": 200, "os-getVNCConsole": 501, "os-getSPICEConsole": 501, "os-getSerialConsole": 501}
 """Actions that change nothing -> what readers get."""
 

@@ -40,6 +40,8 @@ def test_every_verb_sends_its_action_and_waits_for_its_status(
             ("rebuild", "s1", "--image", "cirros", "--name", "s2", "--metadata", "a=b=c"),
             {"rebuild": {"imageRef": "i1", "name": "s2", "metadata": {"a": "b=c"}}},
         ),
+        (("rescue", "s1"), {"rescue": None}),
+        (("rescue", "s1", "--image", "cirros"), {"rescue": {"rescue_image_ref": "i1"}}),
         (("lock", "s1"), {"lock": None}),
         (("lock", "s1", "--reason", "mine"), {"lock": {"locked_reason": "mine"}}),
     ],
@@ -49,6 +51,13 @@ def test_what_commands_send(
 ) -> None:
     assert cli("server", *words).code == 0
     assert wire.sent("POST", f"{SERVERS}/{server_id}/action").body == sent
+
+
+def test_a_rescue_is_awaited(cli: Cli, wire: Wire, server_id: str) -> None:
+    wire.after["rescue"] = "RESCUE"
+    assert "RESCUE" in cli("server", "rescue", "s1", "--wait").out
+    wire.after["rescue"] = "ERROR"
+    assert cli("server", "rescue", "s1", "--wait").code == 1
 
 
 def test_actions_that_came_to_nothing_say_so(cli: Cli, server_id: str) -> None:

@@ -78,6 +78,47 @@ def test_a_stopped_guest_was_not_only_paused_or_suspended(subject: Subject) -> N
         assert subject.state(guest) is State.RUNNING
 
 
+def test_a_rescued_guest_runs_from_the_image_and_gets_its_own_disk_back(subject: Subject, tmp_path: Path) -> None:
+    guest, driver = subject.guest(), subject.driver
+    rescued = replace(guest, rescued=True)
+    driver.run(guest)
+    subject.goes_on(guest)
+    for _ in range(2):  # a worker that takes over begins again
+        driver.stop(guest, kindly=False)
+        driver.run(rescued)
+        assert subject.state(guest) is State.RUNNING
+        subject.goes_on(guest)
+    driver.run(rescued)
+    driver.snapshot(guest, tmp_path / "own")
+    assert (tmp_path / "own").stat().st_size > 0
+    driver.stop(guest, kindly=False)
+    assert subject.state(guest) is State.DEAD
+    driver.run(guest)
+    subject.goes_on(guest)
+    assert subject.state(guest) is State.RUNNING
+    assert subject.homes is None or not list(subject.homes.of(guest.id).glob("rescue*"))
+
+
+def test_nothing_is_left_of_a_rescued_guest(subject: Subject) -> None:
+    guest = subject.guest()
+    subject.driver.run(guest)
+    subject.driver.stop(guest)
+    subject.driver.run(replace(guest, rescued=True))
+    subject.driver.delete(guest.id)
+    assert (subject.state(guest), subject.left(guest)) == (None, [])
+
+
+def test_a_rescue_that_fails_leaves_the_disk_of_the_guest(real: Subject, tmp_path: Path) -> None:
+    guest = real.guest()
+    real.driver.run(guest)
+    real.driver.stop(guest, kindly=False)
+    with pytest.raises(VirtError, match="does not exist"):
+        real.driver.run(replace(guest, rescued=True, image=tmp_path / "gone"))
+    real.driver.run(replace(guest, image=tmp_path / "gone"))  # not built again: its image is not needed
+    assert real.state(guest) is State.RUNNING
+    real.goes_on(guest)
+
+
 def test_only_what_runs_is_paused_or_suspended(real: Subject) -> None:
     guest = real.guest()
     for verb in (real.driver.pause, real.driver.unpause, real.driver.suspend, real.driver.resume):

@@ -21,10 +21,12 @@ from climate.compute.models.server import (
     PAUSE,
     RESUME,
     REVERT,
+    REWIRE,
     START,
     STOP,
     SUSPEND,
     UNPAUSE,
+    UNRESCUE,
 )
 from climate.domain.errors import InvalidInput
 
@@ -40,6 +42,7 @@ WISHES = {
     "suspend": SUSPEND,
     "resume": RESUME,
     "revertResize": REVERT,
+    "unrescue": UNRESCUE,
     "forceDelete": DELETE,
 }
 """Actions without parameters."""
@@ -79,6 +82,13 @@ def _wish(name: str) -> Action:
     return ask
 
 
+def _plug_again(server_id: str, details: Any) -> Response:
+    """Plug in the interfaces of the server, and configure them, again (administrator)."""
+    validation.may_administer()
+    operations.ask(compute(), who(server_id), REWIRE)
+    return Response(status=202)
+
+
 def _reboot(server_id: str, details: Any) -> Response:
     validation.may_write()
     given = action_bodies.REBOOT_BODY.read_value(details, "reboot")
@@ -115,12 +125,15 @@ ACTIONS: Mapping[str, Action] = (
         "createImage": resize_and_rebuild.create_image,
         "createBackup": resize_and_rebuild.create_backup,
         "restore": _restore,
+        "injectNetworkInfo": _plug_again,
+        "resetNetwork": _plug_again,
         "resize": resize_and_rebuild.resize,
         "confirmResize": resize_and_rebuild.confirm,
         "migrate": migrate.migrate,
         "evacuate": migrate.evacuate,
         "os-migrateLive": live_migrations.migrate,
         "rebuild": resize_and_rebuild.rebuild,
+        "rescue": resize_and_rebuild.rescue,
         "shelve": resize_and_rebuild.shelve,
         "shelveOffload": resize_and_rebuild.offload,
         "unshelve": resize_and_rebuild.unshelve,

@@ -19,10 +19,12 @@ from climate.compute.models.server import (
     REBOOT_HARD,
     RESUME,
     REVERT,
+    REWIRE,
     START,
     STOP,
     SUSPEND,
     UNPAUSE,
+    UNRESCUE,
 )
 from climate.compute.network import floating_ips
 from climate.compute.servers import actions, faults, guests, properties, rebuild, resize, unshelve
@@ -48,6 +50,8 @@ TASKS: Mapping[str, str] = {
     "reboot": REBOOT,
     "reboot_hard": REBOOT_HARD,
     "revert_resize": REVERT,
+    "unrescue": UNRESCUE,
+    "rewire": REWIRE,
     "delete": DELETE,
 }
 """Method -> the task that it requests."""
@@ -104,8 +108,19 @@ def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
 def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
     with reading(compute.engine) as conn:
         image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
-    wanted = Rebuilt(image_id, args["name"], args["metadata"], args["description"])
+    boot_data, public_key = args.get("boot_data", {}), args.get("public_key", "")  # absent in older releases
+    wanted = Rebuilt(
+        image_id, args["name"], args["metadata"], args["description"], boot_data=boot_data, public_key=public_key
+    )
     rebuild.rebuild(compute, server_id, wanted, by=by)
+
+
+def _rescue(compute: Compute, server_id: str, args: Args, by: By) -> None:
+    image_id: str | None = args["image_id"]
+    if image_id is not None:
+        with reading(compute.engine) as conn:
+            image_id = find_image(conn, by["project_id"], image_id, args["image_name"])
+    rebuild.rescue(compute, server_id, image_id, by=by)
 
 
 def _shelve(compute: Compute, server_id: str, args: Args, by: By) -> None:
@@ -177,6 +192,7 @@ COMMANDS: Mapping[str, Method] = {name: _task(task) for name, task in TASKS.item
     "evacuate": _evacuate,
     "live_migrate": _live_migrate,
     "rebuild": _rebuild,
+    "rescue": _rescue,
     "shelve": _shelve,
     "unshelve": _unshelve,
 }

@@ -5,6 +5,7 @@ again.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from climate.compute.errors import VirtError
 from climate.compute.images import backups, images
@@ -19,6 +20,7 @@ from climate.compute.models.server import (
     REBOOT,
     REBOOT_HARD,
     REBUILD,
+    RESCUE,
     RESERVE,
     RESERVED,
     RESIZE,
@@ -33,6 +35,7 @@ from climate.compute.models.server import (
     STOP,
     SUSPEND,
     UNPAUSE,
+    UNRESCUE,
     UNSHELVE,
     VERIFY_RESIZE,
     WAKE,
@@ -119,6 +122,13 @@ def _rebuild(work: Work) -> None:
         work.connected(up=False)
 
 
+def _rescue(work: Work) -> None:
+    """Start a server from the image that rescues it, or from its own disk again."""
+    work.driver.stop(replace(work.guest, rescued=False), kindly=work.server.status == ACTIVE)
+    work.check()
+    _run(work)
+
+
 def _resize(work: Work) -> None:
     """Resize a server; one that is shut off gets its size when it is started."""
     if (work.server.status if work.server.task == RESIZE else work.server.before) == ACTIVE:
@@ -152,6 +162,8 @@ TASK_FUNCTIONS: Mapping[str, TaskFunction] = {
     SHELVE: _shelve,
     UNSHELVE: _run,
     REBUILD: _rebuild,
+    RESCUE: _rescue,
+    UNRESCUE: _rescue,
     RESIZE: _resize,
     REVERT: _revert,
     MIGRATE: transfer.migrate,
@@ -162,5 +174,7 @@ TASK_FUNCTIONS: Mapping[str, TaskFunction] = {
 }
 """Task -> function that carries it out."""
 
-CONNECTING = frozenset({SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE, EVACUATE})
+CONNECTING = frozenset(
+    {SPAWN, WAKE, START, RESUME, REBOOT, REBOOT_HARD, UNSHELVE, REBUILD, REWIRE, EVACUATE, RESCUE, UNRESCUE}
+)
 """Tasks that connect the volumes of a guest."""

@@ -8,6 +8,7 @@ from climate.compute.store.tables.cell_servers import cell_servers
 from climate.compute.store.tables.networks import floating_addresses, networks
 from climate.compute.store.tables.reserved_capacity import grants
 from climate.compute.store.tables.servers import (
+    actions,
     flavors,
     image_members,
     images,
@@ -41,7 +42,10 @@ def count(conn: Connection, project_id: str) -> Mapping[str, int]:
 
 
 def delete_settings(conn: Connection, project_id: str) -> None:
-    """Delete the server groups, metadata definitions, usage, VPN and access to flavors and images of a project."""
+    """Delete the settings of a project: server groups, metadata definitions, VPN, access to flavors and images.
+
+    Its usage and the actions on its deleted servers are deleted too.
+    """
     # Groups of reservations belong to leases.
     is_granted = exists().where(grants.c.group_id == server_groups.c.id)
     conn.execute(delete(server_groups).where(server_groups.c.project_id == project_id, ~is_granted))
@@ -50,4 +54,6 @@ def delete_settings(conn: Connection, project_id: str) -> None:
     conn.execute(delete(image_members).where(image_members.c.project_id == project_id))
     conn.execute(delete(metadefs).where(metadefs.c.owner == project_id))
     conn.execute(delete(authorities).where(authorities.c.project_id == project_id))
+    is_there = exists().where(servers.c.id == actions.c.server_id)
+    conn.execute(delete(actions).where(actions.c.project_id == project_id, ~is_there))
     conn.execute(delete(server_usage).where(server_usage.c.project_id == project_id))

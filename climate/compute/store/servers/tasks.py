@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, text, update
-from sqlalchemy import delete as delete_from
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
 
 from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.servers import actions, servers
@@ -76,7 +75,11 @@ _DELETE = text("""
     ON CONFLICT DO NOTHING
 """)
 
-_FORGET = delete_from(actions).where(actions.c.server_id == bindparam("server"))
+_END = update(actions).where(actions.c.server_id == bindparam("server"), actions.c.finished_at.is_(None))
+_END = _END.values(finished_at=func.clock_timestamp())
+
+# The first action of a server is its creation, by a user of its project.
+_OWNER = select(actions.c.project_id).where(actions.c.server_id == bindparam("server")).order_by(actions.c.id).limit(1)
 
 _ACTION = insert(actions)
 
@@ -138,8 +141,11 @@ def let_go(conn: Connection, server_id: str, worker: str, now: datetime) -> None
 
 
 def delete(conn: Connection, server_id: str) -> None:
-    """Delete the row of a server, whose addresses are deallocated, and record the time that it ran."""
-    conn.execute(_FORGET, {"server": server_id})
+    """Delete the row of a server, whose addresses are deallocated, and record the time that it ran.
+
+    Its actions stay, and are finished.
+    """
+    conn.execute(_END, {"server": server_id})
     conn.execute(_DELETE, {"server": server_id})
 
 
@@ -155,6 +161,11 @@ def note(
     """Add an action to the list of a server; `by`: project_id, user_id, request_id; `done`: it is finished."""
     row = {"server_id": server_id, "action": action, "started_at": now, "finished_at": now if done else None}
     conn.execute(_ACTION, row | {key: by[key] for key in ("project_id", "user_id", "request_id")})
+
+
+def owner(conn: Connection, server_id: str) -> str | None:
+    """Return the project of a server that is deleted, by its actions; None if it has none."""
+    return conn.scalar(_OWNER, {"server": server_id})
 
 
 def notes(conn: Connection, server_id: str) -> list[dict[str, Any]]:

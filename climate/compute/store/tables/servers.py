@@ -165,7 +165,7 @@ servers = Table(
     Index("ix_compute_servers_granted", "granted", "node_id", postgresql_where=text("granted IS NOT NULL")),
     CheckConstraint(
         "status IN ('BUILD', 'RESERVED', 'ACTIVE', 'SHUTOFF', 'PAUSED', 'SUSPENDED', 'SHELVED_OFFLOADED', "
-        "'VERIFY_RESIZE', 'ERROR')",
+        "'VERIFY_RESIZE', 'RESCUE', 'ERROR')",
         name="status",
     ),
     CheckConstraint("status IN ('ERROR', 'SHELVED_OFFLOADED') OR node_id IS NOT NULL", name="placed_or_not_needed"),
@@ -187,14 +187,22 @@ quotas = Table(
     "compute_quotas",
     metadata,
     Column("project_id", Text, primary_key=True),
-    Column("instances", Integer, nullable=False, server_default="50"),
-    Column("cores", Integer, nullable=False, server_default="200"),
-    Column("ram_mb", Integer, nullable=False, server_default="512000"),
-    Column("server_groups", Integer, nullable=False, server_default="10"),
-    Column("server_group_members", Integer, nullable=False, server_default="10"),
-    Column("key_pairs", Integer, nullable=False, server_default="100"),
-    Column("fixed_ips", Integer, nullable=False, server_default="-1"),
-    Column("floating_ips", Integer, nullable=False, server_default="10"),
+    Column("instances", Integer),
+    Column("cores", Integer),
+    Column("ram_mb", Integer),
+    Column("server_groups", Integer),
+    Column("server_group_members", Integer),
+    Column("key_pairs", Integer),
+    Column("fixed_ips", Integer),
+    Column("floating_ips", Integer),
+)
+"""Limits of projects; NULL: the limit of the class `default`, or the built-in one."""
+
+quota_classes = Table(
+    "compute_quota_classes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    json("limits"),
 )
 
 actions = Table(

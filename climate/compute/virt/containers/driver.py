@@ -1,6 +1,7 @@
 """Servers as containers: processes under bubblewrap, with their own root, process ids and host name.
 
-The root is the image; an image without programs gets the system's own, read-only. The container runs the image's
+The root is the image; an image without programs gets the system's own, read-only. A rescued container has its own
+root in `/rescued`. The container runs the image's
 `/sbin/init`, or a shell that waits. Memory and CPUs are not limited. The network is the namespace of the guest's
 interfaces; there is none if networks are only recorded.
 """
@@ -25,7 +26,7 @@ from climate.compute.virt.containers import bind_mounts, group_filter
 from climate.compute.virt.guest_folders import Homes, image_of, marks
 from climate.compute.virt.guest_kinds import Kind, of_programs
 from climate.compute.virt.guest_volumes import FOLDER
-from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS
+from climate.compute.virt.process import BANNER, DISK, PAUSE_SECONDS, boot_disk
 
 PROGRAM = "bwrap"
 START_SECONDS = 10.0
@@ -48,6 +49,8 @@ _BORROWED = ("usr", "bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _BANNER = f"/run/climate/{BANNER}"
 CONFIG = "/run/climate/config"
 """Path of the config drive's files inside a container."""
+_RESCUED = "rescued"
+"""Folder of a rescued container with its own root."""
 
 # As process 1 of the container it only receives signals that it handles.
 _PAYLOAD = f"""
@@ -89,7 +92,7 @@ class Bubble:
 
     def start(self, homes: Homes, guest: Guest, source: int) -> processes.Pid:
         home = homes.of(guest.id)
-        kind = "own" if _has_programs(home / DISK) else "borrowed"
+        kind = "own" if _has_programs(boot_disk(home, guest)) else "borrowed"
         walls = _walls(guest, home)
         reader, writer = (FileIO(number, mode) for number, mode in zip(os.pipe(), "rw", strict=True))
         groups = FileIO(group_filter.opened(), "r")
@@ -145,7 +148,7 @@ class Bubble:
 
 def _walls(guest: Guest, home: Path) -> list[str]:
     """Return bubblewrap's options for a guest. Raise VirtError if links in its root lead outside."""
-    disk = home / DISK
+    disk = boot_disk(home, guest)
     options = [*_WALLS, *(_ALONE if guest.netns is None else ())]
     options += ["--hostname", hostname(guest.name, guest.id), "--bind", str(disk), "/"]
     if not _has_programs(disk):
@@ -156,8 +159,8 @@ def _walls(guest: Guest, home: Path) -> list[str]:
     options += [*_MOUNTS, "--ro-bind", str(home / BANNER), _BANNER, "--chdir", "/"]
     if (home / config_drive.FOLDER).is_dir():
         options += ["--ro-bind", str(home / config_drive.FOLDER), CONFIG]
-    options += _volumes(guest, disk)
-    return options if guest.netns is None else [*options, *_name_servers(home)]
+    options += [*_volumes(guest, disk), *(_own_root(home, disk) if guest.rescued else ())]
+    return options if guest.netns is None else [*options, *_name_servers(home, disk)]
 
 
 def _check_root(disk: Path) -> None:
@@ -203,6 +206,13 @@ def _volumes(guest: Guest, disk: Path) -> list[str]:
     return [word for one in guest.volumes for word in ("--bind", str(one.folder()), f"/{FOLDER}/{one.id}")]
 
 
+def _own_root(home: Path, disk: Path) -> list[str]:
+    """Return the options for the own root of a rescued guest. Raise VirtError if the image has a link in its place."""
+    if (disk / _RESCUED).is_symlink():
+        raise VirtError(f"the image has a link instead of the folder /{_RESCUED}")
+    return ["--bind", str(home / DISK), f"/{_RESCUED}"] if (home / DISK).is_dir() else []
+
+
 def _bound(pid: processes.Pid) -> set[str]:
     """Return the ids of the volumes bound into a container."""
     lines = Path(f"/proc/{pid.number}/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -210,9 +220,9 @@ def _bound(pid: processes.Pid) -> set[str]:
     return {place.name for place in places if place.parent == Path("/", FOLDER)}
 
 
-def _name_servers(home: Path) -> list[str]:
+def _name_servers(home: Path, disk: Path) -> list[str]:
     """Return the options for /etc/resolv.conf; none if the root has a link there that leads elsewhere."""
-    folder = home / DISK / "etc"
+    folder = disk / "etc"
     if folder.is_symlink() or (folder / "resolv.conf").is_symlink():
         return []
     return ["--ro-bind", str(dhcp_client.resolv(home)), "/etc/resolv.conf"]

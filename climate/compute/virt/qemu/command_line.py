@@ -18,6 +18,7 @@ PROGRAM, DISK_PROGRAM = "qemu-system-x86_64", "qemu-img"
 PACKAGES = {PROGRAM: "qemu-system-x86", DISK_PROGRAM: "qemu-utils"}
 
 DISK, DISK_NODE = "disk.qcow2", "disk"
+RESCUE_DISK, RESCUE_NODE = "rescue.qcow2", "rescue"
 CONFIG_NODE = "config"
 
 _PROMISES_KVM = frozenset({"vmx", "svm"})
@@ -44,8 +45,6 @@ class Machine:
 
 def command(machine: Machine, guest: Guest) -> list[str]:
     """Return the command line of a machine that waits at its first instruction."""
-    disk = {"driver": "file", "filename": str(machine.home / DISK)}
-    block = {"driver": "qcow2", "node-name": DISK_NODE, "discard": "unmap", "file": disk}
     console = _in_option(machine.home / CONSOLE)
     return [
         machine.program,
@@ -55,7 +54,7 @@ def command(machine: Machine, guest: Guest) -> list[str]:
         *("-chardev", f"socket,id=monitor,fd={machine.monitor},server=on,wait=off"),
         *("-mon", "chardev=monitor,mode=control"),
         *("-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console"),
-        *("-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={DISK_NODE},bootindex=1"),
+        *_disks(machine.home, guest),
         *(word for place, one in enumerate(guest.interfaces) for word in _interface(place, one.mac, machine.taps)),
         *(word for one in guest.volumes for word in _volume(one)),
         *(_config_drive(machine.home) if (machine.home / config_drive.DISK).exists() else ()),
@@ -85,6 +84,20 @@ def accelerator(wanted: str, device: Path = Path("/dev/kvm"), cpuinfo: Path = Pa
     except OSError:
         return TCG
     return KVM if _PROMISES_KVM.intersection(words) else TCG
+
+
+def _disks(home: Path, guest: Guest) -> list[str]:
+    """Return the options of the disk that a guest boots from, and of the own disk of a rescued guest behind it."""
+    if not guest.rescued:
+        return [*_disk(home / DISK, DISK_NODE, ",bootindex=1")]
+    own = _disk(home / DISK, DISK_NODE) if (home / DISK).exists() else ()
+    return [*_disk(home / RESCUE_DISK, RESCUE_NODE, ",bootindex=1"), *own]
+
+
+def _disk(path: Path, node: str, more: str = "") -> tuple[str, ...]:
+    file = {"driver": "file", "filename": str(path)}
+    block = {"driver": "qcow2", "node-name": node, "discard": "unmap", "file": file}
+    return "-blockdev", json.dumps(block), "-device", f"virtio-blk-pci,drive={node}{more}"
 
 
 def _interface(place: int, mac: str, taps: Mapping[str, int]) -> tuple[str, ...]:

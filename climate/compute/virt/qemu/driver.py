@@ -2,7 +2,8 @@
 
 Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `disk.qcow2` and
 `console.log`. Beside them are `qmp` (socket of the monitor), `qemu.log` (errors), `config.iso` (its config drive, if
-any), and `memory` while it is suspended. A QEMU process outlives the service that started it.
+any), `memory` while it is suspended, and `rescue.qcow2` while it is rescued. A QEMU process outlives the service that
+started it.
 """
 
 import os
@@ -30,6 +31,7 @@ from climate.compute.virt.qemu.command_line import (
     KVM,
     PACKAGES,
     PROGRAM,
+    RESCUE_DISK,
     Machine,
     accelerator,
     command,
@@ -150,6 +152,7 @@ class QemuDriver:
             processes.wait_gone(pid, QUIT_SECONDS)
             self.homes.end(guest.id)
         (self.homes.of(guest.id) / MEMORY).unlink(missing_ok=True)
+        self.homes.discard(guest.id, RESCUE_DISK)
 
     @as_virt_error
     def pause(self, guest: Guest) -> None:
@@ -260,10 +263,11 @@ class QemuDriver:
     def _start(self, guest: Guest, memory: int | None = None) -> None:
         """Start a QEMU whose guest waits at its first instruction, or where its memory was saved."""
         home = self.homes.make(guest.id)
-        if (home / DISK).exists():
-            disks.grow(program_path(DISK_PROGRAM), home / DISK, guest.disk_gb)
+        disk = home / (RESCUE_DISK if guest.rescued else DISK)
+        if disk.exists():
+            disks.grow(program_path(DISK_PROGRAM), disk, guest.disk_gb)
         else:
-            disks.make(program_path(DISK_PROGRAM), image_of(guest), home / DISK, guest.disk_gb, self.work_seconds)
+            disks.make(program_path(DISK_PROGRAM), image_of(guest), disk, guest.disk_gb, self.work_seconds)
         network_devices.write_file(home, guest)
         if memory is None:  # a resumed guest has parts of its config drive in memory, so the drive must not change
             config_drive.write_disk(home, guest)

@@ -69,6 +69,8 @@ class QemuMigrator:
         home, pid = self.homes.of(guest.id), self.homes.pid(guest.id)
         if pid is None:
             raise VirtError(f"server {guest.id} has no process: only one that is running or paused is migrated live")
+        if guest.rescued:
+            raise VirtError(f"server {guest.id} is rescued: it is migrated live after the rescue has ended")
         with qmp.connect(home, self.seconds) as monitor:
             status = monitor.status()
             cards = [card["main-mac"] for card in monitor.ask("query-rx-filter")]

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from climate.compute.nodes import services
+from climate.compute.store.networks import network_hosts
 from tests.api.compute.api_clients import SERVICE, Person, World, done, message
 
 C = "/compute/v2.1"
@@ -181,3 +182,12 @@ def test_prometheus_gets_services_nodes_and_servers(there: World, admin: Person)
         'climate_compute_servers{status="ERROR"} 0.0',
     ):
         assert line in lines
+
+
+def test_hosts_of_networks_are_listed_beside_those_of_servers(there: World, admin: Person) -> None:
+    with there.here.compute.engine.begin() as conn:
+        network_hosts.beat(conn, "net-1", there.here.compute.now(conn))
+    hosts = admin.get(f"{C}/os-hosts")["hosts"]
+    assert {"host_name": "net-1", "service": "network", "zone": "internal"} in hosts
+    assert {one["service"] for one in hosts} == {"compute", "network"}
+    assert [one["host_name"] for one in admin.get(f"{C}/os-hosts?zone=internal")["hosts"]] == ["net-1"]
