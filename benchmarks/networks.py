@@ -21,7 +21,7 @@ from climate.compute.servers.interfaces.vif_plugging import netns_of
 from climate.sandbox import features, topology
 from climate.sandbox.enter import with_system_programs
 from climate.sandbox.exec import within, words
-from climate.sandbox.features import Found
+from climate.sandbox.features import ProbeResult
 from climate.settings import Settings
 
 SERVERS, CLIENTS = 50, 16
@@ -46,7 +46,7 @@ def _measure(rounds: int) -> None:
     topology.up(topology.described())
     with scratch.place(broker=True) as place:
         settings = _settings(place.settings)
-        lab.furnish(settings.home, Found(frozenset({"bwrap"})))
+        lab.furnish(settings.home, ProbeResult(frozenset({"bwrap"})))
         with step("the first start"):
             bootstrap.prepare(settings, demo=True)
         with processes.running(settings, "web", "poller", "worker"):

@@ -90,6 +90,8 @@ class Ask:
     """Countable resources that this request has just allocated to other reservations of the lease."""
     together: frozenset[UUID] = frozenset()
     """Reservations of the lease that are chosen together with this one: what they hold now counts as free."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases, which are locked: their hosts count as free, and are taken last."""
     avoided: frozenset[int] = frozenset()
     """Hosts among `taken` that are excluded even if other reservations of the lease share them."""
     new_id: UUID = field(default_factory=time_ordered_id)

@@ -81,6 +81,7 @@ def _request(
         project_id=ask.owner,
         classes=classes,
         together=ask.together,
+        giving_way=ask.giving_way,
         classes_beside=tuple(taken for one in ask.beside for taken in _classes_taken(one)) if classes else (),
     )
     return spec, wanted

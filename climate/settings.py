@@ -61,6 +61,12 @@ class Settings:
     recycle_lead: int = setting(
         120, "Seconds before the next lease of a recycling host at which its servers are deleted or moved."
     )
+    preemption_notice: int = setting(
+        120,
+        "Seconds between the warning of a preemptible lease and the time at which a host is taken from it.",
+        0,
+        86400,
+    )
     pool_target: int = setting(0, "Hosts to which the reservation pool is filled up after a release; 0: it is not.")
     pool_horizon: int = setting(
         0,

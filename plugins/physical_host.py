@@ -30,6 +30,7 @@ from climate.domain.hosts import requirements
 from climate.domain.hosts.pools import Deadline, OnEnd, Pool
 from climate.domain.hosts.requirements import AllOf, Requirement
 from climate.domain.lease import Reservation
+from climate.domain.preemption import is_preemptible
 from climate.plugin import CLOUD_POOLS, HOSTS, TERMS, Allocation, Ask, Lent, Offer
 from climate.plugin_fields import Count, grace_period, is_cell, is_requirement
 from climate.store import locks
@@ -79,6 +80,11 @@ class HostSpec(Schema):
         metadata={"description": "Action for servers at the end; defaults to the reservation pool's setting."},
     )
     grace_period = grace_period()
+    preemptible = fields.Boolean(
+        truthy={True},
+        falsy={False},
+        metadata={"description": "Hosts that nobody was promised: they are taken when an ordinary lease needs them."},
+    )
     recycle_deadline = fields.String(
         validate=validate.OneOf([str(policy) for policy in Deadline]),
         metadata={
@@ -90,6 +96,14 @@ class HostSpec(Schema):
     def _max_not_below_min(self, data: Mapping[str, Any], **_: Any) -> None:
         if "min" in data and "max" in data and data["max"] < data["min"]:
             raise InvalidInput(MAX_BELOW_MIN)
+
+    @validates_schema(skip_on_field_errors=True)
+    def _preemptible_here(self, data: Mapping[str, Any], **_: Any) -> None:
+        elsewhere = [name for name in ("zone", "cell", "across") if data.get(name)]
+        if data.get("preemptible") and elsewhere:
+            raise InvalidInput(
+                f"preemptible and {elsewhere[0]} cannot both be given: preemptible hosts lie in this deployment"
+            )
 
     @validates_schema(skip_on_field_errors=True)
     def _zone_or_cell(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -152,6 +166,8 @@ def _with_terms(ask: Ask) -> Ask:
 def _checked(ask: Ask) -> Ask:
     """Return the request with all its terms. Raise InvalidInput for a maximum below the minimum."""
     ask = _with_terms(ask)
+    if ask.present and is_preemptible(ask.present.spec) != is_preemptible(ask.spec):
+        raise InvalidInput("preemptible of a reservation cannot be changed: create another lease")
     if ask.spec["max"] < ask.spec["min"]:  # an update that gives only one of the two
         raise InvalidInput(MAX_BELOW_MIN)
     return ask
@@ -261,6 +277,8 @@ class PhysicalHost:
             soon=ask.soon,
             project_id=ask.owner,
             at_random=ask.settings.randomize_host_selection,
+            giving_way=ask.giving_way,
+            gives_way=is_preemptible(ask.spec),
         )
         if ask.present and ask.active:
             self._refuse_to_shrink(conn, ask, wanted)

@@ -3,11 +3,14 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from queue import SimpleQueue
 from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
 
 from climate.compute import Compute
 from climate.compute.cells.cell import Cell
@@ -17,6 +20,7 @@ from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import CellTransport
 from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells.messages import Sent
+from climate.connections import KeptConnections
 
 GATHER = 0.25
 """Seconds for which confirmations are collected; a neighbour waits much longer for them."""
@@ -72,6 +76,46 @@ class Station:
                 self.idle -= 1
 
 
+@dataclass(slots=True)
+class Senders:
+    """One sending thread for each neighbour, so that one that hangs delays no other; thread-safe.
+
+    A pool of threads wakes two of them for one message, and each message finds another thread with cold caches.
+    """
+
+    lines: dict[str, tuple[SimpleQueue[Callable[[], object] | None], threading.Thread]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def submit(self, name: str, act: Callable[[], object]) -> None:
+        """Have the thread of a neighbour run `act`, which raises nothing, after what it was given before."""
+        line = self.lines.get(name)
+        if line is None:
+            with self.lock:
+                line = self.lines.get(name) or self._opened(name)
+        line[0].put(act)
+
+    def _opened(self, name: str) -> tuple[SimpleQueue[Callable[[], object] | None], threading.Thread]:
+        queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        thread = threading.Thread(target=_run, args=(queue,), daemon=True)
+        thread.start()
+        self.lines[name] = queue, thread
+        return self.lines[name]
+
+    def close(self) -> None:
+        """Wait until all threads have done what they were given."""
+        with self.lock:
+            for queue, _ in self.lines.values():
+                queue.put(None)
+            for _, thread in self.lines.values():
+                thread.join()
+            self.lines.clear()
+
+
+def _run(queue: SimpleQueue[Callable[[], object] | None]) -> None:
+    while (act := queue.get()) is not None:
+        act()
+
+
 @dataclass
 class ProcessPipeline:
     """Pipeline of one cells process."""
@@ -85,8 +129,7 @@ class ProcessPipeline:
     stopping: threading.Event
     stations: Mapping[str, Station]
     """Stations by type of message."""
-    senders: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=64))
-    """Sender pool; a neighbour that hangs occupies one thread and delays no other."""
+    senders: Senders = field(default_factory=Senders)
     sending: set[str] = field(default_factory=set)
     """Neighbours to which a thread is sending messages from the database."""
     waiting: set[str] = field(default_factory=set)
@@ -95,13 +138,18 @@ class ProcessPipeline:
     confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
     """Messages to confirm, by the name of the neighbour."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    kept: KeptConnections = field(init=False)
     lazy: Compute = field(init=False)
     surroundings: Surroundings = field(init=False)
 
     def __post_init__(self) -> None:
+        self.kept = KeptConnections(self.quick.engine)
         # The same connections, whose commits do not wait for the disk.
         engine = self.quick.engine.execution_options(isolation_level="READ COMMITTED")
         self.lazy, self.surroundings = replace(self.quick, engine=engine), Surroundings(self.quick)
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        return self.kept.one()
 
     def here(self) -> Here:
         return self.surroundings.here()
@@ -111,7 +159,7 @@ class ProcessPipeline:
 
     def send(self, cell: Cell, messages: Sequence[Sent], now: datetime) -> None:
         act = partial(outbox.publish, self.quick, self.transport, (cell, now), messages)
-        self.senders.submit(self.guarded, f"sending to {cell.name}", act)
+        self.senders.submit(cell.name, partial(self.guarded, f"sending to {cell.name}", act))
 
     def process(self, task: Task) -> None:
         self.stations[task.arrived.kind].add(task)
@@ -143,7 +191,7 @@ class ProcessPipeline:
                     self.waiting.add(name)
                     continue
                 self.sending.add(name)
-            self.senders.submit(self._send_to, name)
+            self.senders.submit(name, partial(self._send_to, name))
 
     def _send_to(self, name: str) -> None:
         more = True
@@ -180,12 +228,13 @@ class ProcessPipeline:
         outbox.flush(self.compute, [name for name in result if name in links.around.parents], now)
         for cell, deliveries in result.values():
             act = partial(outbox.confirm, self.compute, self.transport, cell, deliveries, now)
-            self.senders.submit(self.guarded, f"confirming to {cell.name}", act)
+            self.senders.submit(cell.name, partial(self.guarded, f"confirming to {cell.name}", act))
 
     def close(self) -> None:
         """Confirm received messages, and finish those being sent."""
         self.guarded("confirming", self.confirm_once)
-        self.senders.shutdown()
+        self.senders.close()
+        self.kept.close()
         self.quick.engine.dispose()
 
     def stop(self) -> None:

@@ -60,6 +60,9 @@ def _of_events(figures: Figures) -> Iterator[Metric]:
     yield _gauge("climate_events_retrying", "Open events with failed attempts.", figures.retrying)
     yield _gauge("climate_events_failed", "Events in ERROR.", figures.failed)
     yield _gauge("climate_leases_set_aside", "Leases with broken rows, whose events do not run.", figures.set_aside)
+    held, planned = figures.preemptible
+    yield _gauge("climate_hosts_preemptible", "Hosts that preemptible leases hold.", held)
+    yield _gauge("climate_hosts_preemption_planned", "Hosts that are to be taken from preemptible leases.", planned)
     yield _gauge("climate_waiting_leases", "Leases in the waiting list.", figures.waiting)
     text = "Seconds for which the oldest lease of the waiting list has waited."
     yield _gauge("climate_waiting_oldest_seconds", text, figures.oldest_waiting)

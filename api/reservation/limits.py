@@ -72,6 +72,7 @@ class LimitChanges(Update, Strict):
     held_leases = _bound(Limit.HELD_LEASES)
     waiting_leases = _bound(Limit.WAITING_LEASES)
     hosts_at_once = _bound(Limit.HOSTS_AT_ONCE)
+    preemptible_hosts_at_once = _bound(Limit.PREEMPTIBLE_HOSTS_AT_ONCE)
     slots_at_once = _bound(Limit.SLOTS_AT_ONCE)
     floating_ips_at_once = _bound(Limit.FLOATING_IPS_AT_ONCE)
     storage_gb_at_once = _bound(Limit.STORAGE_GB_AT_ONCE)

@@ -179,6 +179,7 @@ climate lab --manager vlan
 climate lease confirm mine
 climate lease confirm mine --idempotency-key order-7
 climate lease create mine --for 2h --hosts 1
+climate lease create rest --for 12h --min 1 --max 4 --preemptible
 climate lease create mine --for 2h --hosts 4 --wait-list --wait-until +2d
 climate lease create mine --start +1d --for 8h --hosts 2 --resource '[">=", "$gpu_count", "2"]'
 climate lease create training --start 'tomorrow 09:00' --for 4h --hosts 2 --repeat 'FREQ=WEEKLY;COUNT=10'

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from climate.domain.period import Period
+from climate.domain.preemption_facts import PreemptionFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +368,8 @@ class LeaseDeleted:
     at: datetime
 
 
+HoldFact = HoldConfirmed | HoldRenewed | HoldExpired
+PartFact = LeasePartHeld | LeasePartConfirmed | LeasePartReleased
 Fact = (
     LeaseCreated
     | LeaseRenamed
@@ -382,14 +385,11 @@ Fact = (
     | EventClaimTakenBack
     | EventFailed
     | EventRequeued
-    | HoldConfirmed
-    | HoldRenewed
-    | HoldExpired
+    | HoldFact
     | LeaseGranted
     | WaitExpired
-    | LeasePartHeld
-    | LeasePartConfirmed
-    | LeasePartReleased
+    | PartFact
+    | PreemptionFact
     | DeletionRequested
     | LeaseDeleted
 )

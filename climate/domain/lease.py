@@ -11,11 +11,14 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
-from climate.domain import event_share, facts
+from climate.domain import event_share, facts, preemption
 from climate.domain.errors import NotFound
 from climate.domain.event_share import OK, Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
+from climate.domain.lease_part import Part
 from climate.domain.period import Period
+from climate.domain.preemption import Preemption
+from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
 from climate.domain.status import (
     CANCELLED,
     DONE,
@@ -33,41 +36,6 @@ from climate.domain.status import (
     PartState,
     ReservationStatus,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Share of a reservation in a child zone or cell."""
-
-    id: UUID
-    zone_id: int
-    zone: str
-    least: int
-    most: int
-    state: PartState = PartState.PLANNED
-    lease_id: UUID | None = None
-    """Id of the child's lease; None until the child confirms that it holds the part."""
-    reservation_id: UUID | None = None
-    """Id of the child's reservation."""
-    hosts: int = 0
-    """Number of hosts that the child holds."""
-    cell: str = ""
-    """Path of the cell; empty for a zone."""
-
-    @property
-    def where(self) -> str:
-        """Return the name of the child for messages."""
-        return f"cell {self.cell}" if self.cell else f"zone {self.zone}"
-
-    @property
-    def counted(self) -> int:
-        """Return the hosts that count in limits: those that the child holds, or as many as it is asked for."""
-        return self.hosts if self.hosts or self.state is PartState.RELEASED else self.most
-
-    @property
-    def in_force(self) -> bool:
-        """Return whether the child may keep it beyond the expiry of a hold: only held parts are confirmed."""
-        return self.state in (PartState.HELD, PartState.CONFIRMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +60,8 @@ class Reservation:
     """Id of its aggregate in the cloud, if known. No fact holds it, because the cloud may recreate the aggregate."""
     amounts: tuple[AmountHold, ...] = ()
     """Amounts of countable resources that it holds."""
+    preemptions: tuple[Preemption, ...] = ()
+    """Plans to take hosts from it, if it is preemptible."""
 
     @property
     def lies_elsewhere(self) -> bool:
@@ -359,13 +329,12 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
         case facts.KeptAmountsReleased(reservation_id, _, amounts):
             left = (replace(r, amounts=amounts) if r.id == reservation_id else r for r in lease.reservations)
             return replace(lease, reservations=tuple(left))
-        case facts.LeasePartHeld(part_id, _, lease_id, reservation_id, hosts):
-            held = {"lease_id": lease_id, "reservation_id": reservation_id, "hosts": hosts}
-            return _part_moved(lease, part_id, state=PartState.HELD, **held)
-        case facts.LeasePartConfirmed(part_id):
-            return _part_moved(lease, part_id, state=PartState.CONFIRMED)
-        case facts.LeasePartReleased(part_id):
-            return _part_moved(lease, part_id, state=PartState.RELEASED)
+        case facts.LeasePartHeld() | facts.LeasePartConfirmed() | facts.LeasePartReleased():
+            return _part_moved(lease, fact)
+        case PreemptionPlanned() | PreemptionWarned() | HostPreempted():
+            return replace(lease, reservations=tuple(_preempted(r, fact) for r in lease.reservations))
+        case LeasePreempted():
+            return lease if lease.touched else _never_started(lease, fact)
         case facts.DeletionRequested():
             return _due_now(replace(lease, deleting=True), fact.at)
         case facts.LeaseDeleted():
@@ -374,14 +343,35 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
             return _event_moved(lease, fact)
 
 
-def _part_moved(lease: Lease, part_id: UUID, **changes: Any) -> Lease:
+def _part_moved(lease: Lease, fact: facts.LeasePartHeld | facts.LeasePartConfirmed | facts.LeasePartReleased) -> Lease:
     def moved(part: Part) -> Part:
-        return replace(part, **changes) if part.id == part_id else part
+        if part.id != fact.part_id:
+            return part
+        if isinstance(fact, facts.LeasePartHeld):
+            held = replace(part, state=PartState.HELD, hosts=fact.hosts, lease_id=fact.lease_id)
+            return replace(held, reservation_id=fact.reservation_id)
+        is_confirmed = isinstance(fact, facts.LeasePartConfirmed)
+        return replace(part, state=PartState.CONFIRMED if is_confirmed else PartState.RELEASED)
 
-    if part_id not in {part.id for part in lease.parts}:
-        raise NotFound(f"the lease has no part {part_id}")
+    if fact.part_id not in {part.id for part in lease.parts}:
+        raise NotFound(f"the lease has no part {fact.part_id}")
     changed = (replace(r, parts=tuple(map(moved, r.parts))) for r in lease.reservations)
     return replace(lease, reservations=tuple(changed))
+
+
+def _preempted(r: Reservation, fact: PreemptionPlanned | PreemptionWarned | HostPreempted) -> Reservation:
+    if r.id != fact.reservation_id:
+        return r
+    holds, plans = preemption.changed(r.holds, r.preemptions, fact)
+    return replace(r, holds=holds, preemptions=plans)
+
+
+def _never_started(lease: Lease, fact: LeasePreempted) -> Lease:
+    """End a lease before its start: none of its events runs, and it holds nothing."""
+    for event in lease.events:
+        if event.status is UNDONE:
+            lease = _with(lease, event.id, fact.at, status=DONE, outcome=SKIPPED, reason=fact.reason)
+    return replace(lease, reservations=tuple(replace(r, holds=(), preemptions=()) for r in lease.reservations))
 
 
 def _event_moved(lease: Lease, fact: Fact) -> Lease:
@@ -492,6 +482,7 @@ def _asked_anew(before: Reservation, fact: facts.ReservationChanged) -> Reservat
         resources_changed=before.resources_changed if fact.changed is None else fact.changed,
         addresses=before.addresses if fact.addresses is None else fact.addresses,
         amounts=before.amounts if fact.amounts is None else fact.amounts,
+        preemptions=preemption.standing(before.preemptions, fact.holds),
     )
 
 

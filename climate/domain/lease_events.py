@@ -173,6 +173,15 @@ def additional(
     return tuple(one for one in named if one.name not in set(EventKind))
 
 
+def started(lease: Lease) -> bool:
+    """Return whether the cloud may have been asked to start it: new resources then need an event for the handover."""
+    return lease.touched or is_active(lease)
+
+
+def is_active(lease: Lease) -> bool:
+    return lease.event(EventKind.START).carried_out
+
+
 def claim(lease: Lease, event_id: UUID, token: int, now: datetime) -> facts.EventClaimed:
     _allow(lease.event(event_id), IN_PROGRESS)
     return facts.EventClaimed(event_id, now, token)

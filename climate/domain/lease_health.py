@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from climate.domain.facts import Fact, Hold, LeaseCreated, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool
 from climate.domain.lease import Reservation
+from climate.domain.preemption_facts import HostPreempted
 
 
 def weight(holds: Iterable[Hold]) -> int:
@@ -20,12 +21,15 @@ def weight(holds: Iterable[Hold]) -> int:
 def promised(reservation: Reservation, story: Iterable[Fact]) -> int:
     """Return the amount of the last plan; without a journal, the amount held, which is right if nothing is missing."""
     planned: Sequence[Hold] = reservation.holds
+    taken = 0
     for fact in story:
         if isinstance(fact, LeaseCreated):
             planned = next((r.holds for r in fact.reservations if r.id == reservation.id), planned)
         if isinstance(fact, ReservationChanged) and fact.reservation_id == reservation.id and fact.missing is None:
-            planned = fact.holds
-    return weight(planned)
+            planned, taken = fact.holds, 0
+        if isinstance(fact, HostPreempted) and fact.reservation_id == reservation.id:
+            taken += 1
+    return max(0, weight(planned) - taken)
 
 
 def is_in_order(place: HostPlace, hold: Hold, reservation: Reservation, *, active: bool) -> bool:

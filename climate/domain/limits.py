@@ -16,6 +16,7 @@ from climate.domain.errors import LimitExceeded
 from climate.domain.facts import FOREVER
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.preemption import is_preemptible
 from climate.domain.status import EventKind
 
 NO_LIMIT = -1
@@ -32,6 +33,7 @@ class Limit(StrEnum):
     HELD_LEASES = "held_leases"
     WAITING_LEASES = "waiting_leases"
     HOSTS_AT_ONCE = "hosts_at_once"
+    PREEMPTIBLE_HOSTS_AT_ONCE = "preemptible_hosts_at_once"
     SLOTS_AT_ONCE = "slots_at_once"
     FLOATING_IPS_AT_ONCE = "floating_ips_at_once"
     STORAGE_GB_AT_ONCE = "storage_gb_at_once"
@@ -45,6 +47,7 @@ SAYS: Mapping[Limit, str] = {
     Limit.HELD_LEASES: "leases that are held and not confirmed yet",
     Limit.WAITING_LEASES: "leases in the waiting list",
     Limit.HOSTS_AT_ONCE: "whole hosts at any one time",
+    Limit.PREEMPTIBLE_HOSTS_AT_ONCE: "preemptible hosts at any one time",
     Limit.SLOTS_AT_ONCE: "places for servers on shared hosts at any one time",
     Limit.FLOATING_IPS_AT_ONCE: "floating IPs at any one time",
     Limit.STORAGE_GB_AT_ONCE: "GB of storage at any one time, kept volumes included",
@@ -58,6 +61,7 @@ IN_USE = frozenset(
         Limit.HELD_LEASES,
         Limit.WAITING_LEASES,
         Limit.HOSTS_AT_ONCE,
+        Limit.PREEMPTIBLE_HOSTS_AT_ONCE,
         Limit.SLOTS_AT_ONCE,
         Limit.FLOATING_IPS_AT_ONCE,
         Limit.STORAGE_GB_AT_ONCE,
@@ -76,10 +80,12 @@ class Edge:
     slots: int = 0
     addresses: int = 0
     storage_gb: int = 0
+    preemptible_hosts: int = 0
 
 
 COUNTED: Mapping[Limit, Callable[[Edge], int]] = {
     Limit.HOSTS_AT_ONCE: lambda edge: edge.hosts,
+    Limit.PREEMPTIBLE_HOSTS_AT_ONCE: lambda edge: edge.preemptible_hosts,
     Limit.SLOTS_AT_ONCE: lambda edge: edge.slots,
     Limit.FLOATING_IPS_AT_ONCE: lambda edge: edge.addresses,
     Limit.STORAGE_GB_AT_ONCE: lambda edge: edge.storage_gb,
@@ -218,9 +224,13 @@ def _of_lease(lease: Lease) -> Use:
     held = _held(lease)
     holds = [hold for reservation in lease.reservations for hold in reservation.holds]
     hosts, slots = sum(hold.slots == 0 for hold in holds), sum(hold.slots for hold in holds)
-    hosts += sum(part.counted for part in lease.parts)
+    spare = sum(len(one.holds) for one in lease.reservations if is_preemptible(one.spec))
+    hosts += sum(part.counted for part in lease.parts) - spare
     addresses = sum(len(reservation.addresses) for reservation in lease.reservations)
-    edges = (Edge(held.start, hosts, slots, addresses), Edge(held.end, -hosts, -slots, -addresses))
+    edges = (
+        Edge(held.start, hosts, slots, addresses, preemptible_hosts=spare),
+        Edge(held.end, -hosts, -slots, -addresses, preemptible_hosts=-spare),
+    )
     return Use(1, (*edges, *_of_amounts(lease, held)), int(lease.held), int(lease.waits))
 
 

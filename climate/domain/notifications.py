@@ -24,6 +24,7 @@ class Topic(StrEnum):
     DEGRADED = "degraded"  # a lease lacks hosts, or was never started
     HEALED = "healed"
     ENDED = "ended"
+    PREEMPTED = "preempted"  # hosts of a preemptible lease are needed for an ordinary one
     WAITING = "waiting"  # a lease of the waiting list got its hosts, or its time is over
 
 
@@ -37,6 +38,11 @@ TOPICS = {
     "lease.granted": Topic.WAITING,
     "lease.not_granted": Topic.WAITING,
     "lease.hold_expired": Topic.ENDED,
+    "lease.preemption_planned": Topic.PREEMPTED,
+    "lease.preemption_warning": Topic.PREEMPTED,
+    "lease.preemption_moved": Topic.PREEMPTED,
+    "lease.preemption_withdrawn": Topic.PREEMPTED,
+    "lease.preempted": Topic.PREEMPTED,
 }
 """Kind of notice -> topic of the mail about it. Other kinds are not mailed."""
 

@@ -143,43 +143,45 @@ _USE = """
         SELECT reservation_id, during, amount FROM inventory_allocations
         WHERE state IN ('held', 'active') AND upper(during) >= :forever),
     held AS (
-        SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0) AS hosts, sum(a.slots) AS slots, 0 AS addresses,
-            0 AS storage_gb
+        SELECT o.start, o.until, count(*) FILTER (WHERE a.slots = 0 AND NOT a.preemptible) AS hosts,
+            sum(a.slots) AS slots, 0 AS addresses, 0 AS storage_gb, count(*) FILTER (WHERE a.preemptible) AS preemptible
         FROM own o JOIN reservations r ON r.lease_id = o.id JOIN allocations a ON a.reservation_id = r.id
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_
         GROUP BY o.id, o.start, o.until
         UNION ALL
         SELECT o.start, o.until,
             sum(CASE WHEN (p ->> 'hosts')::int > 0 OR p ->> 'state' = 'released' THEN (p ->> 'hosts')::int
-                ELSE (p ->> 'most')::int END), 0, 0, 0
+                ELSE (p ->> 'most')::int END), 0, 0, 0, 0
         FROM own o JOIN reservations r ON r.lease_id = o.id CROSS JOIN LATERAL jsonb_array_elements(r.parts) p
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND r.parts <> '[]'
         GROUP BY o.id, o.start, o.until
         UNION ALL
-        SELECT o.start, o.until, 0, 0, count(*), 0
+        SELECT o.start, o.until, 0, 0, count(*), 0, 0
         FROM own o JOIN reservations r ON r.lease_id = o.id JOIN floating_allocations f ON f.reservation_id = r.id
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_
         GROUP BY o.id, o.start, o.until
         UNION ALL
-        SELECT o.start, o.until, 0, 0, 0, sum(f.amount)
+        SELECT o.start, o.until, 0, 0, 0, sum(f.amount), 0
         FROM own o JOIN reservations r ON r.lease_id = o.id JOIN inventory_allocations f ON f.reservation_id = r.id
         WHERE o.until > o.start AND o.start < :until AND o.until > :from_ AND upper(f.during) < :forever
         GROUP BY o.id, o.start, o.until
         UNION ALL
         -- What is kept outlasts its lease.
-        SELECT lower(f.during), upper(f.during), 0, 0, 0, f.amount
+        SELECT lower(f.during), upper(f.during), 0, 0, 0, f.amount, 0
         FROM kept f JOIN reservations r ON r.id = f.reservation_id JOIN leases l ON l.id = r.lease_id
         WHERE l.project_id = :project_id AND l.id IS DISTINCT FROM :but),
     edges AS (
-        SELECT at, sum(hosts) AS hosts, sum(slots) AS slots, sum(addresses) AS addresses, sum(storage_gb) AS storage_gb
+        SELECT at, sum(hosts) AS hosts, sum(slots) AS slots, sum(addresses) AS addresses, sum(storage_gb) AS storage_gb,
+            sum(preemptible) AS preemptible
         FROM (
-            SELECT start AS at, hosts, slots, addresses, storage_gb FROM held
-            UNION ALL SELECT until, -hosts, -slots, -addresses, -storage_gb FROM held) AS marks
+            SELECT start AS at, hosts, slots, addresses, storage_gb, preemptible FROM held
+            UNION ALL SELECT until, -hosts, -slots, -addresses, -storage_gb, -preemptible FROM held) AS marks
         GROUP BY at)
     SELECT (SELECT count(*) FROM own WHERE stands) AS leases,
         (SELECT count(*) FROM own WHERE held) AS held_leases,
         (SELECT count(*) FROM own WHERE waits) AS waiting_leases,
-        (SELECT coalesce(jsonb_agg(jsonb_build_array(at, hosts, slots, addresses, storage_gb) ORDER BY at), '[]')
+        (SELECT coalesce(jsonb_agg(
+            jsonb_build_array(at, hosts, slots, addresses, storage_gb, preemptible) ORDER BY at), '[]')
             FROM edges) AS edges
 """
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, Uuid, cast, func, select
 
 from climate.store import heartbeats
-from climate.store.leases import set_aside, waiting_list
+from climate.store.leases import preemptions, set_aside, waiting_list
 from climate.store.tables.leases import events, has, journal
 
 LOOKED_AT = 1000
@@ -47,6 +47,8 @@ class Figures:
     """Workers with a recent heartbeat, and seconds since the last one, by queue."""
     set_aside: int = 0
     """Leases that no poller reads until they are repaired."""
+    preemptible: tuple[int, int] = (0, 0)
+    """Hosts that preemptible leases hold, and those that are to be taken from them."""
     waiting: int = 0
     """Leases in the waiting list."""
     oldest_waiting: float = 0.0
@@ -78,6 +80,7 @@ def read(conn: Connection, now: datetime) -> Figures:
         _lateness(conn, now),
         _queues(conn, now),
         set_aside.count(conn),
+        preemptions.counts(conn, now),
         waiting_leases,
         max(0.0, (now - since).total_seconds()) if since else 0.0,
     )

@@ -27,6 +27,7 @@ from climate.connections import Query
 from climate.domain.hosts.pools import Pool
 from climate.store.allocation import inventories
 from climate.store.hosts import cleaning, health, maintenance, quarantine
+from climate.store.leases import preemptions
 from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts, pool_terms, windows
 from climate.store.tables.leases import waiting_marks
@@ -46,7 +47,8 @@ class RoundWork:
     """Kinds of work that exist."""
 
     hosts: bool
-    """A host is on its way between pools, a maintenance window is due, or a lease may have to be healed."""
+    """A host is on its way between pools or to be taken, a maintenance window is due, or a lease may have to be healed.
+    """
     filling: bool
     """The administrators have set a target for the pool."""
     volumes: bool
@@ -71,6 +73,7 @@ _HOSTS = or_(
     exists().where(or_(maintenance.begins(_NOW), maintenance.ends(_NOW))).select_from(windows),
     exists(select(health.concerned_leases(_NOW).subquery("concerned").c.lease_id)),
     exists(quarantine.still_held(_NOW)),
+    exists(preemptions.due_leases(_NOW)),
 )
 _FILLING = exists().where(or_(pool_terms.c.target > 0, pool_terms.c.horizon > 0))
 _VOLUMES = exists(inventories.KEPT)

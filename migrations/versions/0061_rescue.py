@@ -3,7 +3,7 @@
 from migrations.scripts import alone
 
 revision = "0061"
-down_revision = "0057"
+down_revision = "0059"
 
 
 def upgrade() -> None:

@@ -9,8 +9,9 @@ import pytest
 from climate.domain import facts, holds, lease_events
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact
-from climate.domain.lease import Lease, Part, evolve, fold
+from climate.domain.lease import Lease, evolve, fold
 from climate.domain.lease_events import Times
+from climate.domain.lease_part import Part
 from climate.domain.status import (
     DONE,
     ERROR,

@@ -47,13 +47,15 @@ class Taken:
     reservation_id: UUID | None
     slots: int
     size: tuple[int, int, int]
+    preemptible: bool = False
 
     def at(self, moment: datetime) -> bool:
         return self.start <= moment < self.end
 
 
 TAKEN = """
-    SELECT a.host, lower(a.during) AS start, upper(a.during) AS end, a.kind, a.reservation_id, a.slots, r.spec
+    SELECT a.host, lower(a.during) AS start, upper(a.during) AS end, a.kind, a.reservation_id, a.slots, r.spec,
+        a.preemptible
     FROM allocations a LEFT JOIN reservations r ON r.id = a.reservation_id
     WHERE a.state IN ('held', 'active') ORDER BY a.id
 """
@@ -144,7 +146,7 @@ class Site(World):
         """All that is promised of hosts, now and later."""
         with self.engine.connect() as conn:
             return [
-                Taken(r.host, r.start, r.end, r.kind, r.reservation_id, r.slots, _size(r.slots, r.spec))
+                Taken(r.host, r.start, r.end, r.kind, r.reservation_id, r.slots, _size(r.slots, r.spec), r.preemptible)
                 for r in conn.execute(text(TAKEN))
             ]
 

@@ -9,9 +9,10 @@ from hypothesis.stateful import Bundle, multiple, rule
 
 from climate.cloud import Refused
 from climate.domain.errors import ClimateError, NotEnoughHosts
-from climate.domain.hosts.pools import MULTI_TENANT, Pool
+from climate.domain.hosts.pools import MULTI_TENANT, HostPlace, Pool
 from climate.domain.lease import Lease
 from climate.domain.period import Period
+from climate.domain.preemption import is_preemptible
 from climate.service.leases import leases, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
@@ -79,6 +80,23 @@ class Users:
         except NotEnoughHosts:
             assert free < wanted["min"], "refused although enough hosts are free"
             return multiple()
+
+    @rule(target=known, start=STARTS, length=MINUTES, wanted=WANTED_HOSTS, used=st.booleans())
+    def ask_for_spare_hosts(self, start: int, length: int, wanted: Mapping[str, Any], used: bool) -> object:
+        """A preemptible lease has what nobody holds, and takes nothing from anybody."""
+        begin = self._now() + timedelta(minutes=start)
+        held = [(t.host, t.start, t.end, t.reservation_id) for t in self.site.taken()]
+        try:
+            lease = self._order(
+                "spare", Period(begin, begin + timedelta(minutes=length)), {**wanted, "preemptible": True}, used=False
+            )
+        except NotEnoughHosts:
+            return multiple()
+        assert set(held) <= {(t.host, t.start, t.end, t.reservation_id) for t in self.site.taken()}
+        if used:
+            self.site.run_all()
+            self._boot(lease)
+        return lease
 
     @rule(target=known, start=STARTS, length=MINUTES, wanted=WANTED_ROOM, used=st.booleans())
     def ask_for_room(self, start: int, length: int, wanted: Mapping[str, Any], used: bool) -> object:
@@ -192,13 +210,14 @@ class Users:
 
     def _free(self, start: datetime, end: datetime, properties: str) -> int:
         """How many hosts nobody holds in that time, are up and in order: by the rows, and by hand."""
-        taken = {t.host for t in self.site.taken() if t.start < end and start < t.end}
+        taken = {t.host for t in self.site.taken() if not t.preemptible and t.start < end and start < t.end}
         return sum(properties in ("", only(name)) and number not in taken for number, name in self._sound())
 
     def _slots(self, host: str, start: datetime, end: datetime, size: tuple[int, int, int]) -> int:
         """How many servers of a size fit on a host throughout that time: looked at wherever something begins."""
         mine = {number for number, name in self._sound() if name == host}
         taken = [t for t in self.site.taken() if t.host in mine and t.start < end and start < t.end]
+        taken = [t for t in taken if not t.preemptible]
         if not mine or any(not t.slots for t in taken):
             return 0
         moments = {start, *(t.start for t in taken if t.start > start)}
@@ -209,5 +228,12 @@ class Users:
         return [
             (place.host, place.name)
             for place in self.site.places().values()
-            if place.pool is Pool.RESERVATION and place.reservable and place.on
+            if self._is_there(place) and place.reservable and place.on
         ]
+
+    def _is_there(self, place: HostPlace) -> bool:
+        """Whether nobody has the host, or only a preemptible lease."""
+        spare = [r for lease in self.site.leases() for r in lease.reservations if is_preemptible(r.spec)]
+        return place.pool is Pool.RESERVATION or (
+            place.pool is Pool.LENT and place.reservation_id in {r.id for r in spare}
+        )

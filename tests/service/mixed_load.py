@@ -28,6 +28,7 @@ from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
 from climate.service.power import power
 from climate.service.power.power import ByHand, Wiring
+from climate.service.preemption import round as preemption
 from climate.service.series import change as series_change
 from climate.service.series import create as series
 from climate.service.series.change import SeriesChanges
@@ -54,6 +55,7 @@ SETTINGS = Settings(
     minutes_before_end=0,
     cleaning_time=60,
     recycle_lead=120,
+    preemption_notice=30,
     failed_after=60,
     idle_off_after=600,
     power_on_lead=120,
@@ -172,6 +174,19 @@ def _create(load: Load, chance: Random) -> None:
     wanted = [_reservation(chance) for _ in range(chance.choice([1, 1, 2, 3]))]
     order = Order("l", start, start + timedelta(minutes=chance.choice([2, 4, 8])), None, wanted)
     leases.create(load.climate, MEMBER, order)
+
+
+def _create_preemptible(load: Load, chance: Random) -> None:
+    """Take what is free, now or a little later, for longer than others."""
+    start = load.clock.now() + timedelta(minutes=chance.choice([0, 0, 2]))
+    wanted = {"resource_type": "physical:host", "min": 1, "max": chance.randint(1, HOSTS), "preemptible": True}
+    leases.create(load.climate, MEMBER, Order("p", start, start + timedelta(minutes=20), None, [wanted]))
+
+
+def _preempt(load: Load, chance: Random) -> None:
+    """Warn and take what is due."""
+    if not preemption.run_round(load.climate):
+        raise NotFound("nothing was due")
 
 
 def _update(load: Load, chance: Random) -> None:
@@ -333,7 +348,7 @@ def _break(load: Load, chance: Random) -> None:
 
 
 OF_SERIES: Sequence[Act] = (_create_series, _change_series, _delete_series)
-USERS: Sequence[Act] = (_create, _create, _create, _update, _update, _delete)
+USERS: Sequence[Act] = (_create, _create, _create, _create_preemptible, _update, _update, _delete)
 ADMINS: Sequence[Act] = (
     _move,
     _move,
@@ -358,5 +373,6 @@ ACTORS: Sequence[tuple[Sequence[Act], int]] = (
     (WINDOWS, 2),
     ((_rounds,), 4),
     ((_heal_all,), 1),
+    ((_preempt,), 1),
     ((_break,), 1),
 )

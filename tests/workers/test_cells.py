@@ -15,6 +15,7 @@ from climate.compute.cells.messaging.broker import BrokerTransport, SendingConne
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.transport import QUEUES as NAMES
+from climate.compute.cells.messaging.transport import TransportError
 from climate.compute.errors import Conflict
 from tests.workers.cell_stacks import PATIENCE, CellStack, cell_stacks, stop_all
 
@@ -180,6 +181,23 @@ def test_broker_that_is_killed_under_load_loses_nothing(cells: dict[str, CellSta
     cells["right"].broker.start()
     seen.wait_for(lambda: {number for _, number in seen.calls} == set(range(60)))
     assert sorted(number for _, number in seen.calls) == list(range(60))
+
+
+def test_first_message_after_a_restart_of_the_broker_is_sent_at_once(stacks: dict[str, CellStack]) -> None:
+    compute = stacks["top"].compute
+    with compute.engine.connect() as conn:
+        right = neighbours.with_secrets(compute, conn, "right")["right"]
+    transport = BrokerTransport()
+    transport.send(right, NAMES["targeted"], {"sender": "forged"})
+    stacks["right"].broker.kill()
+    with pytest.raises(TransportError, match="unreachable"):
+        transport.send(right, NAMES["targeted"], {"sender": "forged"})
+    stacks["right"].broker.start()
+    transport.send(right, NAMES["targeted"], {"sender": "forged"})
+    stacks["right"].broker.kill()
+    stacks["right"].broker.start()
+    transport.send(right, NAMES["targeted"], {"sender": "forged"})
+    transport.close()
 
 
 def test_sending_makes_one_client_for_a_neighbour(stacks: dict[str, CellStack]) -> None:

@@ -11,7 +11,8 @@ from climate.compute.cells.builds.start import Share
 from climate.compute.errors import ComputeError
 from climate.compute.models.request import BootRequest
 from climate.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
-from climate.domain.lease import Lease, Part
+from climate.domain.lease import Lease
+from climate.domain.lease_part import Part
 from climate.domain.status import PartState
 from climate.service.leases import server_boot as leased_boot
 

@@ -223,6 +223,12 @@ def _sent_key(build: dict[str, Any] | None) -> str | None:
     return None if build is None else build.get("public_key") or ""
 
 
+def public_key(name: str | None) -> str:
+    """Return the public key of a key pair of the caller, empty for none; InvalidInput for an unknown name."""
+    known_key(name)
+    return "" if name is None else keypairs.public_key(compute(), caller().user_id, name)
+
+
 def known_key(name: str | None) -> str | None:
     """Return the name of a key pair of the caller; InvalidInput for another."""
     if name is not None and not keypairs.exists(compute(), caller().user_id, name):

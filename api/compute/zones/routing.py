@@ -1,5 +1,7 @@
 """Requests about servers of child zones: forwarded to the child, whose answer is returned."""
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
@@ -65,11 +67,23 @@ def request_for(server_id: str) -> ChildRequest:
     return ChildRequest(
         request.method,
         f"/servers/{server_id}{quote(rest)}",
-        body=read_object() if has_body else None,
+        body=_body() if has_body else None,
         query=request.args.to_dict() or None,
         headers=headers(),
         chain=zone_chain.chain(),
     )
+
+
+def send_along(action: str, values: Mapping[str, str]) -> None:
+    """Add values to the content of this action when it goes to the child zone that has the server."""
+    g.sent_along = {action: values}
+
+
+def _body() -> dict[str, Any]:
+    """Return the body of this request for a child zone."""
+    body = read_object()
+    added: Mapping[str, Mapping[str, str]] = g.get("sent_along", {})
+    return body | {action: body[action] | values for action, values in added.items()}
 
 
 def headers() -> dict[str, str]:

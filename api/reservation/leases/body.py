@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from api.reservation.dates import date, maybe, stamp
-from climate.domain.lease import Event, Lease, Part, Reservation
+from climate.domain.lease import Event, Lease, Reservation
+from climate.domain.lease_part import Part
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
 from climate.service.leases.lease_hosts import LeaseHost
 from climate.service.waiting_list.places import Place
@@ -65,14 +66,14 @@ def _place(place: Place | None, *, alone: bool) -> Body:
     return {"place": place.number, **({"estimate": maybe(date, place.estimate)} if alone else {})}
 
 
-INVENTORY = frozenset({"host", "number", "zone_id"})
-"""Keys of facts with ids of hosts, addresses and child zones of the deployment."""
+INVENTORY = frozenset({"host", "to_take", "number", "zone_id", "needed_by", "replaced"})
+"""Keys of facts with ids of hosts, addresses and child zones of the deployment, and of leases of other projects."""
 
 
 def entry_body(entry: Entry, *, inventory: bool = True) -> Body:
     """Return one entry of the history of a lease or host.
 
-    Without `inventory`, for owners of leases, the ids of hosts, addresses and child zones are left out.
+    Without `inventory`, for owners of leases, the ids of hosts, addresses, child zones and others' leases are left out.
     """
     body = fact_codec.encode(entry.fact)
     return {
@@ -118,6 +119,7 @@ def _reservation(lease: Lease, one: Reservation, shown: _Shown) -> Body:
     allocated = {"allocated_floatingips": [hold.address for hold in one.addresses]} if one.addresses else {}
     held = {"held_hosts": len(one.holds) + sum(part.counted for part in one.parts)} if lease.held else {}
     parts = {"parts": [_part(part) for part in one.parts]} if one.parts else {}
+    taken = {"preemption_at": date(min(plan.take_at for plan in one.preemptions))} if one.preemptions else {}
     there = one.aggregate_id is not None and status in HAVE_POOLS
     aggregate = {"aggregate_id": one.aggregate_id} if there else {}
     return {
@@ -126,6 +128,7 @@ def _reservation(lease: Lease, one: Reservation, shown: _Shown) -> Body:
         **held,
         **parts,
         **aggregate,
+        **taken,
         "id": reservation_id,
         "lease_id": shown.lease_id,
         "resource_id": one.resource_id or reservation_id,

@@ -151,6 +151,10 @@ class ReservationOut(Schema):
     missing_resources = fields.Boolean(required=True)
     resources_changed = fields.Boolean(required=True)
     held_hosts = fields.Integer(metadata={"description": "Held hosts; only while the lease is HELD."})
+    preemption_at = out_date(
+        required=False,
+        metadata={"description": "Time at which a preemptible reservation loses hosts; only if some are to be taken."},
+    )
     parts = fields.List(
         fields.Nested(PartOut),
         metadata={"description": "Shares in child zones and cells; absent without any."},

@@ -134,6 +134,12 @@ SENTENCES: Mapping[str, Sentence] = {
     "LeasePartHeld": lambda row, event, look: f"{row['body'].get('hosts')} hosts of a child are held",
     "LeasePartConfirmed": lambda row, event, look: "the part in a child is confirmed",
     "LeasePartReleased": lambda row, event, look: "the part in a child is released",
+    "PreemptionPlanned": lambda row, event, look: (
+        f"a host is needed for an ordinary lease, and is taken at {_when(row['body'].get('take_at'), look)}"
+    ),
+    "PreemptionWarned": lambda row, event, look: "its owner was warned that hosts are about to be taken",
+    "HostPreempted": lambda row, event, look: "a host was taken for an ordinary lease",
+    "LeasePreempted": lambda row, event, look: f"ended early{_why(row['body'])}",
     "DeletionRequested": lambda row, event, look: "its deletion was requested",
     "LeaseDeleted": lambda row, event, look: "deleted",
 }

@@ -127,4 +127,6 @@ def _server(server: Row, address: str, host: Row) -> str:
 def _reservation(one: Row) -> str:
     count = one.get("max") or one.get("amount") or one.get("size_gb") or ""
     what = f"{count} x {one.get('resource_type')}" if count else str(one.get("resource_type"))
-    return f"{one.get('id')}  {what}  {one.get('status')}"
+    what += ", preemptible" if one.get("preemptible") else ""
+    taken = f"  hosts are taken at {one['preemption_at']}" if one.get("preemption_at") else ""
+    return f"{one.get('id')}  {what}  {one.get('status')}{taken}"

@@ -57,6 +57,9 @@ WHERE = (
     click.option("--zone", help="Zone of all hosts: this one or a child zone, by its name."),
     click.option("--cell", metavar="NAME|PATH", help="Cell of all hosts, like left or top!left."),
     click.option("--across", is_flag=True, help="Allow hosts of several zones or cells."),
+    click.option(
+        "--preemptible", is_flag=True, help="Take hosts that nobody was promised, until an ordinary lease needs them."
+    ),
 )
 
 NEW = (
@@ -192,10 +195,10 @@ def _hosts(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _where(given: Mapping[str, Any], hosts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the requirements on the location of hosts."""
-    keys = {key: given[key] for key in ("zone", "cell", "across") if given[key]}
+    """Return the requirements on the location of hosts, and whether they may be taken again."""
+    keys = {key: given[key] for key in ("zone", "cell", "across", "preemptible") if given[key]}
     if keys and not hosts:
-        raise click.UsageError("--zone, --cell and --across need --hosts, or --min and --max")
+        raise click.UsageError("--zone, --cell, --across and --preemptible need --hosts, or --min and --max")
     if given["zone"] and given["cell"]:
         raise click.UsageError("give --zone or --cell, not both")
     return keys

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import structlog
 from sqlalchemy import Connection
@@ -141,7 +140,7 @@ class Watcher:
         self.order = _ordered(self._details())
         return self.order
 
-    def _details(self) -> Mapping[str, Any] | None:
+    def _details(self) -> Mapping[str, object] | None:
         with reading(self.work.compute.engine) as conn:
             return live_migration_steps.details(conn, self.work.server.id)
 
@@ -273,14 +272,14 @@ def _check_not_aborted(work: Work) -> None:
         raise VirtError("it was aborted")
 
 
-def _store_details(work: Work, details: Mapping[str, Mapping[str, Any]]) -> bool:
+def _store_details(work: Work, details: Mapping[str, Mapping[str, object]]) -> bool:
     """Store data for the other side, with its secrets sealed; False if another task was requested."""
     stored = {name: sealed(work.compute.vault, value) for name, value in details.items()}
     with work.compute.engine.begin() as conn:
         return live_migration_steps.note(conn, work.server.id, stored)
 
 
-def _received(work: Work, name: str) -> Mapping[str, Any]:
+def _received(work: Work, name: str) -> Mapping[str, object]:
     """Return the data stored by the other side, with its secrets opened. Raises VirtError."""
     return opened(work.compute.vault, work.server.task_details[name])
 
@@ -293,7 +292,7 @@ def _one_network(server: Server) -> bool:
     return APART not in arrangement and offer[_NETNS] == arrangement[_NETNS]
 
 
-def _ordered(details: Mapping[str, Any] | None) -> Order:
+def _ordered(details: Mapping[str, object] | None) -> Order:
     if details is None:  # another task was requested
         return Order.ABORT
     return Order(details.get(ORDER, Order.GO_ON.value))

@@ -1,7 +1,5 @@
 """Live migration as administrators request it: begin, force completion, abort."""
 
-from typing import Any
-
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.migrations import cold_migration
@@ -82,5 +80,5 @@ def _order(compute: Compute, server_id: str, migration_id: int, order: Order, al
 
 
 def _is_under_way(server: Server, migration: Migration) -> bool:
-    details: Any = server.task_details
+    details = server.task_details
     return server.task == LIVE_MIGRATE and server.migration_id == migration.id and not details.get("sent")

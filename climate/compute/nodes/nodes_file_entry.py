@@ -17,11 +17,12 @@ AUTO = "auto"
 _MOST = 2**31 - 1
 
 
-def node_spec(entry: Any) -> NodeSpec:
+def node_spec(entry: object) -> NodeSpec:
     """Return the node that an entry describes; VirtError names the node, the key and the expected value."""
-    name = _named(entry)
-    cluster = _cluster(name, entry)
-    values = {key: _read(name, key, value) for key, value in entry.items() if value is not None and key in _READERS}
+    given = _checked(entry)
+    name = str(given["name"])
+    cluster = _cluster(name, given)
+    values = {key: _read(name, key, value) for key, value in given.items() if value is not None and key in _READERS}
     if cluster is not None:
         values |= {**dict.fromkeys(SIZES, 0), "cluster": cluster}
     elif "cluster" in values:
@@ -32,18 +33,18 @@ def node_spec(entry: Any) -> NodeSpec:
     return NodeSpec(**values)
 
 
-def _named(entry: Any) -> str:
-    """Return the name in an entry. Raise VirtError if it has none, or has an unknown key."""
+def _checked(entry: object) -> Mapping[str, object]:
+    """Return an entry that is an object. Raise VirtError if it has no name, or has an unknown key."""
     name = entry.get("name") if isinstance(entry, Mapping) else None
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(entry, Mapping) or not isinstance(name, str) or not name.strip():
         raise VirtError(f"a node needs a name: {str(entry)[:80]}")
     unknown = [str(key) for key in entry if key not in (*_READERS, *KEYS)]
     if unknown:
         raise VirtError(f"node {name}: there is no key {', '.join(unknown)}; there are {', '.join((*_READERS, *KEYS))}")
-    return name
+    return entry
 
 
-def _cluster(name: str, entry: Mapping[str, Any]) -> ClusterSpec | None:
+def _cluster(name: str, entry: Mapping[str, object]) -> ClusterSpec | None:
     """Return the cluster that an entry describes; None for a node, which must have its sizes."""
     try:
         cluster = cluster_of(entry)
@@ -55,26 +56,26 @@ def _cluster(name: str, entry: Mapping[str, Any]) -> ClusterSpec | None:
     return cluster
 
 
-def _read(name: str, key: str, value: Any) -> Any:
+def _read(name: str, key: str, value: object) -> Any:
     try:
         return _READERS[key](value)
     except ValueError as error:
         raise VirtError(f"node {name}: {key} must be {error}, not {str(value)[:60]!r}") from None
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
         raise ValueError(f"a whole number from 0 to {_MOST}")
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError("a number")
     return float(value)
 
 
-def _ratio(value: Any) -> float | None:
+def _ratio(value: object) -> float | None:
     """Return the ratio; None for 0, which selects the ratio of the settings as in Nova."""
     number = _number(value)
     if number < 0:
@@ -82,26 +83,28 @@ def _ratio(value: Any) -> float | None:
     return number or None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, (str, int, float)) or isinstance(value, bool) or not str(value).strip():
         raise ValueError("a text")
     return str(value)
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", value):
         raise ValueError("the name of a network namespace")
     return value
 
 
-def _address(value: Any) -> str:
+def _address(value: object) -> str:
     try:
-        return str(ipaddress.ip_address(value))
+        if isinstance(value, (str, int, bytes)):
+            return str(ipaddress.ip_address(value))
     except ValueError:
-        raise ValueError("an IP address") from None
+        pass
+    raise ValueError("an IP address")
 
 
-def _cpu_info(value: Any) -> str:
+def _cpu_info(value: object) -> str:
     """Return the CPU info as JSON; a plain string is taken as the CPU model."""
     if value == "":
         return ""
@@ -110,7 +113,7 @@ def _cpu_info(value: Any) -> str:
     return json.dumps(_object(value) if isinstance(value, Mapping) else _info(value), sort_keys=True)
 
 
-def _info(text: str) -> Mapping[str, Any]:
+def _info(text: str) -> Mapping[str, object]:
     try:
         read = json.loads(text)
     except ValueError:
@@ -118,17 +121,17 @@ def _info(text: str) -> Mapping[str, Any]:
     return read if isinstance(read, dict) else {"model": text}
 
 
-def _triples(value: Any) -> tuple[tuple[str, str, str], ...]:
+def _triples(value: object) -> tuple[tuple[str, str, str], ...]:
     if not isinstance(value, list) or not all(_is_triple(one) for one in value):
         raise ValueError("a list of [architecture, hypervisor type, mode]")
     return tuple((one[0], one[1], one[2]) for one in value)
 
 
-def _is_triple(value: Any) -> bool:
+def _is_triple(value: object) -> bool:
     return isinstance(value, list) and len(value) == 3 and all(isinstance(word, str) for word in value)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: object) -> dict[str, object]:
     """Return a JSON object, without other YAML types such as dates."""
     try:
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -138,14 +141,14 @@ def _object(value: Any) -> dict[str, Any]:
     raise ValueError("an object of texts, numbers, lists and objects")
 
 
-def _metrics(value: Any) -> dict[str, float]:
+def _metrics(value: object) -> dict[str, float]:
     try:
         return {key: _number(number) for key, number in _object(value).items()}
     except ValueError:
         raise ValueError("an object of numbers") from None
 
 
-def _cells(value: Any) -> list[dict[str, Any]]:
+def _cells(value: object) -> list[dict[str, object]]:
     """Return the NUMA cells; for `auto` those of this machine."""
     if value == AUTO:
         return machine_report.numa_cells()
@@ -157,7 +160,7 @@ def _cells(value: Any) -> list[dict[str, Any]]:
     return [{key: _count(number) for key, number in one.items()} for one in value]
 
 
-def _devices(value: Any) -> list[dict[str, Any]]:
+def _devices(value: object) -> list[dict[str, object]]:
     """Return the PCI devices; for `auto` those of this machine."""
     if value == AUTO:
         return machine_report.pci_devices()
@@ -166,7 +169,7 @@ def _devices(value: Any) -> list[dict[str, Any]]:
     return [dict(one) for one in value]
 
 
-def _is_device(value: Any) -> bool:
+def _is_device(value: object) -> bool:
     if not isinstance(value, Mapping) or not {"vendor_id", "product_id"} <= set(value) <= _DEVICE:
         return False
     ids = value["vendor_id"], value["product_id"]
@@ -179,7 +182,7 @@ _DEVICE = {"address", "vendor_id", "product_id"}
 _REPORTED = ("numa_cells", "pci_devices")
 """Keys that become stats of the node, under the same names."""
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {
+_READERS: Mapping[str, Callable[[object], object]] = {
     "name": _text,
     "driver": _text,
     "vcpus": _count,

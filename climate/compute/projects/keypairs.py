@@ -30,6 +30,12 @@ def exists(compute: Compute, user_id: str, name: str) -> bool:
         return bool(rows.listed(conn, user_id, name))
 
 
+def public_key(compute: Compute, user_id: str, name: str) -> str:
+    """Return the public key of a keypair of a user; empty if it does not exist."""
+    with reading(compute.engine) as conn:
+        return rows.public_key(conn, user_id, name)
+
+
 def create(compute: Compute, user_id: str, project_id: str, name: str, public_key: str) -> Row:
     """Store a public key of a user under a name; the quota is that of the project.
 

@@ -30,6 +30,8 @@ class Rebuilt:
     disk_config: str | None = None
     boot_data: Mapping[str, str | None] = field(default_factory=dict)
     """New key_name and user_data; None removes one, and an absent one stays."""
+    public_key: str | None = None
+    """Public key of the new key_name, empty for none; None: the user has the key pair in this deployment."""
 
 
 def rebuild(
@@ -55,7 +57,7 @@ def rebuild(
         }
         given = {key: value for key, value in changes.items() if value is not None}
         rows.change(conn, server.id, given, compute.now(conn))
-        rows.set_boot_data(conn, server.id, wanted.boot_data)
+        rows.set_boot_data(conn, server.id, wanted.boot_data, wanted.public_key)
         if wanted.disk_config is not None:
             rows.set_disk_config(conn, server.id, wanted.disk_config)
         actions.record(conn, compute, server, TaskRequest(REBUILD), by)

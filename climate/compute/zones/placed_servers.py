@@ -23,6 +23,18 @@ OWN = {ROLE_HEADER: "member"}
 log = structlog.get_logger(__name__)
 
 
+def user_of(compute: Compute, server_id: str, project_id: str | None) -> str | None:
+    """Return the user of a server that this zone placed in a child; None for others, and for other projects' servers.
+
+    `project_id` None: any project.
+    """
+    if compute.zones.client is None:
+        return None
+    with reading(compute.engine) as conn:
+        placed = zone_servers.get(conn, server_id)
+    return placed.user_id if placed is not None and project_id in (None, placed.project_id) else None
+
+
 def forget_gone(compute: Compute, zones: Sequence[ChildZone]) -> list[str]:
     """Delete rows of placed servers that these children no longer have; return their ids.
 

@@ -47,6 +47,8 @@ class WholeDemand:
     busy: Mapping[int, Sequence[Span]]
     must: frozenset[int] = frozenset()
     """Numbers that have to be among them."""
+    preemptible: bool = False
+    """True for hosts that may be taken for ordinary leases."""
     free_number: "Steps | None" = None
     """How many are free at each time, where whoever read the periods has counted them."""
 

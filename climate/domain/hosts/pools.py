@@ -270,14 +270,19 @@ def _returned(
 
 
 def _dropped(turn: Turn, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
-    """Yield moves of hosts taken out of a running lease, whose servers may run as long as the lease would."""
+    """Yield moves of hosts taken out of a running lease, whose servers may run as long as the lease would.
+
+    Servers on a host that was taken for another lease may run no longer than its owner was told.
+    """
     kept = {hold.host for hold in reservation.holds}
     was = next((r for r in turn.before.reservations if r.id == reservation.id), reservation)
     ends = turn.after.event(EventKind.END).due_at if on_end(reservation) is OnEnd.TERMINATE else None
-    out = HostMoved(turn.at, RECYCLING, f"lease {turn.after.id} goes on without it", turn.token, reservation.id, ends)
+    taken = {plan.host: max(turn.at, plan.take_at) for plan in was.preemptions}
+    reason = f"lease {turn.after.id} goes on without it"
     for hold in was.holds:
         if hold.host not in kept and (place := _lent_to(reservation, places.get(hold.host))):
-            yield place, move(place, out)
+            until = min(ends, taken.get(hold.host, ends)) if ends else None
+            yield place, move(place, HostMoved(turn.at, RECYCLING, reason, turn.token, reservation.id, until))
 
 
 def _lent_to(reservation: Reservation, place: HostPlace | None) -> HostPlace | None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.context import Climate
-from climate.domain import lease_events
+from climate.domain import lease_events, preemption
 from climate.domain import limits as limit_rules
 from climate.domain.availability.demands import ADDRESSES, AMOUNTS, HOSTS, Demand, Horizon, SharedDemand, WholeDemand
 from climate.domain.availability.openings import Window, openings
@@ -171,7 +171,8 @@ def _name(error: LimitExceeded) -> str:
 def _planned(demand: Demand, count: int, period: Period) -> PlannedReservation:
     kind, number = demand.kind, time_ordered_id()
     if isinstance(demand, WholeDemand) and kind == HOSTS:
-        return PlannedReservation(number, kind, {}, holds=tuple(Hold(host, period) for host in range(count)))
+        spec = {preemption.FIELD: demand.preemptible}
+        return PlannedReservation(number, kind, spec, holds=tuple(Hold(host, period) for host in range(count)))
     if isinstance(demand, SharedDemand) and kind == HOSTS:
         return PlannedReservation(number, kind, {}, holds=(Hold(0, period, count),))
     if kind == ADDRESSES:

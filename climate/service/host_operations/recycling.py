@@ -25,6 +25,7 @@ from climate.service.host_operations import server_moves
 from climate.service.host_operations.round_settings import AUTHOR, HANDS_ON
 from climate.service.host_operations.server_moves import Leaving
 from climate.service.hosts import lease_moves, reconcile
+from climate.service.hosts.lease_moves import lead
 from climate.service.leases import healing
 from climate.service.notifications import delivery
 from climate.service.transaction import run
@@ -47,11 +48,6 @@ class _Case:
     @property
     def place(self) -> HostPlace:
         return self.stay.place
-
-
-def lead(settings: Settings) -> timedelta:
-    """Return the time before its next lease at which servers on a recycling host are moved or deleted."""
-    return timedelta(seconds=settings.recycle_lead + settings.cleaning_time)
 
 
 def run_round(climate: Climate) -> int:

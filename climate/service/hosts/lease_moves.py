@@ -24,6 +24,11 @@ def cleaning_time(settings: Settings) -> timedelta | None:
     return timedelta(seconds=settings.cleaning_time) if settings.cleaning_time or settings.cleaning_hook else None
 
 
+def lead(settings: Settings) -> timedelta:
+    """Return the time before its next lease at which servers on a recycling host are moved or deleted."""
+    return timedelta(seconds=settings.recycle_lead + settings.cleaning_time)
+
+
 def follow(conn: Connection, climate: Climate, author: Caller, turn: Turn) -> Sequence[Move]:
     """Move the hosts of a lease after its transition; without any possible move, nothing is read."""
     return follow_all(conn, climate, author, [turn])[0]

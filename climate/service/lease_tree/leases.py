@@ -30,7 +30,8 @@ from climate.domain.errors import (
     Unavailable,
 )
 from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeasePartReleased
-from climate.domain.lease import Lease, Part
+from climate.domain.lease import Lease
+from climate.domain.lease_part import Part
 from climate.domain.policy import Caller, require
 from climate.domain.status import PartState
 from climate.service.lease_tree import parts as lease_parts

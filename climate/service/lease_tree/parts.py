@@ -24,7 +24,8 @@ from climate.cloud.children import (
     Verdict,
 )
 from climate.context import Climate
-from climate.domain.lease import Lease, Part, Reservation
+from climate.domain.lease import Lease, Reservation
+from climate.domain.lease_part import Part
 from climate.domain.policy import ADMIN, MEMBER, Caller
 from climate.domain.status import EventKind
 

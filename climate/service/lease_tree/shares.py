@@ -13,6 +13,7 @@ from climate.context import Climate
 from climate.domain.errors import ClimateError, InvalidInput, InvalidRequirements, NotEnoughHosts
 from climate.domain.facts import PlannedPart
 from climate.domain.policy import Caller
+from climate.domain.preemption import is_preemptible
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
@@ -67,8 +68,8 @@ def is_for_here(climate: Climate, spec: Any) -> bool:
 
 
 def is_only_for_here(climate: Climate, spec: Any) -> bool:
-    """Return whether a reservation must lie in this deployment."""
-    return not _names_none(spec) and _names_this(climate, spec)
+    """Return whether a reservation must lie in this deployment, as preemptible ones do."""
+    return is_preemptible(spec) or (not _names_none(spec) and _names_this(climate, spec))
 
 
 def shares(climate: Climate, caller: Caller, order: Order, without: frozenset[Child]) -> dict[int, Share]:

@@ -19,10 +19,14 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.errors import ClimateError
+from climate.domain.lease import Lease
+from climate.domain.lease_events import started
 from climate.service.hosts import reconcile
 from climate.service.leases import repair
-from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts, started
+from climate.service.leases.reallocation import Case, Outcome, can_reallocate, engine, reallocate_hosts
+from climate.service.preemption import second_try
 from climate.service.transaction import run
+from climate.store.allocation import preemptible
 from climate.store.hosts import health, quarantine
 from climate.store.leases import event_claims, healing_waits, leases
 
@@ -126,7 +130,17 @@ def _healed(climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str)
 def _heal_lease(
     conn: Connection, climate: Climate, lease_id: UUID, awaited: frozenset[int], why: str
 ) -> Outcome | None:
+    # Who only waits for a host takes none from a preemptible lease instead.
+    losers = () if awaited else _losers(conn, climate, leases.get(conn, lease_id))
     lease, now = leases.get(conn, lease_id, lock=True), climate.now(conn)
     if not can_reallocate(lease, now) or (awaited and started(lease)):
         return None
-    return reallocate_hosts(conn, climate, Case(lease, now, engine(lease), why, awaited=awaited))
+    return reallocate_hosts(conn, climate, Case(lease, now, engine(lease), why, awaited=awaited, losers=losers))
+
+
+def _losers(conn: Connection, climate: Climate, lease: Lease) -> tuple[Lease, ...]:
+    """Lock the lease and the preemptible leases of which it may get hosts; none if it is preemptible itself."""
+    if second_try.gives_way(r.spec for r in lease.reservations):
+        return ()
+    during = second_try.reach(climate.settings, lease.period.start, lease.period.end)
+    return preemptible.lock(conn, during, [lease.id])

@@ -1,9 +1,9 @@
 """Create, change, delete and read leases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -19,6 +19,7 @@ from climate.domain.lease_events import AdditionalEvent, Times
 from climate.domain.limits import Limit
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
+from climate.domain.preemption import is_preemptible
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
@@ -29,14 +30,19 @@ from climate.service.leases import lease_pools, preparation, shortages, unbegun_
 from climate.service.leases import reservations as planning
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
+from climate.service.preemption import giving_way, second_try
+from climate.service.preemption.second_try import Turn
 from climate.service.transaction import run
 from climate.store import admission, idempotency
+from climate.store.allocation import preemptible
 from climate.store.hosts import pool_settings
 from climate.store.idempotency import Key
 from climate.store.journal import journal
 from climate.store.leases import event_claims, leases
 from climate.store.leases.leases import Listing
 from climate.time_ordered_ids import time_ordered_id
+
+T = TypeVar("T")
 
 GRACE = timedelta(minutes=1)
 """Maximum time in the past at which a lease may start, for clients without seconds."""
@@ -79,7 +85,11 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
 
     request = _Request(caller, order, parts, key)
     with shortages.explained(climate):
-        lease, is_new = enforcement.run_approved(climate, caller, _create, climate, request, dry_run=dry_run)
+        lease, is_new = _twice(
+            climate,
+            request,
+            lambda wish: enforcement.run_approved(climate, caller, _create, climate, wish, dry_run=dry_run),
+        )
     return lease_pools.announce(climate, lease, new=True) if is_new and not dry_run else lease
 
 
@@ -89,7 +99,7 @@ def rehearse(climate: Climate, caller: Caller, order: Order, parts: Sequence[pla
     `parts` are its reservations, checked by the cloud. Raise the refusals of `create`, shortages without explanation.
     """
     request = _Request(caller, order, parts, None)
-    planned = enforcement.rehearse(climate, caller, _create, climate, request)
+    planned = _twice(climate, request, lambda wish: enforcement.rehearse(climate, caller, _create, climate, wish))
     return planned if isinstance(planned, Lease) else planned[0]
 
 
@@ -101,6 +111,16 @@ class _Request:
     order: Order
     parts: Sequence[planning.Part]
     key: Key | None
+    turn: Turn = Turn.ONLY
+
+
+def _twice(climate: Climate, request: _Request, attempt: Callable[[_Request], T]) -> T:
+    """Return the result of the request; an ordinary one that lacks hosts may take those of preemptible leases."""
+    order = request.order
+    if second_try.gives_way(part.spec for part in request.parts):
+        return attempt(request)
+    during = second_try.reach(climate.settings, order.start, order.end)
+    return second_try.if_short(climate, during, lambda turn: attempt(replace(request, turn=turn)))
 
 
 def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> tuple[Lease, bool]:
@@ -117,7 +137,8 @@ def _create(conn: Connection, patient: bool, gate: Gate, climate: Climate, reque
 def _made(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
     order = request.order
     terms = begin(conn, climate, request.caller, gate, hold=order.hold is not None)
-    return place(conn, climate, terms, order, request.parts, patient)
+    patient = patient or request.turn is Turn.SECOND
+    return place(conn, climate, replace(terms, turn=request.turn), order, request.parts, patient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +148,7 @@ class Terms:
     grant: Grant
     now: datetime
     agreed: Mapping[str, object]
+    turn: Turn = Turn.ONLY
 
 
 def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hold: bool = False) -> Terms:
@@ -145,11 +167,21 @@ def place(
     period = period_of(order, now, climate)
     soon = preparation.is_soon(climate.settings, period, now)
     ask = Ask({}, period, grant.caller, climate.settings, patient=patient, soon=soon)
-    planned = planning.reserve(conn, parts, planning.under(ask, terms.agreed, parts), grant.gate.liked)
+    ask = planning.under(ask, terms.agreed, parts)
+    losers = preemptible.lock(conn, ask.window) if terms.turn is Turn.SECOND else ()
+    ask = replace(ask, giving_way=giving_way.reservations(losers))
+    planned = planning.reserve(conn, parts, ask, grant.gate.liked)
+    if terms.turn is Turn.FIRST:
+        second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
+    giving_way.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
     return lease
+
+
+def _is_ordinary_here(planned: PlannedReservation) -> bool:
+    return not planned.parts and not is_preemptible(planned.spec)
 
 
 def _times(

@@ -13,7 +13,7 @@ from climate.domain.errors import NotEnoughHosts
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
 from climate.domain.hosts.pools import HostPlace, Pool, Turn
 from climate.domain.lease import Lease, Reservation, fold
-from climate.domain.lease_events import Times
+from climate.domain.lease_events import Times, is_active, started
 from climate.domain.lease_health import SortedHolds
 from climate.domain.notifications import Notice
 from climate.domain.policy import ADMIN, Caller
@@ -23,6 +23,7 @@ from climate.service.hosts import lease_moves
 from climate.service.leases import joint_allocation, preparation
 from climate.service.leases.leases import wake_if_soon
 from climate.service.notifications import delivery
+from climate.service.preemption import giving_way
 from climate.store import locks
 from climate.store.hosts import health, pool_membership, quarantine
 from climate.store.hosts.health import Unfit
@@ -48,6 +49,8 @@ class Case:
     """Hosts that must not be chosen."""
     given: tuple[tuple[UUID, Hold], ...] = ()
     """Hosts that reservations get even if they do not match; they must be free, and their rows locked."""
+    losers: tuple[Lease, ...] = ()
+    """Locked preemptible leases, whose hosts the lease may get if no other are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +101,6 @@ def reallocate_hosts(conn: Connection, climate: Climate, case: Case) -> Outcome:
 
 def _lacks(lease: Lease) -> bool:
     return any(r.missing for r in lease.reservations)
-
-
-def started(lease: Lease) -> bool:
-    """Return whether the cloud may have been asked to start it: new resources then need an event for the handover."""
-    return lease.touched or is_active(lease)
-
-
-def is_active(lease: Lease) -> bool:
-    return lease.event(EventKind.START).carried_out
 
 
 def _sorted_holds(case: Case, r: Reservation, held: Mapping[int, HostPlace], story: Sequence[Fact]) -> SortedHolds:
@@ -198,10 +192,11 @@ def _narrowing(choice: _Choice) -> Sequence[frozenset[int]]:
     """Return hosts to exclude, first at the first attempt, and then if too few are left.
 
     A host that is off may not come up in time, and a busy one may not be given back in time. A lease that needs
-    it now cannot take a busy one at all.
+    it now cannot take a busy one at all, unless it is of a preemptible lease.
     """
     off, busy = choice.avoided.off, choice.avoided.busy
-    strict = (off | busy, busy)
+    lost = frozenset(host for lease in choice.case.losers for host in _hosts(lease))
+    strict = (off | busy, busy, *([busy - lost] if lost else []))
     now = started(choice.case.lease) or choice.case.lease.period.start <= choice.case.now
     return strict if now else (*strict, off, frozenset())
 
@@ -224,6 +219,7 @@ def _ask(climate: Climate, choice: _Choice, passed_over: frozenset[int]) -> Ask:
         grace_of_lease=lease_events.grace(one.spec for one in case.lease.reservations),
         beside=tuple(one for one in choice.so_far.reservations if one.id != r.id),
         avoided=frozenset(avoided),
+        giving_way=giving_way.reservations(case.losers),
     )
 
 
@@ -253,6 +249,8 @@ def _record(
     if not facts:
         return Outcome(lease, short=sum(r.missing for r in lease.reservations))
     token = event_claims.tokens(conn, 1)[0]
+    holds = (hold for r in after.reservations for hold in r.holds)
+    giving_way.give_way(conn, climate, case.losers, lease.id, holds, now)
     after = leases.record(conn, case.author, lease, *facts)
     moved = lease_moves.follow(conn, climate, case.author, Turn(lease, after, now, token))
     delivery.notify(conn, now, *_notices(case, after))

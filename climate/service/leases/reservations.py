@@ -16,6 +16,7 @@ from climate.domain.facts import PlannedPart, PlannedReservation
 from climate.domain.lease import Reservation
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.preemption import is_preemptible
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.leases import joint_allocation, shortages
 from climate.service.leases.joint_allocation import Settled, Wanted
@@ -57,6 +58,10 @@ def parts(
             raise InvalidInput(f"The {resource_type} resource type is not supported; known are: {known}")
         spec = {name: value for name, value in given.items() if name != "resource_type"}
         result.append(Part(climate.plugins[str(resource_type)], spec, shares.get(place)))
+    if len({is_preemptible(part.spec) for part in result}) > 1:
+        raise InvalidInput(
+            "preemptible must be true for all reservations of a lease, or for none: a lease gives way as a whole"
+        )
     return result
 
 
@@ -95,13 +100,12 @@ def reserve(
 
     def wanted(place: int) -> Wanted[PlannedReservation]:
         part = asked[place]
-        own = replace(common, new_id=part.id or time_ordered_id(), liked=liked(place))
-        share = part.share
+        own_id = part.id or time_ordered_id()
+        ask, share = replace(common, new_id=own_id, liked=liked(place), spec=part.spec), part.share
         if share and not share.hosts:
-            spec = {**own.terms, **part.spec}
-            nothing = PlannedReservation(own.new_id, part.plugin.resource_type, spec, parts=share.parts)
-            return Wanted(lambda: part.plugin, own, lambda got: nothing, Settled(nothing))
-        ask = replace(own, spec=part.spec)
+            spec = {**ask.terms, **part.spec}
+            nothing = PlannedReservation(ask.new_id, part.plugin.resource_type, spec, parts=share.parts)
+            return Wanted(lambda: part.plugin, ask, lambda got: nothing, Settled(nothing))
         here_only = here(ask, share.hosts) if share else ask
         return Wanted(lambda: part.plugin, here_only, partial(_planned, part, ask))
 
@@ -110,6 +114,8 @@ def reserve(
 
 def _beside(ask: Ask, planned: Sequence[PlannedReservation]) -> Ask:
     """Return the request without what was chosen before it, which is not in the database yet."""
+    if not planned:
+        return ask
     return replace(
         ask,
         taken=(*ask.avoided, *(hold.host for one in planned for hold in one.holds)),

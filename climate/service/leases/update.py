@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from climate.context import Climate
-from climate.domain import holds, lease_events, waiting
+from climate.domain import holds, lease_events, preemption, waiting
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.facts import (
     Fact,
@@ -32,8 +32,14 @@ from climate.service.leases import joint_allocation, lease_pools, preparation, s
 from climate.service.leases import reservations as planning
 from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.service.leases.leases import limited, scope, wake_if_soon
+from climate.service.preemption import giving_way, second_try
+from climate.service.preemption.second_try import Turn
+from climate.store.allocation import preemptible
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
+
+LAST = datetime(2150, 1, 1, tzinfo=UTC)
+"""A time after the end of every lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,13 @@ def update(
     require(caller, "leases:put")
     request = _Request(caller, lease_id, changes, version)
     with shortages.explained(climate):
-        changed = enforcement.run_approved(climate, caller, _update, climate, request, dry_run=dry_run)
+        changed = second_try.if_short(
+            climate,
+            second_try.reach(climate.settings, None, changes.end or LAST),
+            lambda turn: enforcement.run_approved(
+                climate, caller, _update, climate, replace(request, turn=turn), dry_run=dry_run
+            ),
+        )
     return changed if dry_run or changes.only_the_name else lease_pools.announce(climate, changed)
 
 
@@ -89,16 +101,19 @@ class _Request:
     lease_id: UUID
     changes: Changes
     version: int | None
+    turn: Turn = Turn.ONLY
 
 
 def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
     caller, changes, free = request.caller, request.changes, request.changes.only_the_name
     grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
+    losers = _losers(conn, climate, request) if request.turn is Turn.SECOND else ()
     lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
     shortages.unless_version(lease, request.version)
     now = climate.now(conn)
     lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
-    return apply(conn, climate, grant, Change(lease, changes, now, patient))
+    change = Change(lease, changes, now, patient or request.turn is Turn.SECOND, request.turn, losers)
+    return apply(conn, climate, grant, change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +124,44 @@ class Change:
     changes: Changes
     now: datetime
     patient: bool
+    turn: Turn = Turn.ONLY
+    losers: tuple[Lease, ...] = ()
+    """Locked preemptible leases, of which hosts may be taken."""
 
 
 def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> Lease:
     """Plan and record the changes. A refusal is raised before anything of it is written."""
     lease, now = change.lease, change.now
     liked = {r.id: grant.gate.liked(place) for place, r in enumerate(lease.reservations)}
-    facts = _facts(conn, climate, _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked))
+    losing = giving_way.reservations(change.losers)
+    wish = _Wish(lease, grant.caller, change.changes, now, change.patient, lease.period, liked, losing)
+    facts = _facts(conn, climate, wish)
+    if change.turn is Turn.FIRST:
+        _refuse_fewer(conn, lease, facts)
+    holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
+    giving_way.give_way(conn, climate, change.losers, lease.id, holds_after, now)
     lease = grant.record(conn, now, lease, *facts) if facts else lease
     wake_if_soon(conn, climate, lease, now)
     return lease
+
+
+def _refuse_fewer(conn: Connection, lease: Lease, facts: Sequence[Fact]) -> None:
+    """Raise FewerHosts if an ordinary reservation gets fewer hosts for preemptible ones."""
+    anew = [fact for fact in facts if isinstance(fact, ReservationChanged) and fact.missing is None and fact.holds]
+    if anew and not lease.parts and not second_try.gives_way(r.spec for r in lease.reservations):
+        start = min(hold.during.start for fact in anew for hold in fact.holds)
+        end = max(hold.during.end for fact in anew for hold in fact.holds)
+        second_try.refuse_fewer(conn, Period(start, end), ((fact.spec, fact.holds) for fact in anew))
+
+
+def _losers(conn: Connection, climate: Climate, request: _Request) -> tuple[Lease, ...]:
+    """Lock the lease and all preemptible leases that it may take hosts of; none if it is preemptible itself."""
+    present = leases.get(conn, request.lease_id, project_id=scope(request.caller))
+    if second_try.gives_way(r.spec for r in present.reservations):
+        return ()
+    during = second_try.reach(climate.settings, present.period.start, request.changes.end or present.period.end)
+    early = min(during.start, request.changes.start or during.start)
+    return preemptible.lock(conn, replace(during, start=early), [request.lease_id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +175,8 @@ class _Wish:
     """Period of the lease after the change."""
     liked: Mapping[UUID, tuple[int, ...]]
     """Preferred hosts of each reservation."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases, whose hosts count as free."""
     specs: Mapping[UUID, Mapping[str, object]] = field(default_factory=dict)
     """Requirements of each reservation after the change."""
 
@@ -259,6 +304,7 @@ def _replanned(climate: Climate, wish: _Wish, present: Reservation) -> Wanted[Re
         liked=wish.liked[present.id],
         soon=preparation.is_soon(climate.settings, wish.period, wish.now),
         project_id=wish.lease.project_id,
+        giving_way=wish.giving_way,
     )
     result = partial(_change, wish, present)
     if present.lies_elsewhere:
@@ -299,6 +345,7 @@ def _change(wish: _Wish, present: Reservation, got: Allocation) -> ReservationCh
 def _shrunk(present: Reservation, ask: Ask) -> tuple[Hold, ...]:
     """Return the same hosts for a part of the time, which needs no allocation."""
     shorter = tuple(replace(hold, during=ask.shared_window if hold.slots else ask.window) for hold in present.holds)
+    shorter = preemption.not_prolonged(present.holds, shorter, present.preemptions)
     inside = all(
         was.during.start <= now.during.start and now.during.end <= was.during.end
         for was, now in zip(present.holds, shorter, strict=True)

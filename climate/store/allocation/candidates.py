@@ -18,7 +18,7 @@ from climate.store.allocation import capacity, floating_ips, inventories, resour
 from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.capacity_queries import PARTS
 from climate.store.allocation.floating_ips import AddressRequest
-from climate.store.allocation.host_queries import given, search
+from climate.store.allocation.host_queries import given
 from climate.store.allocation.hosts import HostRequest
 from climate.store.allocation.inventories import AmountRequest
 
@@ -39,7 +39,7 @@ class Candidates:
 
 def of_hosts(conn: Connection, wanted: HostRequest) -> Candidates:
     """Return the free hosts that match."""
-    statement = search(wanted.requirement, bool(wanted.own)).candidates
+    statement = wanted.statements.candidates
     levels = {row.id: row.level for row in conn.execute(statement, given(wanted))}
     return Candidates(Whole(list(levels), wanted.least, wanted.most, frozenset(wanted.must), levels))
 

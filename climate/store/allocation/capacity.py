@@ -22,7 +22,7 @@ from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
 from climate.store import locks
 from climate.store.allocation import resource_classes
-from climate.store.allocation.capacity_queries import PARTS, search
+from climate.store.allocation.capacity_queries import PARTS, Search, search
 from climate.store.allocation.hosts import HORIZON, PATIENT_LOOKS, TryPatiently
 from climate.store.allocation.resource_classes import Taken
 
@@ -65,6 +65,12 @@ class CapacityRequest:
     """Project of the request: hosts with authorized projects are for those only."""
     together: frozenset[UUID] = frozenset()
     """Reservations whose whole hosts count as free, because they are chosen together with these slots."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases whose hosts count as free, and are taken if no other have room."""
+
+    @property
+    def statements(self) -> Search:
+        return search(self.requirement, bool(self.giving_way))
 
     @property
     def must(self) -> tuple[int, ...]:
@@ -82,11 +88,11 @@ def pick(conn: Connection, wanted: CapacityRequest, *, patient: bool) -> Mapping
 
 def candidates(conn: Connection, wanted: CapacityRequest) -> list[Row[Any]]:
     """Return (number, free sizes) of all hosts with room for a slot, best first."""
-    return list(conn.execute(search(wanted.requirement).candidates, _parameters(wanted, numbers=None)))
+    return list(conn.execute(wanted.statements.candidates, _parameters(wanted, numbers=None)))
 
 
 def _quickly(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
-    result = _read_rooms(conn, wanted, search(wanted.requirement).quick)
+    result = _read_rooms(conn, wanted, wanted.statements.quick)
     locks.note_hosts(conn, (room.host for room in result))
     chosen = capacity.choose(_recheck(conn, wanted, [room.host for room in result]), wanted.order) if result else None
     if chosen is None:
@@ -98,7 +104,7 @@ def _patiently(conn: Connection, wanted: CapacityRequest) -> Mapping[int, int]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
         # With resource classes, the number of hosts that suffice is not known from sizes alone.
-        statements = search(wanted.requirement)
+        statements = wanted.statements
         look = statements.ranked if wanted.classes else statements.best
         seen = capacity.choose(_read_rooms(conn, wanted, look), wanted.order)
         if seen is None:
@@ -126,7 +132,7 @@ def _capped(conn: Connection, wanted: CapacityRequest, rooms: list[Room]) -> lis
 def _recheck(conn: Connection, wanted: CapacityRequest, numbers: Sequence[int]) -> list[Room]:
     """Return the rooms of locked hosts, in the order given; their suitability is checked again."""
     given = _parameters(wanted, numbers=sorted(numbers))
-    result = {row.id: row.free for row in conn.execute(search(wanted.requirement).again, given)}
+    result = {row.id: row.free for row in conn.execute(wanted.statements.again, given)}
     return _capped(conn, wanted, [Room(number, result[number]) for number in numbers if number in result])
 
 
@@ -150,6 +156,7 @@ def _parameters(wanted: CapacityRequest, *, numbers: Collection[int] | None) -> 
         "project_id": wanted.project_id,
         "numbers": numbers,
         "together": list(wanted.together),
+        "giving_way": list(wanted.giving_way),
     }
 
 
@@ -170,7 +177,7 @@ def _json(beside: Sequence[Use]) -> str:
 def ends(conn: Connection, wanted: CapacityRequest) -> list[datetime]:
     """Return the ends of the allocations on the matching hosts, of a bounded number of them."""
     given = {**_parameters(wanted, numbers=None), "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
-    return [row.ends for row in conn.execute(search(wanted.requirement).uses, given)]
+    return [row.ends for row in conn.execute(wanted.statements.uses, given)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +193,7 @@ class Shortage:
 
 def shortage(conn: Connection, wanted: CapacityRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    order, window, statements = wanted.order, wanted.window, search(wanted.requirement)
+    order, window, statements = wanted.order, wanted.window, wanted.statements
     until = window.end + HORIZON
     given = {**_parameters(wanted, numbers=None), "least": 1, "until": until, "limit": HORIZON_ROWS}
     capacities = {row.id: Size(*row[1:]) for row in conn.execute(statements.capacities, given)}

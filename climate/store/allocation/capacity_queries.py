@@ -1,5 +1,6 @@
 """Statements that count the free capacity of hosts, built once per requirement."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Uuid,
     and_,
     bindparam,
+    exists,
     false,
     func,
     or_,
@@ -38,6 +40,7 @@ PARTS = ("vcpus", "memory_mb", "disk_gb")
 
 AMONG = "AND a.host = ANY (:numbers)"
 TOGETHER = "AND (a.reservation_id IS NULL OR a.reservation_id <> ALL (:together))"
+WITHOUT_PREEMPTIBLE = "AND (a.reservation_id IS NULL OR a.reservation_id <> ALL (:giving_way))"
 """Conditions on the allocations that count."""
 
 _PEAKS = """
@@ -90,12 +93,15 @@ class Search:
 
 
 @lru_cache(maxsize=500)
-def search(requirement: Requirement) -> Search:
-    """Return the statements for a requirement."""
-    suitable = suits(requirement)
-    everywhere = _rooms(suitable)
+def search(requirement: Requirement, takes_preemptible: bool = False) -> Search:
+    """Return the statements for a requirement.
+
+    With `takes_preemptible`, whole hosts of the reservations `giving_way` have capacity too, after all others.
+    """
+    suitable, also = suits(requirement), (WITHOUT_PREEMPTIBLE,) if takes_preemptible else ()
+    everywhere = _rooms(suitable, *also)
     best, ranked = _best(everywhere), select(everywhere.c.id, everywhere.c.free).order_by(*_order(everywhere))
-    free = _rooms(and_(suitable, hosts.c.id == func.any(_numbers("numbers"))), AMONG)
+    free = _rooms(and_(suitable, hosts.c.id == func.any(_numbers("numbers"))), AMONG, *also)
     return Search(
         best=best,
         ranked=ranked,
@@ -103,7 +109,7 @@ def search(requirement: Requirement) -> Search:
         again=select(free.c.id, free.c.free),
         rooms=select(everywhere.c.id, everywhere.c.free),
         capacities=select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb).where(suitable),
-        candidates=_candidates(_rooms(suitable, TOGETHER)),
+        candidates=_candidates(_rooms(suitable, TOGETHER, *also)),
         uses=_uses(suitable),
     )
 
@@ -116,20 +122,37 @@ def _number(name: str) -> ColumnElement[int]:
     return bindparam(name, type_=BigInteger)
 
 
-def _peaks(only: str) -> FromClause:
+_OF_CONDITIONS: Mapping[str, BindParameter[Any]] = {
+    AMONG: bindparam("numbers", type_=ARRAY(BigInteger)),
+    TOGETHER: bindparam("together", type_=ARRAY(Uuid)),
+    WITHOUT_PREEMPTIBLE: bindparam("giving_way", type_=ARRAY(Uuid)),
+}
+"""Parameter of each condition."""
+
+
+def _peaks(only: Sequence[str]) -> FromClause:
     wanted: list[BindParameter[Any]] = [
         bindparam("during", type_=TSTZRANGE),
         bindparam("start", type_=Time),
         bindparam("own", type_=ARRAY(Uuid)),
-        *([bindparam("numbers", type_=ARRAY(BigInteger))] if only == AMONG else []),
-        *([bindparam("together", type_=ARRAY(Uuid))] if only == TOGETHER else []),
+        *(_OF_CONDITIONS[one] for one in only),
     ]
-    said = text(_PEAKS.format(in_force=IN_FORCE, only=only)).bindparams(*wanted)
+    said = text(_PEAKS.format(in_force=IN_FORCE, only=" ".join(only))).bindparams(*wanted)
     return said.columns(host=BigInteger, lent=Boolean, **dict.fromkeys(PARTS, BigInteger)).subquery("peaks")
 
 
-def _rooms(suitable: ColumnElement[bool], only: str = "") -> FromClause:
-    """Return (host, free slots, free sizes, preferred, recycles, distance from up, shared, worth) of usable hosts."""
+def _taken(only: Sequence[str]) -> ColumnElement[bool]:
+    """Return whether a preemptible lease loses the host."""
+    if WITHOUT_PREEMPTIBLE not in only:
+        return false()
+    a = allocations
+    in_window = (in_force(a), a.c.during.overlaps(bindparam("during", type_=TSTZRANGE)))
+    theirs = a.c.reservation_id == func.any(_OF_CONDITIONS[WITHOUT_PREEMPTIBLE])
+    return exists().where(a.c.host == hosts.c.id, *in_window, theirs)
+
+
+def _rooms(suitable: ColumnElement[bool], *only: str) -> FromClause:
+    """Return (host, free slots, sizes, preferred, recycles, distance from up, shared, taken, worth) of usable hosts."""
     peaks = _peaks(only)
     whole = {"vcpus": hosts.c.vcpus, "memory_mb": hosts.c.memory_mb, "disk_gb": hosts.c.local_gb}
     left = {part: whole[part] - func.coalesce(peaks.c[part], 0) for part in PARTS}
@@ -143,6 +166,7 @@ def _rooms(suitable: ColumnElement[bool], only: str = "") -> FromClause:
             has(hosts.c.pool, Pool.RECYCLING).label("recycles"),
             far_from_up().label("off"),
             peaks.c.host.is_not(None).label("shared"),
+            _taken(only).label("taken"),
             *(left[part].label(f"free_{part}") for part in PARTS),
         )
         .select_from(hosts.outerjoin(peaks, peaks.c.host == hosts.c.id))
@@ -155,7 +179,15 @@ def _rooms(suitable: ColumnElement[bool], only: str = "") -> FromClause:
 
 def _order(rooms: FromClause) -> tuple[ColumnElement[Any], ...]:
     """Return the order of the hosts, best first."""
-    return rooms.c.kept.desc(), rooms.c.recycles, rooms.c.off, rooms.c.shared.desc(), rooms.c.free, rooms.c.id
+    return (
+        rooms.c.kept.desc(),
+        rooms.c.taken,
+        rooms.c.recycles,
+        rooms.c.off,
+        rooms.c.shared.desc(),
+        rooms.c.free,
+        rooms.c.id,
+    )
 
 
 def _candidates(rooms: FromClause) -> Select[Any]:
@@ -186,6 +218,7 @@ def _uses(suitable: ColumnElement[bool]) -> Select[Any]:
         .where(a.c.host == hosts.c.id, in_force(a), begins < bindparam("until", type_=Time))
         .where(ends > bindparam("start", type_=Time))
         .where(or_(a.c.slots == 0, a.c.reservation_id != func.all(bindparam("own", type_=ARRAY(Uuid)))))
+        .where(~a.c.preemptible)
         .order_by(begins)
         .limit(limit)
         .lateral("theirs")

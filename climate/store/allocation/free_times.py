@@ -27,7 +27,7 @@ from climate.domain.availability.demands import (
 from climate.domain.facts import FOREVER
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
-from climate.store.allocation import busy_periods
+from climate.store.allocation import busy_periods, preemptible
 from climate.store.allocation.busy_periods import BEGINS, ENDS
 from climate.store.allocation.capacity import CapacityRequest
 from climate.store.allocation.floating_ips import AddressRequest
@@ -52,12 +52,15 @@ _WORDS = "int8send(slots::int8) || int8send(vcpus) || int8send(memory_mb) || int
 def of_hosts(conn: Connection, wanted: HostRequest, horizon: Horizon, tail: int, ready: datetime) -> WholeDemand:
     """Return the demand for whole hosts. Hosts that are off or shutting down are free from `ready` on."""
     window = _reach(horizon, wanted.window)
-    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance), _given(wanted, window)).all()
+    # The index of all allocations lacks their kind, hence the narrower statement is used only where it matters.
+    ordinary = not wanted.gives_way and preemptible.are_there(conn, window)
+    rows = conn.execute(_whole(wanted.requirement, horizon.in_maintenance, ordinary), _given(wanted, window)).all()
     known = [(number, begins, ends) for number, _, begins, ends in rows]
     until_up = (seconds(horizon.now), seconds(ready))
     off = {number: until_up for number, is_off, _, _ in rows if is_off} if until_up[0] < until_up[1] else {}
     busy, free = busy_periods.decode(known, off)
-    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy, free_number=free)
+    own = wanted.gives_way
+    return WholeDemand(HOSTS, wanted.least, wanted.most, tail, busy, preemptible=own, free_number=free)
 
 
 def of_capacity(conn: Connection, wanted: CapacityRequest, horizon: Horizon, tail: int) -> SharedDemand:
@@ -151,9 +154,13 @@ def _rows(packed: bytes | None, width: int) -> Iterable[tuple[int, ...]]:
     return zip(*(numbers[place::width] for place in range(width)), strict=True)
 
 
-def _packed(in_maintenance: bool, **words: str) -> Subquery:
-    """Return the allocations of each host. An index alone has the periods of whole hosts, but not the kinds."""
+def _packed(in_maintenance: bool, ordinary: bool, **words: str) -> Subquery:
+    """Return the allocations of each host. An index alone has the periods of whole hosts, but not the kinds.
+
+    With `ordinary`, preemptible ones are left out.
+    """
     others = "AND kind <> 'maintenance'" if in_maintenance else ""
+    others += " AND NOT preemptible" if ordinary else ""
     packed = text(f"""
         SELECT host, {", ".join(f"{word} AS {name}" for name, word in words.items())} FROM allocations
         WHERE {IN_FORCE} AND during && :during {others} GROUP BY host
@@ -162,8 +169,8 @@ def _packed(in_maintenance: bool, **words: str) -> Subquery:
 
 
 @lru_cache(maxsize=500)
-def _whole(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
-    packed = _packed(in_maintenance, begins=BEGINS, ends=ENDS)
+def _whole(requirement: Requirement, in_maintenance: bool, ordinary: bool) -> Select[Any]:
+    packed = _packed(in_maintenance, ordinary, begins=BEGINS, ends=ENDS)
     off = (far_from_up() > 0).label("off")
     query = select(hosts.c.id, off, packed.c.begins, packed.c.ends).outerjoin(packed, packed.c.host == hosts.c.id)
     return query.where(suits(requirement))
@@ -171,7 +178,7 @@ def _whole(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
 
 @lru_cache(maxsize=500)
 def _shared(requirement: Requirement, in_maintenance: bool) -> Select[Any]:
-    packed = _packed(in_maintenance, busy=f"string_agg({_SPAN} || {_WORDS}, ''::bytea)")
+    packed = _packed(in_maintenance, ordinary=True, busy=f"string_agg({_SPAN} || {_WORDS}, ''::bytea)")
     query = select(hosts.c.id, hosts.c.vcpus, hosts.c.memory_mb, hosts.c.local_gb, packed.c.busy)
     return query.outerjoin(packed, packed.c.host == hosts.c.id).where(suits(requirement))
 

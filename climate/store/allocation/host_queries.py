@@ -27,6 +27,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     true,
     union_all,
 )
@@ -39,7 +40,7 @@ from climate.store.allocation.requirements_sql import condition
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS
 from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts
-from climate.store.tables.leases import allocations, has, in_force
+from climate.store.tables.leases import GIVES_WAY, allocations, has, in_force, reservations
 
 FAR = timedelta(days=3650)
 
@@ -66,6 +67,10 @@ class Asked(Protocol):
     def project_id(self) -> str: ...
     @property
     def at_random(self) -> bool: ...
+    @property
+    def giving_way(self) -> frozenset[UUID]: ...
+    @property
+    def gives_way(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +92,13 @@ class Search:
     """Same, host by host: for fewer than some dozen."""
     candidates: Select[int, int]
     """All free hosts, best first, with the level of their drawbacks: 0 for preferred ones."""
-    counted: Select[int, int, int | None, Any]
-    """Number of matching hosts, number of free ones, the first free one that is not among `numbers`, and `busy`.
+    counted: Select[int, int, int | None, Any, bool]
+    """Number of matching hosts, number of free ones, the first free one that is not among `numbers`, `busy`, and
+    whether a preemptible lease has a host in the window.
 
     `busy` is null unless fewer than `explained_below` are free: a list of [host, start, end] of the allocations
-    between the window's start and `until`, `limit` of them, earliest first.
+    between the window's start and `until`, `limit` of them, earliest first. Preemptible ones count only for a request
+    that `gives_way` too.
     """
 
 
@@ -102,7 +109,9 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
         "start": window.start,
         "end": window.end,
         "during": Range(window.start, window.end),
-        "own": list(asked.own),
+        "own": list(asked.own | asked.giving_way),
+        "giving_way": list(asked.giving_way),
+        "gives_way": asked.gives_way,
         "keep": list(asked.keep),
         "must": list(asked.must),
         "without": list(asked.without),
@@ -114,9 +123,12 @@ def given(asked: Asked, **more: object) -> Mapping[str, object]:
 
 
 @lru_cache(maxsize=500)
-def search(requirement: Requirement, has_own: bool) -> Search:
-    """Return the statements for a requirement; with `has_own`, allocations of the reservations `own` count as free."""
-    suitable, best = suits(requirement), _best(requirement, has_own)
+def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False) -> Search:
+    """Return the statements for a requirement; with `has_own`, allocations of the reservations `own` count as free.
+
+    With `weighs_losses`, hosts come first of which the reservations `giving_way` lose nothing, and then little.
+    """
+    suitable, best = suits(requirement), _best(requirement, has_own, weighs_losses)
     number = func.unnest(_numbers("numbers")).table_valued("number", with_ordinality="place").render_derived()
     among = select(number.c.number).join(hosts, hosts.c.id == number.c.number).order_by(number.c.place)
     one = _one_host(allocations.c.host).op("&&")(_one_host(number.c.number))
@@ -126,12 +138,12 @@ def search(requirement: Requirement, has_own: bool) -> Search:
         anywhere=_anywhere(suitable).with_for_update(of=hosts, key_share=True, skip_locked=True),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
-        candidates=_candidates(and_(suitable, _free(_on_host, has_own))),
+        candidates=_candidates(and_(suitable, _free(_on_host, has_own)), weighs_losses),
         counted=_counted(suitable, _free(_on_host, has_own)),
     )
 
 
-def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any]:
+def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select[int, int, int | None, Any, bool]:
     """Return the counts; the OFFSET keeps the check for free hosts in one place of the plan, once per host."""
     looked = select(hosts.c.id, free.label("free")).where(suitable).offset(literal_column("0")).subquery("looked")
     others = and_(looked.c.free, looked.c.id != func.all(_numbers("numbers")))
@@ -140,7 +152,8 @@ def _counted(suitable: ColumnElement[bool], free: ColumnElement[bool]) -> Select
     counts = select(matching, free_ones, rival).select_from(looked).subquery("counts")
     short = counts.c.free < bindparam("explained_below", type_=BigInteger)
     busy = case((short, _busy(suitable)))
-    return select(counts.c.matching, counts.c.free, counts.c.rival, busy)
+    preemptible = exists().where(text(GIVES_WAY), allocations.c.during.overlaps(bindparam("during", type_=TSTZRANGE)))
+    return select(counts.c.matching, counts.c.free, counts.c.rival, busy, preemptible)
 
 
 def _numbers(name: str) -> ColumnElement[Any]:
@@ -194,18 +207,34 @@ def _free(of_host: ColumnElement[bool], has_own: bool) -> ColumnElement[bool]:
     return ~(taken.where(others) if has_own else taken)
 
 
-def _best(requirement: Requirement, has_own: bool) -> Select[int]:
+def _loss() -> ColumnElement[int]:
+    """Return the seconds of hosts that the reservations `giving_way` lose if the host is taken; 0 if it is free.
+
+    A reservation that would have fewer hosts than its minimum loses all of them.
+    """
+    a, other, r = allocations, allocations.alias("other"), reservations
+    begins = func.greatest(func.lower(a.c.during), bindparam("start", type_=Time))
+    seconds = func.extract("epoch", func.upper(a.c.during) - begins)
+    held = select(func.count()).where(other.c.reservation_id == r.c.id, in_force(other)).scalar_subquery()
+    hosts_lost = case((held > r.c.spec["min"].as_integer(), 1), else_=held)
+    lost = select(func.sum(seconds * hosts_lost)).join(r, r.c.id == a.c.reservation_id)
+    of_host = lost.where(_on_host, _in_window(), r.c.id == func.any(bindparam("giving_way", type_=ARRAY(Uuid))))
+    return func.coalesce(of_host.correlate(hosts).scalar_subquery(), 0)
+
+
+def _best(requirement: Requirement, has_own: bool, weighs_losses: bool) -> Select[int]:
     """Order by preferred hosts, then by tightest fit in a random sample, so that long free periods stay whole.
 
     A recycling host comes last: allocating it ends the servers that were to continue there. For a start soon, hosts
     that are on come before those that may not be up in time. With `at_random` the fit does not count.
     """
     kept = hosts.c.id == func.any(_numbers("keep"))
+    loss = [_loss()] if weighs_losses else []
     recycles, off = has(hosts.c.pool, Pool.RECYCLING), far_from_up()
     sample = (
         select(hosts.c.id)
         .where(suits(requirement), _free(_on_host, has_own))
-        .order_by(kept.desc(), recycles, off, func.random())
+        .order_by(kept.desc(), *loss, recycles, off, func.random())
         .limit(bindparam("sample", type_=Integer))
         .subquery("sample")
     )
@@ -213,17 +242,20 @@ def _best(requirement: Requirement, has_own: bool) -> Select[int]:
     return (
         select(hosts.c.id)
         .join(sample, sample.c.id == hosts.c.id)
-        .order_by(kept.desc(), recycles, off, fit, func.random())
+        .order_by(kept.desc(), *loss, recycles, off, fit, func.random())
         .limit(bindparam("limit", type_=Integer))
     )
 
 
-def _candidates(usable: ColumnElement[bool]) -> Select[int, int]:
+def _candidates(usable: ColumnElement[bool], weighs_losses: bool) -> Select[int, int]:
     """Return the usable hosts in the order of `_best`, without a sample."""
     kept, recycles = hosts.c.id == func.any(_numbers("keep")), has(hosts.c.pool, Pool.RECYCLING)
-    level = case((kept, 0), else_=1 + far_from_up() + case((recycles, FARTHEST + 1), else_=0)).label("level")
+    loss = [_loss()] if weighs_losses else []
+    taken = sum((case((one > 0, 2 * (FARTHEST + 1)), else_=0) for one in loss), start=literal(0))
+    drawback = 1 + far_from_up() + case((recycles, FARTHEST + 1), else_=0)
+    level = case((kept, 0), else_=drawback + taken if loss else drawback).label("level")
     fit = case((bindparam("at_random", type_=Boolean), null()), else_=_free_stretch(hosts.c.id))
-    return select(hosts.c.id, level).where(usable).order_by(level, fit, func.random())
+    return select(hosts.c.id, level).where(usable).order_by(level, *loss, fit, func.random())
 
 
 def _anywhere(suitable: ColumnElement[bool]) -> Select[int]:
@@ -267,7 +299,7 @@ def _busy(suits: ColumnElement[bool]) -> ScalarSelect[Any]:
     theirs = (
         select(begins, ends)
         .where(a.c.host == hosts.c.id, in_force(a), begins < bindparam("until", type_=Time))
-        .where(ends > bindparam("start", type_=Time))
+        .where(ends > bindparam("start", type_=Time), or_(~a.c.preemptible, bindparam("gives_way", type_=Boolean)))
         .order_by(begins)
         .limit(limit)
         .lateral("theirs")

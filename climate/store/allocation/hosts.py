@@ -21,7 +21,7 @@ from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
 from climate.store import locks
-from climate.store.allocation.host_queries import given, search
+from climate.store.allocation.host_queries import Search, given, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 SPARE = 2
@@ -68,6 +68,11 @@ class Short(NotEnoughHosts):
         super().__init__()
         self.wanted, self.shortage = wanted, shortage
 
+    @property
+    def is_final(self) -> bool:
+        """Return whether it is known that no preemptible lease has a host in the window."""
+        return self.shortage is not None and not self.shortage.preemptible
+
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
@@ -91,6 +96,14 @@ class HostRequest:
     """Project of the request: hosts with authorized projects are for those only."""
     at_random: bool = False
     """True if the fit of the free hosts does not count."""
+    giving_way: frozenset[UUID] = frozenset()
+    """Reservations of preemptible leases whose hosts count as free, and are taken if no other are."""
+    gives_way: bool = False
+    """True if the request is preemptible itself: hosts of other preemptible leases are not free for it."""
+
+    @property
+    def statements(self) -> Search:
+        return search(self.requirement, bool(self.own or self.giving_way), bool(self.giving_way))
 
 
 def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, ...]:
@@ -103,8 +116,8 @@ def pick(conn: Connection, wanted: HostRequest, *, patient: bool) -> tuple[int, 
 
 
 def _quickly(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
-    statements = search(wanted.requirement, bool(wanted.own))
-    special = wanted.own or wanted.keep or wanted.must or wanted.soon
+    statements = wanted.statements
+    special = wanted.own or wanted.giving_way or wanted.keep or wanted.must or wanted.soon
     limit = wanted.most + min(SPARE, wanted.most - 1)
     taken = _best(conn, wanted, statements.quick if special else statements.anywhere, limit)
     locks.note_hosts(conn, taken)
@@ -137,28 +150,36 @@ def outlast(conn: Connection, hurdle: TryPatiently) -> bool:
 
 def _rival(conn: Connection, wanted: HostRequest, at_hand: Sequence[int]) -> int | None:
     """Return the first free host that is not in `at_hand`, or None; raise Short if too few are free."""
-    matching, free, rival, busy = _counted(conn, wanted, wanted.least, at_hand)
-    if free < wanted.least:
-        raise Short(wanted, _explained(wanted, matching, free, busy))
-    return rival
+    known = _counted(conn, wanted, wanted.least, at_hand)
+    if known.free < wanted.least:
+        raise Short(wanted, _explained(wanted, known))
+    return known.rival
 
 
-def _counted(
-    conn: Connection, wanted: HostRequest, explained_below: int, at_hand: Sequence[int] = ()
-) -> tuple[int, int, int | None, Allocations]:
-    """Return the number of matching hosts, of free ones, the first free one that is not in `at_hand`, and what
-    occupies them if fewer than `explained_below` are free.
-    """
-    statement = search(wanted.requirement, bool(wanted.own)).counted
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Number of matching hosts, of free ones, the first free one apart from some, and what occupies the hosts."""
+
+    matching: int
+    free: int
+    rival: int | None
+    busy: Allocations
+    preemptible: bool
+    """True if a preemptible lease has a host in the window."""
+
+
+def _counted(conn: Connection, wanted: HostRequest, explained_below: int, at_hand: Sequence[int] = ()) -> _Counts:
+    """Return the counts, with what occupies the hosts if fewer than `explained_below` are free."""
+    statement = wanted.statements.counted
     bounds = {"explained_below": explained_below, "until": wanted.window.end + HORIZON, "limit": HORIZON_ROWS}
     row = conn.execute(statement, given(wanted, numbers=list(at_hand), **bounds)).one()
-    return row[0], row[1], row[2], row[3] or ()
+    return _Counts(row[0], row[1], row[2], row[3] or (), row[4])
 
 
 def _patiently(conn: Connection, wanted: HostRequest) -> tuple[int, ...]:
     locks.hosts_alone(conn)
     for _ in range(PATIENT_LOOKS):
-        candidates = _best(conn, wanted, search(wanted.requirement, bool(wanted.own)).best, wanted.most)
+        candidates = _best(conn, wanted, wanted.statements.best, wanted.most)
         if len(candidates) < wanted.least or not set(wanted.must) <= set(candidates):
             raise Short(wanted)
         locks.lock_hosts(conn, candidates)
@@ -177,7 +198,7 @@ def _still_free(conn: Connection, numbers: Sequence[int], wanted: HostRequest) -
     """Return the hosts that are still free and suitable; one may have been changed or removed before its row was
     locked.
     """
-    statements = search(wanted.requirement, bool(wanted.own))
+    statements = wanted.statements
     statement = statements.few_still_free if len(numbers) <= FEW else statements.still_free
     return list(conn.scalars(statement, given(wanted, numbers=list(numbers))))
 
@@ -189,6 +210,8 @@ class Shortage:
     matching: int
     free: int
     fits_from: "Period | None"
+    preemptible: bool = True
+    """False if no preemptible lease has a host in the window."""
 
 
 HORIZON_ROWS = 1000
@@ -197,22 +220,23 @@ HORIZON = timedelta(days=90)
 
 def shortage(conn: Connection, wanted: HostRequest) -> Shortage:
     """Return the explanation of a shortage. Read a bounded number of allocations in a bounded future."""
-    matching, free, _, busy = _counted(conn, wanted, ANY_NUMBER)
-    return _explained(wanted, matching, free, busy)
+    return _explained(wanted, _counted(conn, wanted, ANY_NUMBER))
 
 
 def ends(conn: Connection, wanted: HostRequest) -> list[datetime]:
     """Return the ends of the allocations that explain a shortage."""
-    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, wanted, ANY_NUMBER)[3]]
+    return [datetime.fromisoformat(end) for _, _, end in _counted(conn, wanted, ANY_NUMBER).busy]
 
 
-def _explained(wanted: HostRequest, matching: int, free: int, busy: Allocations) -> Shortage:
-    if matching < wanted.least:
-        return Shortage(matching, free, None)
+def _explained(wanted: HostRequest, known: _Counts) -> Shortage:
+    if known.matching < wanted.least:
+        return Shortage(known.matching, known.free, None, known.preemptible)
     until = wanted.window.end + HORIZON
-    taken = [(host, Period(datetime.fromisoformat(start), datetime.fromisoformat(end))) for host, start, end in busy]
+    times = datetime.fromisoformat
+    taken = [(host, Period(times(start), times(end))) for host, start, end in known.busy]
     known_until = taken[-1][1].start if len(taken) == HORIZON_ROWS else until
-    return Shortage(matching, free, earliest_fit(matching, taken, wanted.window, wanted.least, known_until))
+    fits_from = earliest_fit(known.matching, taken, wanted.window, wanted.least, known_until)
+    return Shortage(known.matching, known.free, fits_from, known.preemptible)
 
 
 def earliest_fit(
@@ -254,7 +278,7 @@ def first_conflict(conn: Connection, numbers: Sequence[int], wanted: HostRequest
     query = (
         select(func.min(func.lower(a.c.during)))
         .where(a.c.host.in_(list(numbers)), a.c.during.overlaps(window), in_force(a))
-        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(wanted.own)))
+        .where(or_(a.c.reservation_id.is_(None), a.c.reservation_id.not_in(wanted.own | wanted.giving_way)))
     )
     conflict_at: datetime | None = conn.scalar(query)
     return conflict_at

@@ -24,13 +24,15 @@ from climate.connections import Insert
 from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.event_share import Share
 from climate.domain.facts import AddressHold, AmountHold, Fact, Hold
-from climate.domain.lease import Event, Lease, Part, Reservation, fold
+from climate.domain.lease import Event, Lease, Reservation, fold
+from climate.domain.lease_part import Part
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.domain.preemption import Preemption
 from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus, PartState
 from climate.store import locks
 from climate.store.db_errors import constraint
-from climate.store.journal import journal
+from climate.store.journal import fact_codec, journal
 from climate.store.leases import healing_waits, tampering
 from climate.store.leases import rows as lease_rows
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
@@ -296,6 +298,7 @@ _RESERVATION = [
         "missing",
         "resources_changed",
         "parts",
+        "preemptions",
     )
 ]
 """Columns in the order in which `_reservation` reads them."""
@@ -416,7 +419,7 @@ def _reservation(
     aggregate_id: int | None,
     amounts: tuple[AmountHold, ...],
 ) -> Reservation:
-    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, resources_changed, parts = row
+    reservation_id, resource_type, spec, resource_id, exists_before_start, missing, changed, parts, preemptions = row
     return Reservation(
         id=UUID(reservation_id),
         resource_type=resource_type,
@@ -425,11 +428,12 @@ def _reservation(
         holds=holds,
         exists_before_start=exists_before_start,
         missing=missing,
-        resources_changed=resources_changed,
+        resources_changed=changed,
         addresses=addresses,
         parts=tuple(_part(part) for part in parts),
         aggregate_id=aggregate_id,
         amounts=amounts,
+        preemptions=fact_codec.decode_all(Preemption, preemptions),
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Table, TextClause, delete, text, tuple_
 
 from climate.connections import Insert
 from climate.domain.lease import Lease
+from climate.domain.preemption import is_preemptible
 from climate.domain.status import EventKind
 from climate.store.journal import fact_codec
 from climate.store.tables.floating_ips import floating_allocations
@@ -118,6 +119,7 @@ def _reservation_rows(lease: Lease) -> list[Row]:
             "missing": r.missing,
             "resources_changed": r.resources_changed,
             "parts": fact_codec.encode(r.parts),
+            "preemptions": fact_codec.encode(r.preemptions),
         }
         for position, r in enumerate(lease.reservations)
     ]
@@ -163,6 +165,7 @@ def _allocation_rows(lease: Lease) -> list[Row]:
             "vcpus": hold.slots * int(r.spec.get("vcpus") or 0),
             "memory_mb": hold.slots * int(r.spec.get("memory_mb") or 0),
             "disk_gb": hold.slots * int(r.spec.get("disk_gb") or 0),
+            "preemptible": is_preemptible(r.spec),
         }
         for r in lease.reservations
         for hold in r.holds

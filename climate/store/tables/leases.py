@@ -113,6 +113,9 @@ waiting_marks = Table(
 LACKING = "missing > 0 AND status <> 'deleted'"
 """Condition for reservations in force that lack resources."""
 
+PREEMPTED = "preemptions <> '[]' AND status <> 'deleted'"
+"""Condition for reservations in force from which a host is to be taken."""
+
 reservations = Table(
     "reservations",
     metadata,
@@ -128,6 +131,9 @@ reservations = Table(
     Column("resources_changed", Boolean, nullable=False),
     # Shares in child zones and cells.
     Column("parts", JSONB, nullable=False, server_default="[]"),
+    # Plans to take hosts from it, if it is preemptible.
+    Column("preemptions", JSONB, nullable=False, server_default="[]"),
+    Index("ix_reservations_preempted", "lease_id", postgresql_where=text(PREEMPTED)),
     Index("ix_reservations_lacking", "lease_id", postgresql_where=text(LACKING)),
 )
 
@@ -228,6 +234,8 @@ actions = Table(
 """Cloud actions of an event: PLANNED before, DONE after; a repeated run continues after the last one."""
 
 IN_FORCE = "state IN ('held', 'active')"
+GIVES_WAY = f"{IN_FORCE} AND preemptible"
+"""Condition for allocations in force that give way to ordinary leases."""
 
 allocations = Table(
     "allocations",
@@ -244,6 +252,9 @@ allocations = Table(
     Column("vcpus", BigInteger, nullable=False, server_default="0"),
     Column("memory_mb", BigInteger, nullable=False, server_default="0"),
     Column("disk_gb", BigInteger, nullable=False, server_default="0"),
+    # Whether the host may be taken when an ordinary lease needs it. The guard below knows no difference: the allocation
+    # is shortened before the other one is written.
+    Column("preemptible", Boolean, nullable=False, server_default="false"),
     CheckConstraint("kind IN ('lease', 'maintenance', 'cleaning', 'hold')", name="kind_known"),
     CheckConstraint("state IN ('held', 'active', 'released')", name="state_known"),
     CheckConstraint("kind <> 'lease' OR reservation_id IS NOT NULL", name="lease_has_reservation"),
@@ -276,6 +287,7 @@ allocations = Table(
         postgresql_where=text(IN_FORCE),
     ),
     Index("ix_allocations_host_start", "host", text("lower(during)"), postgresql_where=text(IN_FORCE)),
+    Index("ix_allocations_preemptible", "during", postgresql_using="gist", postgresql_where=text(GIVES_WAY)),
 )
 
 idempotency_keys = Table(

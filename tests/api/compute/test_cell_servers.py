@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 from flask import Flask
 from sqlalchemy import text
+from werkzeug.test import TestResponse
 
 from api.compute import metrics
 from climate.cloud.bundled import BundledCloud
@@ -148,6 +149,23 @@ def test_actions_act_in_the_cell(top: Top, member: Person, admin: Person) -> Non
     assert member("DELETE", f"{SERVERS}/{server_id}").status_code == 204
     top.cells.settle()
     message(member("GET", f"{SERVERS}/{server_id}"), 404, "itemNotFound")
+
+
+def test_rebuild_shows_the_new_key_pair_and_user_data_at_once(top: Top, member: Person) -> None:
+    done(member("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "laptop"}}))
+    server_id = top.booted(member)
+
+    def rebuilt(**values: Any) -> TestResponse:
+        body = {"rebuild": {"imageRef": services.IMAGE_ID, **values}}
+        headers = {"OpenStack-API-Version": "compute 2.57"}
+        return member("POST", f"{SERVERS}/{server_id}/action", body, headers=headers)
+
+    shown = done(rebuilt(key_name="laptop", user_data="ZWNobw=="), 202)["server"]
+    assert (shown["key_name"], shown["user_data"], shown["status"]) == ("laptop", "ZWNobw==", "REBUILD")
+    top.cells.settle()
+    assert member.get(f"{SERVERS}/{server_id}")["server"]["key_name"] == "laptop"
+    assert "Invalid key_name" in message(rebuilt(key_name="none"), 400, "badRequest")
+    assert "public_key cannot be set" in message(rebuilt(public_key="ssh-ed25519 AAAA"), 400, "badRequest")
 
 
 @pytest.mark.slow

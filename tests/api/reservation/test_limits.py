@@ -15,6 +15,7 @@ NAMES = (
         "held_leases",
         "waiting_leases",
         "hosts_at_once",
+        "preemptible_hosts_at_once",
         "slots_at_once",
         "floating_ips_at_once",
         "storage_gb_at_once",
@@ -35,7 +36,7 @@ def test_without_any_there_is_only_use(member: Person) -> None:
         "held_leases": (10, "default"),
         "waiting_leases": (10, "default"),
     }
-    assert str([found[name][2] for name in NAMES]) == "[None, None, 1, 0, 0, 2, 0, 0, 0, 4]"
+    assert str([found[name][2] for name in NAMES]) == "[None, None, 1, 0, 0, 2, 0, 0, 0, 0, 4]"
 
 
 def test_own_limits_stand_before_the_default_ones(member: Person, admin: Person, stranger: Person) -> None:

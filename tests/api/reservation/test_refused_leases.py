@@ -48,6 +48,21 @@ ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
     "reservations as an object": (order(reservations={}), 400, "reservations: Not a valid list"),
     "reservations of texts": (order(reservations=["physical:host"]), 400, "reservations"),
     "65 reservations": (order(reservations=[reservation()] * 65), 400, "reservations"),
+    "preemptible as a text": (asked(preemptible="yes"), 400, "Malformed parameter preemptible: Not a valid boolean"),
+    "preemptible elsewhere": (
+        asked(preemptible=True, zone="north"), 400,
+        "preemptible and zone cannot both be given: preemptible hosts lie in this deployment",
+    ),
+    "preemptible beside ordinary": (
+        order(reservations=[reservation(preemptible=True), reservation()]), 400,
+        "preemptible must be true for all reservations of a lease, or for none",
+    ),
+    "preemptible slots": (
+        order(reservations=[{
+            "resource_type": "virtual:instance", "amount": 1, "vcpus": 1, "memory_mb": 64, "disk_gb": 1,
+            "affinity": None, "resource_properties": "", "preemptible": True,
+        }]), 400, "Unknown parameter preemptible in a reservation",
+    ),
     "no resource_type": (asked(resource_type=...), 400, "Missing parameter resource_type"),
     "null for resource_type": (asked(resource_type=None), 400, "Missing parameter resource_type"),
     "an unknown resource_type": (

@@ -12,7 +12,8 @@ from climate.store.allocation.busy_periods import decode, merged
 
 EPOCH = 946_684_800
 
-spans = st.tuples(st.integers(-50, 50), st.integers(1, 40)).map(lambda one: (one[0], one[0] + one[1]))
+BEGIN = 2_000_000_000
+spans = st.tuples(st.integers(BEGIN, BEGIN + 100), st.integers(1, 40)).map(lambda one: (one[0], one[0] + one[1]))
 hosts = st.lists(st.lists(spans, max_size=5), min_size=1, max_size=5)
 
 
@@ -38,7 +39,7 @@ def test_periods_and_free_numbers_are_those_of_each_host(
         assert list(busy[number]) == sorted(busy[number])
     demand = WholeDemand(HOSTS, 1, 1, 0, busy, free_number=free)
     counted = replace(demand, free_number=None).level()
-    for moment in range(-60, 100):
+    for moment in range(BEGIN - 10, BEGIN + 150):
         assert free.at(moment) == counted.at(moment) == sum(moment not in _seconds(one) for one in busy.values())
 
 

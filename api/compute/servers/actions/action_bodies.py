@@ -7,10 +7,12 @@ from werkzeug.exceptions import UnprocessableEntity
 
 from api.compute import body_keys as keys
 from api.compute import validation
+from api.compute.projects.keypair_bodies import public_key
 from api.compute.servers.server_bodies import USER_DATA, disk_config_key, flavor_ref, password, user_data
 from api.schema import shapes
 from api.schema.body import ABSENT, Body, Ignored, Key, as_given
 from climate.compute.migrations.live_requests import AUTO
+from climate.compute.models import keypair
 from climate.compute.models.server import ACTIVE, ERROR, REBOOT, REBOOT_HARD
 from climate.domain.errors import InvalidInput
 
@@ -106,6 +108,8 @@ class Rebuild(Body):
     disk_config = disk_config_key(default=ABSENT)
     key_name = keys.name(default=ABSENT).or_null()
     user_data = Key(user_data, USER_DATA, default=ABSENT).or_null()
+    public_key = Key(public_key, shapes.text(keypair.LONGEST), default=ABSENT)
+    """Key of the user's key pair in the parent zone; only parent zones send it."""
 
 
 class Rescue(Body):
@@ -258,16 +262,12 @@ class GroupName(Body):
 
 
 FORCE_COMPLETE, GROUP_NAME = ForceComplete(), GroupName()
-REBOOT_BODY, CREATE_IMAGE, BACKUP, RESIZE, REBUILD = Reboot(), NewImage(), Backup(), Resize(), Rebuild()
-REBUILD_TO_53, REBUILD_54_TO_56 = Rebuild(exclude=("key_name", "user_data")), Rebuild(exclude=("user_data",))
-RESCUE, MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = (
-    Rescue(),
-    Migrate(),
-    Unshelve(),
-    Lock(),
-    State(),
-    ConsoleOutput(),
-)
+REBOOT_BODY, CREATE_IMAGE, BACKUP, RESIZE, REBUILD_FORWARDED = Reboot(), NewImage(), Backup(), Resize(), Rebuild()
+REBUILD = Rebuild(exclude=("public_key",))
+REBUILD_TO_53 = Rebuild(exclude=("key_name", "user_data", "public_key"))
+REBUILD_54_TO_56 = Rebuild(exclude=("user_data", "public_key"))
+MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = Migrate(), Unshelve(), Lock(), State(), ConsoleOutput()
+RESCUE = Rescue()
 ADD_FIXED, REMOVE_FIXED, ADD_FLOATING, REMOVE_FLOATING = AddFixed(), RemoveFixed(), AddFloating(), RemoveFloating()
 
 LIVE_TO_24 = MigrateLiveWithDisk(exclude=("force",))

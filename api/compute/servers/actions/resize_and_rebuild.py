@@ -10,6 +10,7 @@ from api.compute.microversion import since
 from api.compute.servers import request_body, view
 from api.compute.servers.actions import action_bodies
 from api.compute.servers.servers import behind, find, who
+from api.compute.zones import routing, zone_chain
 from api.request_context import caller, compute, deployment
 from api.schema.body import Body
 from climate.compute import operations
@@ -18,7 +19,10 @@ from climate.compute.images import backups
 from climate.compute.models.server import SHELVED_OFFLOADED, VM_STATES
 from climate.compute.servers import details as server_details
 from climate.compute.servers.rebuild import Rebuilt
+from climate.compute.zones import placed_servers
 from climate.domain.errors import Forbidden
+
+ONLY_ITS_USER = "Only the user who created the server can change its key pair."
 
 
 def create_image(server_id: str, details: Any) -> Response:
@@ -64,20 +68,20 @@ def rebuild(server_id: str, details: Any) -> Response:
     """Rebuild the server from an image."""
     validation.may_write()
     given = _rebuild_body().read_value(details, "rebuild")
-    boot_data: dict[str, str | None] = {key: given[key] for key in ("key_name", "user_data") if key in given}
-    _check_key(server_id, boot_data)
+    public_key = _public_key(server_id, given)
+    find(server_id)  # in a child zone, whose images count
     wanted = Rebuilt(
         image_id=request_body.image(given["image_ref"]),
         name=given.get("name"),
         metadata=given.get("metadata"),
         description=given["description"],
         disk_config=given.get("disk_config"),
-        boot_data=boot_data,
+        boot_data={key: given[key] for key in ("key_name", "user_data") if key in given},
+        public_key=public_key,
     )
     operations.rebuild(compute(), who(server_id), wanted)
     server = find(server_id)
-    data = server_details.user_data(compute(), [server_id]).get(server_id) if since(57) else None
-    shown = view.rebuilt(server, behind([server]), data)
+    shown = view.rebuilt(server, behind([server]), _user_data(server_id, given) if since(57) else None)
     answer = jsonify({"server": shown | {"adminPass": view.password(given["password"])}})
     answer.status_code = 202
     answer.headers["Location"] = f"{deployment().settings.base_url}/compute/v2.1/servers/{server_id}"
@@ -86,18 +90,41 @@ def rebuild(server_id: str, details: Any) -> Response:
 
 def _rebuild_body() -> Body:
     """Return the form of a rebuild at the microversion of the request."""
+    if zone_chain.is_forwarded() and since(54):
+        return action_bodies.REBUILD_FORWARDED
     if since(57):
         return action_bodies.REBUILD
     return action_bodies.REBUILD_54_TO_56 if since(54) else action_bodies.REBUILD_TO_53
 
 
-def _check_key(server_id: str, boot_data: Mapping[str, str | None]) -> None:
-    """Check the key pair of a rebuild, which the user who created the server must have."""
-    if "key_name" not in boot_data:
-        return
-    if find(server_id).user_id != caller().user_id:
-        raise Forbidden("Only the user who created the server can change its key pair.")
-    request_body.known_key(boot_data["key_name"])
+def _public_key(server_id: str, given: Mapping[str, Any]) -> str | None:
+    """Return the public key that a parent zone sent with a key_name; None: the key pair of a rebuild is one of here.
+
+    The user who created the server must have the key pair. A child zone that has the server gets its public key.
+    """
+    if "key_name" not in given:
+        return None
+    name, public_key = given["key_name"], given.get("public_key", "")
+    if zone_chain.is_forwarded():
+        if name is not None and not public_key:
+            raise Forbidden(ONLY_ITS_USER)
+        return str(public_key)
+    placed_for = placed_servers.user_of(compute(), validation.path_id(server_id), validation.own_project())
+    if placed_for == caller().user_id and name is not None:
+        routing.send_along("rebuild", {"public_key": request_body.public_key(name)})
+    user_id = placed_for or find(server_id).user_id
+    if user_id != caller().user_id:
+        raise Forbidden(ONLY_ITS_USER)
+    request_body.known_key(name)
+    return None
+
+
+def _user_data(server_id: str, given: Mapping[str, Any]) -> str | None:
+    """Return the user data of a server after its rebuild; a top cell knows only what the request has."""
+    if "user_data" in given:
+        sent: str | None = given["user_data"]
+        return sent
+    return server_details.user_data(compute(), [server_id]).get(server_id)
 
 
 def rescue(server_id: str, details: Any) -> Response:

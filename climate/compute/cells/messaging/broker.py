@@ -1,5 +1,6 @@
 """Transport over brokers: messages are pushed to a queue of the neighbour's own Redis or Valkey."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,8 +10,9 @@ from typing import Any
 import structlog
 from kombu.connection import Connection
 from kombu.exceptions import KombuError
-from kombu.messaging import Producer
 from kombu.transport import redis
+from kombu.utils.json import dumps
+from redis.exceptions import ConnectionError as ConnectionLost
 
 from climate.compute.cells.cell import Broker, Cell
 from climate.compute.cells.messaging.transport import Envelope, TransportError
@@ -38,18 +40,29 @@ OPTIONS: Mapping[str, Any] = {
 
 
 class _SendingChannel(redis.Channel):
-    """Channel that keeps its client, because a new one per message costs as much as sending it."""
+    """Channel that keeps one connection of its client.
 
-    _sender: Any = None
+    To take one out of the pool for each message, and the client's layers over it, cost twice as much as sending it.
+    """
 
-    @contextmanager
-    def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
-        """Yield the caller's client, else that of the channel; its pool has a connection per thread."""
-        if client is None:
-            if self._sender is None:
-                self._sender = self._create_client()  # type: ignore[no-untyped-call]
-            client = self._sender
-        yield client
+    _line: Any = None
+
+    def _put(self, queue: str, message: Mapping[str, Any], **options: Any) -> None:
+        """Push a message to a queue; without an answer of the broker, raise one of the connection's errors."""
+        command = ("LPUSH", f"{self.global_keyprefix}{queue}", dumps(message))  # type: ignore[no-untyped-call]
+        try:
+            self._ask(*command)
+        except ConnectionLost:
+            # The broker may have restarted since the last message. One that it has taken is stored once all the same.
+            self._line.disconnect()
+            self._ask(*command)
+
+    def _ask(self, *command: str) -> None:
+        if self._line is None:
+            client = self._create_client()  # type: ignore[no-untyped-call]
+            self._line = client.connection_pool.get_connection()
+        self._line.send_command(*command)
+        self._line.read_response()
 
 
 class _SendingTransport(redis.Transport):
@@ -130,14 +143,16 @@ class _Link:
         self.given = given
         self.errors = (*connection.connection_errors, *connection.channel_errors)
         self._connection = connection
-        self._producer: Any = None
         self._lock = Lock()
 
     def publish(self, body: Mapping[str, Any], queue: str) -> None:
+        text = json.dumps(body)
         with self._lock:
-            if self._producer is None:
-                self._producer = Producer(self._connection.default_channel)  # type: ignore[no-untyped-call]
-            self._producer.publish(body, routing_key=queue, serializer="json", retry=False)
+            channel = self._connection.default_channel
+            message = channel.prepare_message(  # type: ignore[no-untyped-call]
+                text, content_type="application/json", content_encoding="utf-8"
+            )
+            channel.basic_publish(message, exchange="", routing_key=queue)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         try:

@@ -49,6 +49,11 @@ class _Arrival:
     message: Message
     outcome: Outcome
 
+    @property
+    def is_stored(self) -> bool:
+        """Return whether its delivery id is stored; a response that ends here changes nothing when it comes again."""
+        return self.outcome.answer is None
+
 
 @dataclass(slots=True)
 class _Post:
@@ -163,7 +168,7 @@ def _writing(
     """Return a transaction; a pipeline confirms later, so statements without an effect are committed one by one."""
     if pipeline is None or (effect is not None and effect.synced):
         return compute.engine.begin()
-    return (pipeline.quick if effect is None else pipeline.lazy).engine.begin()
+    return pipeline.writing() if effect is None else pipeline.lazy.engine.begin()
 
 
 def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
@@ -174,7 +179,7 @@ def _context(compute: Compute, handlers: Handlers, links: Links) -> CellContext:
 def _new(arrivals: Mapping[Key, _Arrival], stored: Container[Key]) -> Iterator[_Arrival]:
     """Yield the arrivals that are not duplicates."""
     for key, one in arrivals.items():
-        if key in stored:
+        if key in stored or not one.is_stored:
             yield one
         else:
             log.info("duplicate message of a cell", cell=key[0], delivery=key[1])
@@ -237,9 +242,10 @@ def _deliveries(letter: Letter) -> list[str]:
 
 def _store(conn: Connection, post: _Post, now: datetime) -> Kept:
     outgoing: list[Outgoing] = []
-    for key, one in post.arrivals.items():
+    stored = {key: one for key, one in post.arrivals.items() if one.is_stored}
+    for key, one in stored.items():
         outgoing += _outgoing(post.links, key, one.outcome, post.pipeline)
-    arrived = [one.arrived for one in post.arrivals.values()]
+    arrived = [one.arrived for one in stored.values()]
     return handover.store(conn, arrived, outgoing, now) if arrived else Kept()
 
 

@@ -1,9 +1,12 @@
 """Pipeline: the process that stored messages continues with them; the database keeps them in case it dies."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from sqlalchemy import Connection
 
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging.dispatch import Handlers
@@ -35,6 +38,10 @@ class Pipeline(Protocol):
     @property
     def quick(self) -> Compute:
         """Return the cell with a database in autocommit without synchronous commits."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Return a connection in autocommit without synchronous commits."""
         ...
 
     @property

@@ -108,7 +108,10 @@ def _evacuate(compute: Compute, server_id: str, args: Args, by: By) -> None:
 def _rebuild(compute: Compute, server_id: str, args: Args, by: By) -> None:
     with reading(compute.engine) as conn:
         image_id = find_image(conn, by["project_id"], args["image_id"], args["image_name"])
-    wanted = Rebuilt(image_id, args["name"], args["metadata"], args["description"])
+    boot_data, public_key = args.get("boot_data", {}), args.get("public_key", "")  # absent in older releases
+    wanted = Rebuilt(
+        image_id, args["name"], args["metadata"], args["description"], boot_data=boot_data, public_key=public_key
+    )
     rebuild.rebuild(compute, server_id, wanted, by=by)
 
 

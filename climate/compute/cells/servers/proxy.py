@@ -40,7 +40,7 @@ from climate.compute.servers.properties import ADMIN, OWNER, Changed, ChangedTag
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.servers.resize import check_quota, size
 from climate.compute.store.cells import servers
-from climate.compute.store.projects import images, quotas
+from climate.compute.store.projects import images, keypairs, quotas
 from climate.compute.store.servers import tasks
 from climate.connections import reading
 
@@ -255,9 +255,7 @@ def evacuate(compute: Compute, who: Who, host: str | None) -> None:
 
 
 def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
-    """Rebuild a server from an image, which its cell looks up by name."""
-    if wanted.boot_data:
-        raise BadRequest("The key pair and the user data of a server in a cell cannot be changed.")
+    """Rebuild a server from an image, which its cell looks up by name; a new key pair goes there with its key."""
     with compute.engine.begin() as conn:
         server = locked(conn, who)
         actions.check_lock(server, who.project_id)
@@ -269,10 +267,21 @@ def rebuild(compute: Compute, who: Who, wanted: Rebuilt) -> None:
             "name": wanted.name,
             "metadata": None if wanted.metadata is None else dict(wanted.metadata),
             "description": wanted.description,
+            "boot_data": dict(wanted.boot_data),
+            "public_key": _public_key(conn, server, wanted),
         }
         kept = {key: args[key] for key in ("image_id", "name", "metadata", "description") if args[key] is not None}
+        kept |= {key: value for key, value in wanted.boot_data.items() if key == "key_name"}
         command = Command("rebuild", WISHES[REBUILD].action, args, task=REBUILD, changes=kept)
         send(compute, conn, server, who, command)
+
+
+def _public_key(conn: Connection, server: Server, wanted: Rebuilt) -> str:
+    """Return the public key of the new key pair of a server, which its user has here; empty for none."""
+    name = wanted.boot_data.get("key_name")
+    if name is None or wanted.public_key is not None:
+        return wanted.public_key or ""
+    return keypairs.public_key(conn, server.user_id, name)
 
 
 def rescue(compute: Compute, who: Who, image_id: str | None) -> None:

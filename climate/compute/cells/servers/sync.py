@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 UPDATE, DESTROY, FAULT = "instance_update_at_top", "instance_destroy_at_top", "instance_fault_create_at_top"
 """Methods of the top cell."""
 
-NOTED = ("name", "description", "metadata", "image_id", "locked_by", "locked_reason")
+NOTED = ("name", "description", "metadata", "image_id", "key_name", "locked_by", "locked_reason")
 """Fields of the top cell that a command may change."""
 
 BATCH = 1000

@@ -24,7 +24,7 @@ class WireError(Exception):
     """Message that does not follow the allocation protocol."""
 
 
-def allocation_body(asked: Allocation) -> dict[str, Any]:
+def allocation_body(asked: Allocation) -> dict[str, object]:
     """Encode a request as JSON."""
     return asdict(asked)
 
@@ -42,7 +42,7 @@ def allocation_of(body: Any) -> Allocation:
         raise WireError(f"not a request for addresses: {type(error).__name__}") from None
 
 
-def answer_body(asked: Allocation, answer: Answer) -> dict[str, Any]:
+def answer_body(asked: Allocation, answer: Answer) -> dict[str, object]:
     """Encode an answer as JSON."""
     if not isinstance(answer, errors.ComputeError):
         return {"id": asked.id, "addresses": dict(answer)}

@@ -8,25 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Connection, column, text
+from sqlalchemy import Connection, text
 
 from climate.compute.store.cells.messages import INBOX, MOST_UNCONFIRMED, OUTBOX, Arrived, Sent, notify
 
 # One statement stores all messages caused by a batch. A message that this process sends counts as sent; one that it
 # must not send yet is due. Messages caused by a known message are left out: `new` is a message that was not known.
-_STORE = text("""
+# The form of the driver: SQLAlchemy's layers over a compiled statement take as long as Postgres takes for it.
+_STORE = """
     WITH arrived AS (
         INSERT INTO compute_cell_inbox (sender, delivery, kind, body, attempts, due_at, received_at)
         SELECT a.sender, a.delivery, a.kind, a.body, a.attempts,
-               CAST(:now AS timestamptz) + make_interval(secs => a.seconds), CAST(:now AS timestamptz)
-        FROM unnest(CAST(:senders AS text[]), CAST(:arrivals AS uuid[]), CAST(:arrival_kinds AS text[]),
-                    CAST(:arrival_bodies AS text[]), CAST(:attempts AS int[]), CAST(:seconds AS float[]))
+               CAST(%(now)s AS timestamptz) + make_interval(secs => a.seconds), CAST(%(now)s AS timestamptz)
+        FROM unnest(CAST(%(senders)s AS text[]), CAST(%(arrivals)s AS uuid[]), CAST(%(arrival_kinds)s AS text[]),
+                    CAST(%(arrival_bodies)s AS text[]), CAST(%(attempts)s AS int[]), CAST(%(seconds)s AS float[]))
              AS a(sender, delivery, kind, body, attempts, seconds)
         ON CONFLICT (sender, delivery) DO NOTHING
         RETURNING sender, delivery),
     done AS (
         UPDATE compute_cell_inbox SET due_at = NULL, body = ''
-        WHERE sender = :done_sender AND delivery = CAST(:done_delivery AS uuid)
+        WHERE sender = %(done_sender)s AND delivery = CAST(%(done_delivery)s AS uuid)
         RETURNING sender, delivery),
     new AS (
         SELECT sender, delivery FROM arrived UNION ALL SELECT sender, delivery FROM done
@@ -34,20 +35,19 @@ _STORE = text("""
     sent AS (
         INSERT INTO compute_cell_outbox (cell, kind, body, delivery, tries, due_at)
         SELECT g.cell, g.kind, g.body, g.delivery, least(1, o.open),
-               CAST(:now AS timestamptz) + make_interval(secs => 30 * o.open)
-        FROM unnest(CAST(:cells AS text[]), CAST(:kinds AS text[]), CAST(:bodies AS text[]),
-                    CAST(:deliveries AS uuid[]), CAST(:taken AS boolean[]), CAST(:of_senders AS text[]),
-                    CAST(:of_deliveries AS uuid[])) AS g(cell, kind, body, delivery, taken, of_sender, of_delivery)
+               CAST(%(now)s AS timestamptz) + make_interval(secs => 30 * o.open)
+        FROM unnest(CAST(%(cells)s AS text[]), CAST(%(kinds)s AS text[]), CAST(%(bodies)s AS text[]),
+                    CAST(%(deliveries)s AS uuid[]), CAST(%(taken)s AS boolean[]), CAST(%(of_senders)s AS text[]),
+                    CAST(%(of_deliveries)s AS uuid[])) AS g(cell, kind, body, delivery, taken, of_sender, of_delivery)
         JOIN new ON new.sender = g.of_sender AND new.delivery = g.of_delivery
         CROSS JOIN LATERAL (
             SELECT CASE WHEN g.taken AND (SELECT count(*) FROM (
-                SELECT FROM compute_cell_outbox f WHERE f.cell = g.cell AND f.tries > 0 LIMIT :most) l) < :most
+                SELECT FROM compute_cell_outbox f WHERE f.cell = g.cell AND f.tries > 0 LIMIT %(most)s) l) < %(most)s
                 THEN 1 ELSE 0 END AS open) o
-        RETURNING id, delivery, kind, body, cell, tries)
-    SELECT 'arrived' AS what, CAST(NULL AS bigint) AS id, delivery::text, NULL AS kind, NULL AS body, sender AS cell,
-           0 AS tries FROM arrived
-    UNION ALL SELECT 'sent', id, delivery::text, kind, body, cell, tries FROM sent
-""").columns(*(column(name) for name in ("what", "id", "delivery", "kind", "body", "cell", "tries")))
+        RETURNING id, delivery, cell, tries)
+    SELECT CAST(NULL AS bigint), delivery::text, sender, 0 FROM arrived
+    UNION ALL SELECT id, delivery::text, cell, tries FROM sent
+"""
 
 # A transaction that has written nothing waits for nothing.
 _FLUSH = text("SELECT pg_logical_emit_message(true, 'climate', '')")
@@ -102,14 +102,16 @@ def store(
     """
     values = {**_arrived(arrivals), **_going(outgoing), "now": now, "most": MOST_UNCONFIRMED}
     values["done_sender"], values["done_delivery"] = (done.sender, done.delivery) if done is not None else (None, None)
+    sent = {(one.cell, one.delivery): one for one in outgoing}
     kept, waiting = Kept(), set()
-    for row in conn.execute(_STORE, values):
-        if row.what == "arrived":
-            kept.new.add((row.cell, row.delivery))
-        elif row.tries:
-            kept.mine.setdefault(row.cell, []).append(Sent(row.id, row.delivery, row.kind, row.body))
+    for number, delivery, cell, tries in conn.exec_driver_sql(_STORE, values).all():
+        if number is None:
+            kept.new.add((cell, delivery))
+        elif tries:
+            one = sent[cell, delivery]
+            kept.mine.setdefault(cell, []).append(Sent(number, delivery, one.kind, one.body))
         else:
-            waiting.add(row.cell)
+            waiting.add(cell)
     due = {one.kind for one in arrivals if one.waits == 0 and (one.sender, one.delivery) in kept.new}
     for kind in sorted(due):
         notify(conn, f"{INBOX} {kind}")

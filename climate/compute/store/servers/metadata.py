@@ -17,6 +17,7 @@ def change_in(table: str) -> TextClause:
     SET name = CASE WHEN c.new ? 'name' THEN c.new ->> 'name' ELSE s.name END,
         description = CASE WHEN c.new ? 'description' THEN c.new ->> 'description' ELSE s.description END,
         metadata = CASE WHEN c.new ? 'metadata' THEN c.new -> 'metadata' ELSE s.metadata END,
+        key_name = CASE WHEN c.new ? 'key_name' THEN c.new ->> 'key_name' ELSE s.key_name END,
         image_id = CASE WHEN c.new ? 'image_id' THEN CAST(c.new ->> 'image_id' AS uuid) ELSE s.image_id END,
         access_ipv4 = CASE WHEN c.new ? 'access_ipv4' THEN c.new ->> 'access_ipv4' ELSE s.access_ipv4 END,
         access_ipv6 = CASE WHEN c.new ? 'access_ipv6' THEN c.new ->> 'access_ipv6' ELSE s.access_ipv6 END,
@@ -47,13 +48,18 @@ def change(conn: Connection, server_id: str, changes: Mapping[str, object], now:
     conn.execute(_CHANGE, {"id": server_id, "changes": json.dumps(changes, default=dict), "now": now})
 
 
-def set_boot_data(conn: Connection, server_id: str, values: Mapping[str, str | None]) -> None:
-    """Set the key_name and the user_data of a server, as far as they are given; user data needs a config drive."""
+def set_boot_data(
+    conn: Connection, server_id: str, values: Mapping[str, str | None], public_key: str | None = None
+) -> None:
+    """Set the key_name and the user_data of a server, as far as they are given; user data needs a config drive.
+
+    `public_key`: that of the new key_name, empty for none; None: the key pair is one of this deployment.
+    """
     if not values:
         return
-    more: dict[str, bool | None] = {"config_drive": True} if values.get("user_data") is not None else {}
+    more: dict[str, bool | str | None] = {"config_drive": True} if values.get("user_data") is not None else {}
     if "key_name" in values:
-        more["public_key"] = None  # the new key pair is one of this deployment
+        more["public_key"] = public_key
     conn.execute(update(servers).where(servers.c.id == server_id).values(**values, **more))
 
 

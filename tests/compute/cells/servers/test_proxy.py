@@ -15,12 +15,15 @@ from climate.compute.cells.messaging import send
 from climate.compute.cells.messaging.messages import UP
 from climate.compute.cells.servers import allowed_methods, methods, proxy, sync
 from climate.compute.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, QuotaExceeded
+from climate.compute.metadata import guest_metadata
+from climate.compute.models import keypair
 from climate.compute.models.image import ACTIVE, Image
 from climate.compute.models.server import (
     DELETE,
     PAUSE,
     REBOOT,
     REBOOT_HARD,
+    REBUILD,
     RESUME,
     REVERT,
     START,
@@ -34,7 +37,7 @@ from climate.compute.projects import quotas
 from climate.compute.servers import actions
 from climate.compute.servers.rebuild import Rebuilt
 from climate.compute.store.cells import servers
-from climate.compute.store.projects import flavors, images
+from climate.compute.store.projects import flavors, images, keypairs
 from climate.compute.store.servers import tasks
 from climate.compute.store.servers.lists import Listing
 from climate.compute.virt import Guest
@@ -179,11 +182,49 @@ def test_shelving_and_rebuilding_are_done_in_the_cell(cells: ServerTree) -> None
     assert cells.seen(server.id).status == cells.leaf.look(server.id).status == "ACTIVE"
 
 
-def test_a_rebuild_in_a_cell_keeps_the_key_pair(cells: ServerTree) -> None:
+def test_rebuild_brings_the_key_pair_and_the_user_data_to_the_cell(cells: ServerTree) -> None:
+    server, image = cells.boot(), shared_image(cells)
+    public = keypair.make("top").public
+    with cells.top.engine.begin() as conn:
+        keypairs.add(conn, server.user_id, "laptop", public, "")
+    rebuild(cells, server, image, key_name="laptop", user_data="ZWNobw==")
+    assert cells.seen(server.id).key_name == "laptop"
+    cells.settle()
+    assert (cells.seen(server.id).key_name, cells.seen(server.id).task) == ("laptop", None)
+    assert boot_data(cells, server) == (("laptop", public), b"echo")
+    rebuild(cells, server, image)
+    cells.settle()
+    assert boot_data(cells, server) == (("laptop", public), b"echo")
+    rebuild(cells, server, image, key_name=None, user_data=None)
+    cells.settle()
+    assert (boot_data(cells, server), cells.seen(server.id).key_name) == ((None, None), None)
+
+
+def test_rebuild_that_the_cell_refuses_leaves_the_key_pair(cells: ServerTree) -> None:
     server = cells.boot()
-    with pytest.raises(BadRequest, match="in a cell cannot be changed"):
-        proxy.rebuild(cells.top, who(server), Rebuilt(services.IMAGE_ID, boot_data={"key_name": None}))
-    assert cells.seen(server.id).task is None
+    rebuild(cells, server, str(uuid4()), key_name="laptop", user_data="ZWNobw==")
+    cells.settle()
+    assert cells.seen(server.id).key_name is None
+    assert boot_data(cells, server) == (None, None)
+
+
+def test_rebuild_of_a_top_cell_of_an_older_release_is_carried_out(cells: ServerTree) -> None:
+    server, image = cells.boot(), shared_image(cells)
+    args = {"image_id": image, "image_name": "shared", "name": "again", "metadata": None, "description": None}
+    proxy.cast(cells.top, who(server), proxy.Command("rebuild", args=args, task=REBUILD))
+    cells.settle()
+    assert (cells.leaf.look(server.id).name, cells.seen(server.id).status) == ("again", "ACTIVE")
+
+
+def rebuild(cells: ServerTree, server: Server, image_id: str, **data: str | None) -> None:
+    proxy.rebuild(cells.top, who(server), Rebuilt(image_id, boot_data=data))
+
+
+def boot_data(cells: ServerTree, server: Server) -> tuple[tuple[str, str] | None, bytes | None]:
+    """The key pair and the user data that the guest in the cell reads."""
+    with cells.leaf.compute.engine.connect() as conn:
+        found = guest_metadata.gathered(cells.leaf.compute, conn, cells.leaf.look(server.id))
+    return found.key, found.user_data
 
 
 def shared_image(cells: ServerTree) -> str:

@@ -10,6 +10,7 @@ from climate.compute.metadata import config_drives, guest_metadata
 from climate.compute.metadata.config_drives import META_DATA, USER_DATA
 from climate.compute.metadata.guest_metadata import GuestMetadata
 from climate.compute.models import keypair
+from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.store.servers import servers
 from tests.compute.zones.build_plan_trees import built, done, names_here, offered, refusal, rows, server
 from tests.compute.zones.builds.test_placement import build, grandchild_offer, order
@@ -17,6 +18,7 @@ from tests.compute.zones.builds.test_provisioning import fill
 from tests.compute.zones.tree import Tree, Zone
 
 NAME = "laptop"
+VERSION = {"OpenStack-API-Version": "compute 2.57"}
 SCRIPT = b"#!/bin/sh\nexit 0\n"
 
 
@@ -102,6 +104,45 @@ def test_rebuild_with_a_key_pair_of_the_child_replaces_the_sent_key(pair: Tree) 
     version = {"OpenStack-API-Version": "compute 2.54"}
     done(left.ask("POST", f"/servers/{row['id']}/action", body, headers=version), 202)
     assert guest(left).key == (NAME, own)
+
+
+def rebuilt(zone: Zone, server_id: str, user: str = "demo", **values: Any) -> Any:
+    body = {"rebuild": {"imageRef": IMAGE_ID, **values}}
+    return zone.ask("POST", f"/servers/{server_id}/action", body, user=user, headers=VERSION)
+
+
+def test_rebuild_at_the_parent_changes_key_and_user_data_in_the_grandchild(plans: Tree) -> None:
+    parent = plans["parent"]
+    fill(parent)
+    fill(plans["left"])
+    fill(plans["right"])
+    made = done(parent.ask("POST", "/servers", server(name="web"), user="demo"), 202)["server"]["id"]
+    zone = plans["grandchild"]
+    assert place_of(plans) is zone
+    zone.settle()
+    public = add_key(parent)
+    add_key(zone, "admin")
+    shown = done(rebuilt(parent, made, key_name=NAME, user_data=base64.b64encode(SCRIPT).decode()), 202)["server"]
+    assert (shown["key_name"], guest(zone).key, guest(zone).user_data) == (NAME, (NAME, public), SCRIPT)
+    zone.settle()
+    done(rebuilt(parent, made), 202)
+    assert (guest(zone).key, guest(zone).user_data) == ((NAME, public), SCRIPT)
+    zone.settle()
+    done(rebuilt(parent, made, key_name=None, user_data=None), 202)
+    assert (guest(zone).key, guest(zone).user_data) == (None, None)
+
+
+def test_only_the_user_of_a_server_in_a_child_changes_its_key_pair(plans: Tree) -> None:
+    parent = plans["parent"]
+    fill(parent)
+    made = done(parent.ask("POST", "/servers", server(name="web"), user="demo"), 202)["server"]["id"]
+    zone = place_of(plans)
+    zone.settle()
+    add_key(parent, "admin")
+    assert "Only the user who created" in refusal(rebuilt(parent, made, "admin", key_name=NAME), 403)
+    assert "Invalid key_name" in refusal(rebuilt(parent, made, key_name="none"), 400)
+    assert "public_key cannot be set" in refusal(rebuilt(parent, made, public_key=keypair.make("x").public), 400)
+    assert guest(zone).key is None
 
 
 def test_what_is_no_public_key_is_refused_before_anything_is_done(pair: Tree) -> None:

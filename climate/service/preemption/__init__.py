@@ -1,0 +1,1 @@
+"""Preemptible leases: they get hosts that nobody was promised, and give way to ordinary leases."""
