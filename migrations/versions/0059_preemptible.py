@@ -3,7 +3,7 @@
 from migrations.scripts import alone, build_indexes
 
 revision = "0059"
-down_revision = "0057"
+down_revision = "0058"
 
 
 def upgrade() -> None:

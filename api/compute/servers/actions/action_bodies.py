@@ -266,8 +266,8 @@ REBOOT_BODY, CREATE_IMAGE, BACKUP, RESIZE, REBUILD_FORWARDED = Reboot(), NewImag
 REBUILD = Rebuild(exclude=("public_key",))
 REBUILD_TO_53 = Rebuild(exclude=("key_name", "user_data", "public_key"))
 REBUILD_54_TO_56 = Rebuild(exclude=("user_data", "public_key"))
-MIGRATE, UNSHELVE, LOCK, RESET_STATE, CONSOLE_OUTPUT = Migrate(), Unshelve(), Lock(), State(), ConsoleOutput()
-RESCUE = Rescue()
+RESCUE, MIGRATE, UNSHELVE, LOCK = Rescue(), Migrate(), Unshelve(), Lock()
+RESET_STATE, CONSOLE_OUTPUT = State(), ConsoleOutput()
 ADD_FIXED, REMOVE_FIXED, ADD_FLOATING, REMOVE_FLOATING = AddFixed(), RemoveFixed(), AddFloating(), RemoveFloating()
 
 LIVE_TO_24 = MigrateLiveWithDisk(exclude=("force",))

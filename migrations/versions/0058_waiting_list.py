@@ -2,10 +2,10 @@
 
 from migrations.scripts import alone, build_indexes
 
-revision = "0057"
-down_revision = "0058"
+revision = "0058"
+down_revision = "0057"
 
 
 def upgrade() -> None:
-    alone("0057_waiting_list.sql")
-    build_indexes("0057_waiting_list_indexes.sql")
+    alone("0058_waiting_list.sql")
+    build_indexes("0058_waiting_list_indexes.sql")

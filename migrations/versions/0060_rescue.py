@@ -2,9 +2,9 @@
 
 from migrations.scripts import alone
 
-revision = "0061"
+revision = "0060"
 down_revision = "0059"
 
 
 def upgrade() -> None:
-    alone("0061_rescue.sql")
+    alone("0060_rescue.sql")

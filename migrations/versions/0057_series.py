@@ -2,10 +2,10 @@
 
 from migrations.scripts import alone, build_indexes
 
-revision = "0058"
+revision = "0057"
 down_revision = "0056"
 
 
 def upgrade() -> None:
-    alone("0058_series.sql")
-    build_indexes("0058_series_indexes.sql")
+    alone("0057_series.sql")
+    build_indexes("0057_series_indexes.sql")
