@@ -74,8 +74,8 @@ def rescue(
 ) -> None:
     """Request the start of a server from an image, with its own disk behind; None: from the image of the server.
 
-    Raises NotFound, Conflict, Busy, BadRequest if the server is too small for the image, or its node does not support
-    it, or it has no image.
+    Raises NotFound, Conflict, Busy. Raises BadRequest if the server is too small for the image, its node does not
+    support it, or it has none.
     """
     with compute.engine.begin() as conn:
         server = actions.locked(conn, server_id, project_id)

@@ -1,9 +1,9 @@
 """Servers as virtual machines: one QEMU each, controlled by its monitor.
 
 Each server has a folder with `pid` (number and start time), `prepared` (until its first start), `disk.qcow2` and
-`console.log`. Beside them are `qmp` (socket of the monitor), `qemu.log` (errors), `config.iso` (its config drive, if
-any), `memory` while it is suspended, and `rescue.qcow2` while it is rescued. A QEMU process outlives the service that
-started it.
+`console.log`. Beside them are `qmp` (socket of the monitor), `qemu.log` (errors), and `config.iso` (its config drive,
+if any). `memory` exists while it is suspended, and `rescue.qcow2` while it is rescued. A QEMU process outlives the
+service that started it.
 """
 
 import os
