@@ -1,7 +1,7 @@
 # climate: everything from nothing but Python 3.11 with pip, and make.  `make` alone lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest test-keystone test-openstack lint fix docs bench bench-compare lock dist wheels clean
+.PHONY: help run lab demo test test-slow test-by-url campaign test-netlab test-tempest test-keystone test-openstack lint fix docs vendor screenshots bench bench-compare lock dist wheels clean
 
 PY ?= python3
 VENV := .venv
@@ -81,6 +81,13 @@ fix: $(VENV)/installed-dev ## correct what can be corrected by itself
 
 docs: $(VENV)/installed-dev ## write the tables of settings and commands into docs/
 	$(BIN)/python -m tests.generated_pages
+
+vendor: ## copy the scripts of others that the pages use, as tests/vendor/package-lock.json names them (needs npm)
+	@command -v npm >/dev/null || { echo 'make vendor needs npm: https://nodejs.org/' >&2; exit 1; }
+	$(PY) tests/vendor/copy_files.py
+
+screenshots: $(VENV)/installed-dev ## take the pictures of the web pages in docs/images (needs chromium)
+	$(BIN)/python -m tests.screenshots
 
 bench: $(VENV)/installed-dev ## measure; prints medians
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -23,10 +23,12 @@ from api import (
     request_log,
     reservation,
     volume,
+    web,
 )
 from api.ops import request_counters
 from api.path_aliases import Paths, nouns
 from api.request_context import DEPLOYMENT, DISK_WATCH, IDENTITY_URL
+from api.reservation.leases import event_stream
 from climate.service.disk_space import DiskWatch
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Application(Flask):
         return func
 
 
-ROOMS = (ops, identity, reservation, compute, image, network, volume)
+ROOMS = (ops, identity, reservation, compute, image, network, volume, web)
 """Each has `register(app)`, which adds its blueprints."""
 
 
@@ -77,6 +79,7 @@ def bound(app: Flask, deployment: "Deployment") -> Flask:
     made.extensions = {**app.extensions, DEPLOYMENT: deployment, DISK_WATCH: DiskWatch(deployment.settings.home)}
     request_counters.install(made, deployment.settings.home / "figures")
     auth.allow(made)
+    event_stream.install(made)
     known = ProxyFix(MethodType(Flask.wsgi_app, made), x_for=deployment.settings.trusted_proxies, x_proto=0)
     made.wsgi_app = Paths(known, nouns(made.url_map))  # type: ignore[method-assign]
     return made

@@ -11,6 +11,7 @@ from api.rate_limit import Allowance
 from api.request_context import DEPLOYMENT, deployment
 from climate.configuration import policy_file
 from climate.domain.errors import Forbidden
+from climate.identity.authentication import Headers
 
 ALLOWANCE = "climate.allowance"
 """Key of the rate limit among the application's extensions."""
@@ -39,6 +40,12 @@ def public(view: View) -> View:
     return view
 
 
+def by_session(view: View) -> View:
+    """Mark a view of a page, whose blueprint authenticates by the session of the browser instead of a token."""
+    view.by_session = True  # type: ignore[attr-defined]
+    return view
+
+
 def install(app: Flask) -> None:
     """Require a token before every view that is not public."""
     app.before_request(_let_in)
@@ -54,17 +61,17 @@ def allow(app: Flask) -> None:
 
 
 def _let_in() -> None:
-    if request.endpoint is None or is_public(request.endpoint):
-        return
-    caller = deployment().identity.authenticate(request.headers, request.remote_addr or "")
+    view = current_app.view_functions.get(request.endpoint or "")
+    if view is not None and not (getattr(view, "public", False) or getattr(view, "by_session", False)):
+        admit(request.headers)
+
+
+def admit(headers: Headers) -> None:
+    """Keep the caller of these headers for the view, and count the request against the caller's rate limit."""
+    caller = deployment().identity.authenticate(headers, request.remote_addr or "")
     if caller.is_system and not request.path.startswith("/identity/"):
         raise Forbidden("This service needs a token of a project, and the token is one of the whole system")
     if not caller.is_admin:
         current_app.extensions[ALLOWANCE].spend(caller.user_id)
     g.caller = replace(caller, request_id=g.request_id, policy=current_app.extensions[POLICY])
     bind_contextvars(user=caller.user_id, project=caller.project_id)
-
-
-def is_public(endpoint: str) -> bool:
-    """Return whether an endpoint's view is marked as public."""
-    return getattr(current_app.view_functions[endpoint], "public", False)

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from flask import Flask, request
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.http import parse_accept_header
 
 from api.request_context import caller
 from climate.domain.errors import InvalidInput
@@ -17,6 +19,9 @@ V1 = f"{RESERVATION}/v1/"
 SUFFIX = ".json"
 DISCOVERY = ("/", "/versions")
 """Paths of the version document if the endpoint of the reservation API is the root URL."""
+
+PAGES = "/ui/"
+"""Path of the first page, which `/` shows to browsers."""
 
 ASKED = "climate.asked_path"
 """Key of the WSGI environment for the path as it was requested."""
@@ -39,6 +44,12 @@ def canonical(path: str) -> str:
     if path.startswith(f"{RESERVATION}/"):
         path = path.removesuffix(SUFFIX)
     return path
+
+
+def prefers_pages(environ: "WSGIEnvironment") -> bool:
+    """Return whether a client prefers HTML to JSON, as browsers do; `*/*` is no preference."""
+    accepted = parse_accept_header(environ.get("HTTP_ACCEPT"), MIMEAccept)
+    return accepted["text/html"] > accepted["application/json"]
 
 
 def without_secret(path: str) -> str:
@@ -89,8 +100,10 @@ class Paths:
         self.known = known
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        path, project = without_project(canonical(environ.get("PATH_INFO", "")), self.known)
-        environ[ASKED] = environ.get("PATH_INFO", "")
+        asked = environ.get("PATH_INFO", "")
+        found = PAGES if asked == "/" and prefers_pages(environ) else canonical(asked)
+        path, project = without_project(found, self.known)
+        environ[ASKED] = asked
         environ["PATH_INFO"] = path
         environ[PROJECT] = project
         return self.app(environ, start_response)

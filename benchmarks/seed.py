@@ -139,15 +139,18 @@ def hosts(engine: Engine, count: int) -> None:
         conn.execute(_HOSTS, {"count": count})
 
 
-def leases(engine: Engine, count: int, now: datetime) -> None:
-    """`count` pending leases of one host each in an otherwise empty database, evenly over all hosts and years."""
+def leases(engine: Engine, count: int, now: datetime, first: timedelta = FIRST, over: timedelta = YEARS) -> None:
+    """`count` pending leases of one host each in an otherwise empty database, evenly over all hosts and years.
+
+    They begin `first` after now, and last `over`.
+    """
     with engine.connect() as conn:
         hosts_in_all = conn.execute(text("SELECT count(*) FROM hosts")).scalar_one()
     slots = count // hosts_in_all
     if not slots:
         return
-    every = YEARS / slots
-    given = {"first": now + FIRST, "every": every, "slots": slots, "length": every / 2}
+    every = over / slots
+    given = {"first": now + first, "every": every, "slots": slots, "length": every / 2}
     with step(f"writing {count:,} leases"), engine.begin() as conn:
         conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
         conn.exec_driver_sql("SET LOCAL synchronous_commit = off")

@@ -85,6 +85,9 @@ SHARED = {
     "tests/system/test_zone_builds": "the tree of tests/system",
     "tests/system/test_zone_leases": "the tree of tests/system",
     "tests/system/test_zones": "the tree of tests/system",
+    "tests/web_pages/test_keyboard": "the stack of tests/web_pages",
+    "tests/web_pages/test_sign_in": "the stack of tests/web_pages",
+    "tests/web_pages/test_views": "the stack of tests/web_pages",
 }
 """Modules -> the running deployments that they share, whose start takes longer than most modules."""
 

@@ -28,7 +28,17 @@ def test_packages_are_those_of_the_repository(wheel: zipfile.ZipFile) -> None:
 
 
 def test_packages_have_more_than_modules() -> None:
-    assert {Path(name).suffix for name in runtime_files()} == {".py", ".sql", ".mako"}
+    assert {Path(name).suffix for name in runtime_files()} == {
+        ".py",
+        ".sql",
+        ".mako",
+        ".html",
+        ".css",
+        ".js",
+        ".svg",
+        ".lock",
+        "",
+    }
 
 
 def test_procfile_is_the_one_of_the_repository_which_the_runner_reads(wheel: zipfile.ZipFile, tmp_path: Path) -> None:

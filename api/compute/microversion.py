@@ -47,8 +47,8 @@ def add_headers(response: Response) -> Response:
 
 
 def since(minor: int) -> bool:
-    """Return whether the request has microversion 2.`minor` or later."""
-    wanted: tuple[int, int] = g.microversion
+    """Return whether the request has microversion 2.`minor` or later; web pages have the lowest."""
+    wanted: tuple[int, int] = g.get("microversion", LOWEST)
     return wanted >= (2, minor)
 
 

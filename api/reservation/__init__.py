@@ -15,9 +15,9 @@ from api.reservation import (
     usage,
     versions,
 )
-from api.reservation.hosts import allocations, host_health, maintenance, power, properties
+from api.reservation.hosts import allocations, host_health, maintenance, power, properties, timeline
 from api.reservation.hosts import hosts as host_routes
-from api.reservation.leases import availability, events, series
+from api.reservation.leases import availability, event_stream, events, series
 from api.reservation.leases import leases as lease_routes
 from api.reservation.pools import pools as pool_routes
 from api.reservation.resources import floating_ips, storage
@@ -39,6 +39,7 @@ NOUNS = (
         host_health,
     ),
     *(pool_routes, power, floating_ips, storage, audit, calendar_feeds, mail_preferences, usage),
+    *(timeline, event_stream),
 )
 
 

@@ -1,6 +1,6 @@
 """Dependencies of the operations of identity."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -31,6 +31,18 @@ class Authenticator(Protocol):
 
     def mail_address(self, user_id: str) -> str:
         """Return the mail address of a user; "" without one. Raise Unavailable if the service does not answer."""
+
+    def sign_in(self, name: str, password: str) -> str:
+        """Return the token of a user, without a project. Raise NotAuthenticated for a wrong password."""
+
+    def projects(self, token: str) -> Sequence[tuple[str, str]]:
+        """Return ids and names of the projects in which the holder of a token has a role."""
+
+    def exchange(self, token: str, project_id: str) -> str:
+        """Return another token of the same user, for a project. Raise NotAuthenticated without a role there."""
+
+    def sign_out(self, token: str) -> None:
+        """Revoke a token."""
 
 
 @dataclass(frozen=True)

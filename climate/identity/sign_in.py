@@ -114,6 +114,18 @@ def sign_out(identity: "Identity", grant: Grant) -> None:
     identity.watch.forget()
 
 
+def check_attempts(identity: "Identity", login: str, address: str) -> None:
+    """Raise TooManyAttempts if a login, or an address with any, failed too often of late."""
+    with reading(identity.engine) as conn:
+        _check_attempts(conn, login, address)
+
+
+def count_failure(identity: "Identity", login: str, address: str) -> None:
+    """Record that a login failed from an address."""
+    with identity.engine.begin() as conn:
+        attempts.add(conn, login, network_of(address))
+
+
 def _limited(granted: Grant, credential: Credential, allowed: Sequence[str], now: datetime) -> Grant:
     own = tuple(role for role in allowed if role in implied(granted.roles))
     if not own or (credential.expires_at is not None and credential.expires_at <= now):
@@ -191,8 +203,7 @@ def network_of(address: str) -> str:
 
 
 def _failed(identity: "Identity", login: str, address: str) -> NoReturn:
-    with identity.engine.begin() as conn:
-        attempts.add(conn, login, network_of(address))
+    count_failure(identity, login, address)
     raise NotAuthenticated()
 
 

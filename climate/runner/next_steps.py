@@ -22,3 +22,10 @@ def next_steps(home: Path, environ: Mapping[str, str], *, demo: bool) -> Iterato
     yield f"  export OS_CLIENT_CONFIG_FILE={shlex.quote(str(clouds))} OS_CLOUD={'climate-demo' if demo else 'climate'}"
     yield "  climate lease create mine --hosts 1 --for 2h --wait" if demo else "  climate node list"
     yield "Ctrl-C stops climate."
+
+
+def in_a_browser(home: Path, url: str, *, demo: bool) -> str:
+    """Return the line with the address of the web pages, and where the password of a first user is."""
+    user = "demo" if demo else "admin"
+    password = home / f"{user}-password"
+    return f"In a browser: {url}/" + (f" (user {user}, password in {password})" if password.is_file() else "")

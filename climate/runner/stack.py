@@ -20,7 +20,7 @@ from climate.embedded.spawn import Program
 from climate.embedded.stores import START_SECONDS, Store, own_stores, urls
 from climate.runner.child import Child
 from climate.runner.console import Console
-from climate.runner.next_steps import next_steps
+from climate.runner.next_steps import in_a_browser, next_steps
 from climate.runner.procfile import RELEASE, ProcfileError, parse
 from climate.runner.reaper_pipe import Lifeline
 from climate.runner.supervise import GaveUp, Stopped, Supervisor
@@ -149,8 +149,10 @@ class _Stack:
             supervisor.wait_for(lambda: _is_healthy(self._settings), READY_SECONDS, "the web process")
             publish_web(self._settings.home, _local_url(self._settings))
             self._console.say(f"climate is ready at {self._settings.base_url}")
-            for line in next_steps(self._settings.home, self._environ, demo="--demo" in self._order.first):
+            home, demo = self._settings.home, "--demo" in self._order.first
+            for line in next_steps(home, self._environ, demo=demo):
                 self._console.say(line)
+            self._console.say(in_a_browser(home, self._settings.base_url, demo=demo))
         else:
             self._console.say(f"climate runs {', '.join(commands)}")
         supervisor.ready = True

@@ -1,9 +1,8 @@
 """The worker of the web server: a request takes a thread when it is there, and not while it arrives.
 
-It is gunicorn's threaded worker, with a loop before the threads that reads requests without waiting for any. A
-connection that sends slowly, half a request, or nothing, costs its bytes until its time is over; one that asks whether
-to send its body gets the answer to go on, and is waited for like any other. Requests with long bodies are served by
-threads of their own, and so are contents of images that are fetched, and /healthz.
+It is gunicorn's threaded worker, with a loop before the threads. The loop waits for no client: one that sends slowly,
+half a request, or nothing, costs its bytes until its time is over. The loop also answers `Expect: 100-continue`. Long
+bodies, contents of images and /healthz have threads of their own.
 """
 
 import errno
@@ -35,7 +34,6 @@ BODY_SECONDS = 60.0
 
 SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
 """A longer body that comes slower than that in so many seconds is given up, and so is an answer that goes slower."""
-
 WAIT_SECONDS = 60.0
 """Longest time that a thread waits for a client to take or to send anything, in seconds."""
 
@@ -52,7 +50,6 @@ LONGEST_TAKEN = 2
 
 NOTIFY_SECONDS = 1.0
 """Time between two signs of life for the arbiter, in seconds; gunicorn's own give one at each turn of the loop."""
-
 TAKE_SECONDS = 2.0
 """Time for which any other thread waits for its client to take a piece of such an answer, in seconds."""
 
@@ -97,9 +94,14 @@ class PatientSocket(socket.socket):
         super().__init__(*args, **kwargs)
         self.unsent = bytearray()
         """End of the answer, which the loop sends."""
-        self._expects_head = False
+        self._expects_head, self.is_handed_over = False, False
         self._head = b""
         """Head of the answer, which is sent together with the first piece of its body."""
+
+    def hand_over(self) -> socket.socket:
+        """Return the connection for a loop of its own; a thread sends nothing on it any more."""
+        self.is_handed_over = True
+        return socket.socket(fileno=os.dup(self.fileno()))
 
     def setblocking(self, flag: bool, /) -> None:
         """Return to the loop with False, and how much was sent counts no more, or to a thread with True.
@@ -148,6 +150,8 @@ class PatientSocket(socket.socket):
 
     def sendall(self, data: Any, flags: int = 0, /) -> None:
         """As for any socket; ConnectionResetError when the client takes nothing, or too little."""
+        if self.is_handed_over:
+            return
         if self._expects_head:
             self._expects_head = False
             if _announces_body(data):
@@ -317,6 +321,9 @@ class BufferingWorker(RefusesInJson, ThreadWorker):  # type: ignore[misc]
 
     def finish_request(self, conn: Any, fs: "Future[Any]") -> None:
         """Keep the connection, or close it once the client has taken the answer; nothing is waited for here."""
+        if conn.sock.is_handed_over:
+            self._close(conn)
+            return
         if conn.sock.unsent:
             self._flush_later(conn, fs)
             return

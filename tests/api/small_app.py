@@ -4,9 +4,11 @@ import fcntl
 import gc
 import os
 import resource
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from climate.web.event_streams import EventStreams, Item, Stream
 from climate.web.worker import BufferingWorker, PatientSocket
 
 LONG = 12 * 1024 * 1024
@@ -15,6 +17,21 @@ LONG = 12 * 1024 * 1024
 
 LONGER = 40 * 1024 * 1024
 """Bytes of an answer that no thread leaves to the loop whole."""
+
+
+class NoItems:
+    """A source in which nothing happens."""
+
+    position = 1
+
+    def read(self) -> Sequence[Item]:
+        return ()
+
+    def missed(self, after: int) -> Sequence[Item]:
+        return ()
+
+
+STREAMS: EventStreams[Item] = EventStreams(NoItems)
 
 
 class ImpatientWorker(BufferingWorker):
@@ -65,9 +82,17 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     """Answer with the path and how long the body is.
 
     `/hold` waits for a lock on a file, `.../file` is a long file, `/long` a long text, and `/longer` one
-    that is too long to be kept.
+    that is too long to be kept. `/stream` hands its connection over to a stream of events.
     """
     path = environ["PATH_INFO"]
+    if path == "/stream":
+        STREAMS.admit("u")
+        STREAMS.take(Stream(environ["gunicorn.socket"].hand_over(), "u", lambda found: b""))
+        start_response("200 OK", [])
+        return [b"this goes nowhere"]
+    if path == "/threads":
+        start_response("200 OK", [("Content-Length", str(len(answer := str(threading.active_count()).encode())))])
+        return [answer]
     if path.startswith("/hold/"):
         with open(os.environ["HOLD"], "rb") as held:
             fcntl.flock(held, fcntl.LOCK_SH)

@@ -114,6 +114,21 @@ def test_fifty_slow_clients_keep_nobody_waiting(port: int) -> None:
         assert time.monotonic() - begun < SECONDS / 2
 
 
+def test_streams_cost_no_thread_and_no_place_for_connections(tmp_path: Path) -> None:
+    """Sixty pages of two threads: each stream is told where it begins, and everybody else is answered meanwhile."""
+    limits = ("--worker-connections", "20")
+    with server(tmp_path, "climate.web.worker.BufferingWorker", *limits) as port, ExitStack() as open_ones:
+        before = int(ask(port, b"threads"))
+        streams = [open_ones.enter_context(client(port, GET % b"stream")) for _ in range(60)]
+        for one in streams:
+            told = b""
+            while b"event: ready" not in told:
+                told += one.recv(4096)
+            assert told.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream")
+            assert b"nowhere" not in told
+        assert int(ask(port, b"threads")) <= before + 2, "one of the streams, and perhaps another of two"
+
+
 def test_garbage_is_searched_for_rarely(port: int) -> None:
     assert ask(port, b"collections").decode() == str(COLLECTIONS)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from climate.embedded import postgres, valkey
-from climate.runner.next_steps import next_steps
+from climate.runner.next_steps import in_a_browser, next_steps
 
 BIN = Path(sys.executable).parent
 
@@ -37,6 +37,13 @@ def test_a_climate_on_the_path_needs_no_activation(tmp_path: Path) -> None:
 
 def test_without_clouds_yaml_there_is_nothing_to_type(tmp_path: Path) -> None:
     assert list(next_steps(tmp_path, {}, demo=False)) == []
+
+
+def test_address_of_the_pages_names_the_password_where_there_is_one(tmp_path: Path) -> None:
+    assert in_a_browser(tmp_path, "http://here:8000", demo=True) == "In a browser: http://here:8000/"
+    (tmp_path / "demo-password").touch()
+    line = in_a_browser(tmp_path, "http://here:8000", demo=True)
+    assert line == f"In a browser: http://here:8000/ (user demo, password in {tmp_path}/demo-password)"
 
 
 VALKEY, POSTGRES = "45:M 23 Nov 2026 23:41:09.412 # ", "2026-11-23 23:41:09.412 UTC [44] "

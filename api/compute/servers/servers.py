@@ -54,7 +54,7 @@ def create() -> tuple[Body, int]:
     """Boot servers: at once, on a lease by `reservation`, or asleep until a lease by `reserved`."""
     validation.may_write()
     wanted = request_body.read(read_object())
-    made = _made(wanted)
+    made = boot(wanted)
     if wanted.build_id_only:
         return {"reservation_id": made.reservation_id}, 202
     answer = {
@@ -67,7 +67,7 @@ def create() -> tuple[Body, int]:
     return {"server": answer}, 202
 
 
-def _made(wanted: ServerRequest) -> Made:
+def boot(wanted: ServerRequest) -> Made:
     """Return the first server of a request, in this zone or in a child."""
     if compute().cells.is_api:
         return _in_a_cell(wanted)

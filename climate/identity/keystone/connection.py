@@ -64,6 +64,36 @@ class Keystone:
             shown = {}
         return shown if isinstance(shown, dict) else {}
 
+    def issue(self, proof: Mapping[str, object], scope: object) -> str:
+        """Return a token for a proof of identity. Raise NotAuthenticated if it is refused, Unavailable without answer.
+
+        Keystone, and not climate, judges the proof; it is sent without climate's own token, and never logged.
+        """
+        answer = self._send("POST", "/auth/tokens", {}, json={"auth": {"identity": proof, "scope": scope}})
+        if answer.status_code in (400, 401, 403, 404):
+            raise NotAuthenticated()
+        token = answer.headers.get("X-Subject-Token")
+        if answer.status_code != 201 or not token:
+            raise self._failed("Keystone did not issue a token", f"status {answer.status_code}")
+        return str(token)
+
+    def projects(self, token: str) -> list[tuple[str, str]]:
+        """Return ids and names of the enabled projects of the holder of a token."""
+        answer = self._send("GET", "/auth/projects", {"X-Auth-Token": token})
+        if answer.status_code == 401:
+            raise NotAuthenticated()
+        try:
+            known: list[dict[str, Any]] = answer.json()["projects"]
+            return [(str(one["id"]), str(one["name"])) for one in known if one.get("enabled", True)]
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise self._failed("Keystone did not list projects", f"status {answer.status_code}") from None
+
+    def revoke(self, token: str) -> None:
+        """Revoke a token, in its holder's name; one that is no longer valid is left as it is."""
+        answer = self._send("DELETE", "/auth/tokens", {"X-Auth-Token": token, "X-Subject-Token": token})
+        if answer.status_code not in (204, 401, 404):
+            raise self._failed("Keystone did not revoke a token", f"status {answer.status_code}")
+
     def own_token(self) -> str:
         """Return a token of climate's own user. Raise Unavailable if Keystone issues none."""
         try:
@@ -83,10 +113,23 @@ class Keystone:
         return sorted(str(url).rstrip("/") for url in urls)
 
     def _get(self, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> Response:
+        return self._send("GET", path, headers, params=dict(query), authenticated=True)
+
+    def _send(
+        self, method: str, path: str, headers: Mapping[str, str], *, authenticated: bool = False, **content: Any
+    ) -> Response:
+        """Send a request, `authenticated` by climate's own token. Raise Unavailable without an answer."""
         self.outage.enter()
         try:
-            answer: Response = self.session.get(
-                self.url + path, headers=dict(headers), params=dict(query), raise_exc=False, timeout=self.seconds
+            answer: Response = self.session.request(
+                self.url + path,
+                method,
+                headers=dict(headers),
+                raise_exc=False,
+                timeout=self.seconds,
+                authenticated=authenticated,
+                log=authenticated,
+                **content,
             )
         except NoConnection as error:
             self.outage.begin()

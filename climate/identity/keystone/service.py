@@ -1,6 +1,6 @@
 """Authentication of requests by Keystone: headers in, a caller or an error out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,9 @@ from climate.identity.authentication import NOT_A_TOKEN, Headers
 from climate.identity.keystone.connection import FOREIGN, Keystone
 from climate.identity.keystone.token_cache import TokenCache
 from climate.identity.tokens import LONGEST, Grant
+
+DEFAULT_DOMAIN = "Default"
+"""Domain of users who sign in without naming one."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,28 @@ class KeystoneIdentity:
         address = user.get("email") if user.get("enabled", True) else None
         return address if isinstance(address, str) else ""
 
+    def sign_in(self, name: str, password: str) -> str:
+        """Return the token of a user, `name` or `name@domain`, without a project.
+
+        Raise NotAuthenticated for a wrong password, Unavailable while Keystone does not answer.
+        """
+        user, _, domain = name.partition("@")
+        return self.keystone.issue(password_proof(user, domain or DEFAULT_DOMAIN, password), "unscoped")
+
+    def projects(self, token: str) -> Sequence[tuple[str, str]]:
+        """Return ids and names of the enabled projects in which the holder of a token has a role."""
+        return self.keystone.projects(token)
+
+    def exchange(self, token: str, project_id: str) -> str:
+        """Return another token of the same user, for a project. Raise NotAuthenticated without a role there."""
+        proof = {"methods": ["token"], "token": {"id": token}}
+        return self.keystone.issue(proof, {"project": {"id": project_id}})
+
+    def sign_out(self, token: str) -> None:
+        """Revoke a token in Keystone, and drop it from the cache of this process."""
+        self.keystone.revoke(token)
+        self.cache.drop(token)
+
     def grant(self, token: str, *, expired_too: bool = False) -> Grant:
         """Return the grant of a token with Keystone's own roles, from the cache or from Keystone."""
         if len(token) > LONGEST or not (token.isascii() and token.isprintable()) or " " in token:
@@ -61,6 +86,12 @@ class KeystoneIdentity:
         """Return the grant with the roles that climate knows; without a project it has none."""
         roles = self.policy.mapped(grant.roles, grant.project_id, grant.user_id) if grant.project_id else frozenset()
         return replace(grant, roles=tuple(sorted(roles)))
+
+
+def password_proof(user: str, domain: str, password: str) -> Mapping[str, object]:
+    """Return the proof of a user of a domain, both by name."""
+    who = {"name": user, "domain": {"name": domain}, "password": password}
+    return {"methods": ["password"], "password": {"user": who}}
 
 
 def _grant(body: Mapping[str, Any]) -> Grant:

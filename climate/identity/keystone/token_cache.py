@@ -55,6 +55,12 @@ class TokenCache:
             if len(self._entries) > MOST_CACHED:
                 self._entries.popitem(last=False)
 
+    def drop(self, token: str) -> None:
+        """Forget a token that was revoked."""
+        with self._lock:
+            for expired_too in (False, True):
+                self._entries.pop(_key(token, expired_too), None)
+
     def __len__(self) -> int:
         return len(self._entries)
 

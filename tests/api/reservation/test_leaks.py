@@ -109,6 +109,8 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("DELETE", f"{V1}/limits/<limited_project>"): (*FOR_ADMINS, 204),
     ("GET", f"{V1}/audit"): (*FOR_ADMINS, 200),
     ("GET", f"{V1}/usage"): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{V1}/timeline"): (401, 200, 403, 200, 200, 200),
+    ("GET", f"{V1}/events/stream"): (401, 200, 403, 200, 200, 200),
     ("POST", f"{V1}/notices/<notice_id>/resend"): (*FOR_ADMINS, 404),
     ("GET", f"{V1}/mail-preferences"): (401, 200, 403, 200, 200, 200),
     ("PUT", f"{V1}/mail-preferences"): (401, 200, 403, 200, 200, 200),

@@ -99,7 +99,12 @@ def _validated(fake: FakeKeystone) -> Response:
 
 
 def _signed_in(fake: FakeKeystone) -> Response:
-    sent = request.get_json()["auth"]["identity"]["password"]["user"]
+    identity = request.get_json()["auth"]["identity"]
+    if identity["methods"] == ["token"]:
+        return _exchanged(fake, request.get_json()["auth"])
+    sent = identity["password"]["user"]
+    if (sent["name"], sent["password"], sent["domain"].get("name")) == ("alpha", PASSWORD, "Default"):
+        return Response("{}", 201, {"X-Subject-Token": ALPHA})
     right = sent["name"] == "climate" and sent["password"] == PASSWORD
     if not right:
         return _shown(fake, "wrong-password")
@@ -107,6 +112,27 @@ def _signed_in(fake: FakeKeystone) -> Response:
     # Clients renew a token that expires soon, and the recorded one did.
     shown.set_data(shown.get_data(as_text=True).replace(body("signed-in")["token"]["expires_at"], LATER))
     return shown
+
+
+def _exchanged(fake: FakeKeystone, auth: dict[str, Any]) -> Response:
+    """Give the one token of alpha for its project again, and none for another."""
+    known = auth["identity"]["token"]["id"] == ALPHA and ALPHA not in fake.revoked
+    if not known or auth["scope"]["project"]["id"] != body("valid")["token"]["project"]["id"]:
+        return _shown(fake, "wrong-password")
+    return Response("{}", 201, {"X-Subject-Token": ALPHA})
+
+
+def _projects(fake: FakeKeystone) -> Response:
+    if request.headers.get("X-Auth-Token") != ALPHA or ALPHA in fake.revoked:
+        return _shown(fake, "own-token-refused")
+    own = body("valid")["token"]["project"]
+    listed = [{**own, "enabled": True}, {"id": "closed", "name": "closed", "enabled": False}]
+    return Response(json.dumps({"projects": listed}), 200, content_type="application/json")
+
+
+def _revoked(fake: FakeKeystone) -> Response:
+    fake.revoked.add(request.headers["X-Subject-Token"])
+    return Response("", 204)
 
 
 def _catalog(fake: FakeKeystone) -> Response:
@@ -130,6 +156,8 @@ def app_of(fake: FakeKeystone) -> Flask:
     app.add_url_rule("/v3", "version", lambda: _shown(fake, "version"))
     app.add_url_rule("/v3/auth/tokens", "issue", lambda: _signed_in(fake), methods=["POST"])
     app.add_url_rule("/v3/auth/tokens", "show", lambda: _validated(fake), methods=["GET"])
+    app.add_url_rule("/v3/auth/tokens", "revoke", lambda: _revoked(fake), methods=["DELETE"])
+    app.add_url_rule("/v3/auth/projects", "projects", lambda: _projects(fake))
     app.add_url_rule("/v3/auth/catalog", "catalog", lambda: _catalog(fake))
     return app
 

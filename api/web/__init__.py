@@ -1,0 +1,29 @@
+"""Web pages: Jinja templates over the same services as the REST APIs; each page works without JavaScript."""
+
+from flask import Flask
+
+from api.web import assets, blueprint, rendering, sessions
+from api.web.views import (
+    administration,
+    calendar,
+    find,
+    home,
+    hosts,
+    leases,
+    preference_forms,
+    servers,
+    settings,
+    sign_in,
+    usage,
+)
+
+PAGES = (home, leases, find, calendar, servers, usage, settings, preference_forms, sign_in, hosts, administration)
+"""Modules whose import registers the pages."""
+
+
+def register(app: Flask) -> None:
+    """Add the pages below /ui to the application."""
+    assets.install(app)
+    sessions.install(app)
+    rendering.install(app)
+    app.register_blueprint(blueprint.blueprint)

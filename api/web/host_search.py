@@ -1,0 +1,70 @@
+"""Search for hosts, as the forms and the search box ask for it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from api.request_context import caller, climate
+from api.reservation.leases import reservation_specs
+from api.web.search_words import Requirement
+from climate.domain.availability.search import Mode
+from climate.service.availability import reasons, search
+from climate.service.availability.question import Wanted
+from climate.service.availability.reasons import Reason
+from climate.service.availability.search import Found
+
+USUAL = timedelta(days=7)
+"""Time in which is searched, if no latest end is given."""
+OFFERS, POINTS = 5, 200
+
+
+@dataclass(frozen=True, slots=True)
+class HostSearch:
+    """A number of hosts with these properties for a time within a period."""
+
+    hosts: int
+    length: timedelta
+    earliest: datetime
+    latest: datetime
+    requirements: Sequence[Requirement] = ()
+
+    @property
+    def reservation(self) -> Mapping[str, Any]:
+        """Return the reservation as a request has it."""
+        return {
+            "resource_type": "physical:host",
+            "min": self.hosts,
+            "max": self.hosts,
+            "hypervisor_properties": "",
+            "resource_properties": properties(self.requirements),
+        }
+
+
+def properties(requirements: Sequence[Requirement]) -> str:
+    """Return the requirements as resource_properties."""
+    trees = [[one.operator, f"${one.name}", one.value] for one in requirements]
+    if not trees:
+        return ""
+    return json.dumps(trees[0] if len(trees) == 1 else ["and", *trees])
+
+
+def wanted(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> Wanted:
+    """Return the search as the service reads it."""
+    return Wanted(
+        reservations=[reservation_specs.read_new(climate().plugins, one.reservation)],
+        length=one.length,
+        earliest=one.earliest,
+        latest=one.latest,
+        mode=Mode.FIRST,
+        offers=offers,
+        points=points,
+    )
+
+
+def ask(one: HostSearch, offers: int = OFFERS, points: int = POINTS) -> tuple[Found, Reason | None]:
+    """Return offers and free counts, and without an offer the reason."""
+    inquiry = search.prepare(climate(), caller(), wanted(one, offers, points))
+    found = search.find(inquiry)
+    return found, None if found.offers or not offers else reasons.explain(inquiry, found)

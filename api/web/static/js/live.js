@@ -1,0 +1,53 @@
+// Live updates: one stream of server-sent events per page, which other scripts hear as events of the document.
+//
+// `climate:change` (detail: topic, kind, ids) follows each change; htmx hears it as
+// `hx-trigger="climate:change from:document"`. Where no stream comes through, the pages are told to look again
+// every few seconds. A hidden page closes its stream, because browsers open few connections to one server.
+
+const POLL = 5000, PATIENCE = 4000, FALLBACK_AFTER = 3;
+const TOPICS = ["lease", "host", "maintenance", "pool", "limits", "other", "calendar"];
+const url = document.querySelector("meta[name=climate-stream]")?.content;
+
+let source, last, poller, failures = 0;
+
+function tell(topic, data) {
+  document.dispatchEvent(new CustomEvent("climate:change", { detail: { topic, ...data } }));
+}
+
+function open() {
+  if (source || !url || document.hidden) return;
+  const target = new URL(url, location.href);
+  if (last) target.searchParams.set("after", last);
+  source = new EventSource(target);
+  const known = (event) => { if (event.lastEventId) last = event.lastEventId; };
+  for (const topic of TOPICS) {
+    source.addEventListener(topic, (event) => { known(event); tell(topic, JSON.parse(event.data)); });
+  }
+  source.addEventListener("ready", (event) => {
+    if (!last || poller) tell("all", {});  // what is on the page may be older than the stream
+    known(event);
+    failures = 0;
+    clearInterval(poller);
+    poller = undefined;
+    document.documentElement.dataset.live = "stream";
+  });
+  source.addEventListener("reset", (event) => { known(event); tell("all", {}); });
+  source.addEventListener("error", () => {
+    failures += 1;
+    if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(open, PATIENCE); }
+    if (failures >= FALLBACK_AFTER && !poller) {
+      document.documentElement.dataset.live = "polling";
+      poller = setInterval(() => { if (!document.hidden) tell("all", {}); }, POLL);
+    }
+  });
+}
+
+function close() {
+  source?.close();
+  source = undefined;
+}
+
+document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+addEventListener("pagehide", close);
+addEventListener("pageshow", open);
+open();

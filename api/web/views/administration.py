@@ -1,0 +1,158 @@
+"""Pages for administrators: failed events, the audit trail, the pools at a past time, power, and the tree below."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from api.request_context import caller, climate, compute
+from api.reservation.ids import path_id
+from api.web.blueprint import PREFIX, page
+from climate.compute.cells import neighbours
+from climate.compute.zones import registry
+from climate.domain.audit import AuditKind
+from climate.domain.errors import ClimateError, InvalidInput
+from climate.domain.hosts.pools import Pool
+from climate.domain.status import EventStatus
+from climate.service.host_operations import pool_filling
+from climate.service.hosts import pool_history, timeline
+from climate.service.hosts.timeline import Wanted
+from climate.service.journal import audit
+from climate.service.journal.audit import AuditQuery
+from climate.service.leases import dates, events
+from climate.service.power import power
+
+ROWS = 100
+MOST_POWERED = 100_000
+AHEAD = timedelta(days=7)
+POINTS = 168
+LONGEST = 255
+
+
+@page("GET", "/failed-events", "events:get")
+def failed_events() -> ResponseReturnValue:
+    """List the events that failed for good, with their reasons."""
+    after = request.args.get("after", "")
+    marker = path_id(after, "There is no such event") if after else None
+    found = events.listed(climate(), caller(), EventStatus.ERROR, ROWS + 1, marker)
+    following = found[ROWS - 1][1].id if len(found) > ROWS else None
+    return render_template("failed_events.html", rows=found[:ROWS], following=following)
+
+
+@page("POST", "/failed-events/<event_id>/requeue", "events:requeue")
+def requeue(event_id: str) -> ResponseReturnValue:
+    """Run a failed event again."""
+    try:
+        lease = events.requeue(climate(), caller(), _event(event_id))
+    except ClimateError as refusal:
+        flash(str(refusal), "error")
+    else:
+        flash(f"The event of lease {lease.name} runs again.", "good")
+    return redirect(f"{PREFIX}/failed-events", 303)
+
+
+def _event(text: str) -> UUID:
+    return path_id(text, f"There is no event {text[:80]}")
+
+
+@page("GET", "/audit", "audit:get")
+def audit_trail() -> ResponseReturnValue:
+    """List administrative changes with their authors, newest first."""
+    given = request.args
+    before = given.get("before", "")
+    kind = given.get("kind", "")
+    wanted = AuditQuery(
+        kind=AuditKind(kind) if kind in list(AuditKind) else None,
+        object_id=given.get("object", "")[:LONGEST] or None,
+        author=given.get("author", "")[:LONGEST] or None,
+        project_id=given.get("project", "")[:LONGEST] or None,
+        since=_moment("since"),
+        until=_moment("until"),
+        marker=int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
+        limit=ROWS + 1,
+    )
+    found = audit.listed(climate(), caller(), wanted)
+    asked = {name: given.get(name, "") for name in ("kind", "object", "author", "project", "since", "until")}
+    following = found[ROWS - 1].position if len(found) > ROWS else None
+    return render_template("audit.html", rows=found[:ROWS], following=following, asked=asked, kinds=list(AuditKind))
+
+
+@page("GET", "/past", "pools:get")
+def past() -> ResponseReturnValue:
+    """Show the pools as they were at a time."""
+    asked = request.args.get("at", "")
+    try:
+        moment = dates.read(asked) if asked else datetime.now(UTC) - timedelta(days=1)
+        then = pool_history.at(climate(), caller(), moment)
+    except InvalidInput as refusal:
+        return render_template("past.html", asked=asked, moment=None, pools={}, refusal=str(refusal)), 400
+    return render_template(
+        "past.html", asked=asked or f"{moment:%Y-%m-%d %H:%M}", moment=moment, pools=then, refusal=""
+    )
+
+
+def _moment(name: str) -> datetime | None:
+    text = request.args.get(name, "")
+    return dates.read(text) if text else None
+
+
+@page("GET", "/power", "power:get")
+def energy() -> ResponseReturnValue:
+    """Show the power of hosts, and the plan of the reservation pool drawn against its backlog."""
+    engine, own = climate(), caller()
+    plan = pool_filling.explain(engine, own, Pool.RESERVATION)
+    saved = power.report(engine, own, None, None)
+    powered = power.listed(engine, own, None, MOST_POWERED)
+    chart = _chart(sum(one.place.on for one in powered) if powered else None, plan)
+    return render_template(
+        "power.html", plan=plan, chart=chart, saved=saved, powered=powered[:ROWS], known=len(powered)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Part of a chart, in percent of its width and height."""
+
+    start: datetime
+    end: datetime
+    hosts: int
+    left: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Promised hosts of the days to come, and the heights of the numbers that they are compared with."""
+
+    bars: Sequence[Bar]
+    lines: Mapping[str, tuple[int, float]]
+    """Words of a line, with its number and its height in percent."""
+
+
+def _chart(switched_on: int | None, plan: pool_filling.Explained) -> Chart:
+    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    shown = timeline.read(climate(), caller(), Wanted(start, start + AHEAD, limit=1, points=POINTS))
+    points = [(datetime.fromtimestamp(at, UTC), shown.bookable - free) for at, free in shown.free or ()]
+    wanted = {"wanted hosts of the pool": plan.plan.wanted}
+    wanted |= {} if switched_on is None else {"hosts with power settings that are on": switched_on}
+    most = max(1, shown.bookable, *wanted.values())
+    ends = [*(at for at, _ in points[1:]), start + AHEAD]
+    bars = [
+        Bar(at, end, hosts, 100 * (at - start) / AHEAD, 100 * (end - at) / AHEAD, 100 * hosts / most)
+        for (at, hosts), end in zip(points, ends, strict=True)
+    ]
+    return Chart(bars, {words: (number, 100 * number / most) for words, number in wanted.items()})
+
+
+@page("GET", "/tree", "compute:admin")
+def tree() -> ResponseReturnValue:
+    """Show the zones and cells below this deployment, with their state and capacity."""
+    cloud = compute()
+    zones = registry.listed(cloud) if cloud is not None else []
+    cells = neighbours.listed(cloud) if cloud is not None else []
+    name = registry.info(cloud).get("name", "") if cloud is not None else ""
+    return render_template("tree.html", name=name, zones=zones, cells=cells, now=datetime.now(UTC))

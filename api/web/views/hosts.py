@@ -1,0 +1,215 @@
+"""Pools of hosts for administrators: the board, moves with their preview, and single hosts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from flask import flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+
+from api.request_context import caller, climate
+from api.reservation.ids import path_id
+from api.web.blueprint import PREFIX, page
+from climate.domain.errors import ClimateError, InvalidInput
+from climate.domain.hosts.pools import Pool
+from climate.service.host_operations import failures, maintenance, pool_moves, pools
+from climate.service.host_operations.pool_moves import BY_HAND, LONGEST_REASON, Moved
+from climate.service.host_operations.pools import Part, PoolStatus, Resident
+from climate.service.hosts import inventory, reservable, timeline
+from climate.service.hosts.move_checks import Order
+from climate.service.hosts.timeline import Wanted
+from climate.service.leases import dates
+from climate.store.hosts.maintenance import WindowFilter
+from climate.store.journal import fact_codec
+from climate.store.journal.journal import Entry
+
+BOARD = f"{PREFIX}/hosts"
+CARDS = 40
+"""Hosts of a pool on the board; the others are on the page of the pool."""
+PAGE_ROWS = 100
+MOST_HISTORY = 100
+EXPLAINED = {
+    Pool.MULTI_TENANT: "For everybody's servers.",
+    Pool.RESERVATION: "Kept for leases.",
+    Pool.LENT: "In a lease now.",
+    Pool.RECYCLING: "The lease is over; servers still run.",
+    Pool.DRAINING: "To be kept for leases, once the servers are gone.",
+    Pool.CLEANING: "Being cleaned after a lease.",
+    Pool.MAINTENANCE: "Worked on.",
+    Pool.FAILED: "Out of use.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A pool on the board with its first hosts."""
+
+    pool: Pool
+    status: PoolStatus
+    residents: Sequence[Resident]
+    explained: str
+
+    @property
+    def hidden(self) -> int:
+        """Return the number of registered hosts that are not among the first ones."""
+        return max(0, self.status.count.hosts - len(self.residents))
+
+
+@page("GET", "/hosts", "pools:get")
+def board() -> ResponseReturnValue:
+    """Show the pools with their hosts."""
+    engine, own = climate(), caller()
+    columns = [
+        Column(one.pool, one, pools.hosts_of(engine, own, one.pool, Part(None, CARDS)), EXPLAINED[one.pool])
+        for one in pools.listed(engine, own)
+    ]
+    return render_template("pools.html", columns=columns, targets=BY_HAND)
+
+
+@page("GET", "/hosts/pools/<name>", "pools:get")
+def pool(name: str) -> ResponseReturnValue:
+    """List the hosts of one pool, a page at a time."""
+    known, own = pools.named(name), caller()
+    after = request.args.get("after", "")
+    marker = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else None
+    residents = pools.hosts_of(climate(), own, known, Part(marker, PAGE_ROWS + 1))
+    return render_template(
+        "pool.html",
+        status=pools.get(climate(), own, known),
+        residents=residents[:PAGE_ROWS],
+        following=residents[PAGE_ROWS - 1].place.host if len(residents) > PAGE_ROWS else None,
+        explained=EXPLAINED[known],
+        targets=BY_HAND,
+    )
+
+
+@page("POST", "/hosts/preview", "pools:put")
+def preview() -> ResponseReturnValue:
+    """Show what a move of hosts would do to leases; nothing is moved."""
+    order = _order(force=True)
+    try:
+        moved = pool_moves.move(climate(), caller(), order, dry_run=True)
+    except ClimateError as refusal:
+        return render_template("move.html", order=order, moved=(), lost=0, refusal=str(refusal)), 409
+    return render_template("move.html", order=order, moved=moved, lost=_lost(moved), refusal="")
+
+
+@page("POST", "/hosts/move", "pools:put")
+def move() -> ResponseReturnValue:
+    """Move hosts to a pool, all of them or none."""
+    order = _order(force=request.form.get("force") == "1")
+    try:
+        moved = pool_moves.move(climate(), caller(), order)
+    except ClimateError as refusal:
+        return render_template("move.html", order=order, moved=(), lost=0, refusal=str(refusal)), 409
+    names = ", ".join(one.after.name for one in moved)
+    flash(f"Moved to {order.to}: {names}." if moved else f"All of the hosts are in {order.to} already.", "good")
+    return redirect(BOARD, 303)
+
+
+def _order(*, force: bool) -> Order:
+    hosts = [name[:255] for name in request.form.getlist("hosts") if name]
+    if not hosts:
+        raise InvalidInput("No host was chosen: tick at least one host, and choose the pool again")
+    to = request.form.get("to", "")
+    if to not in [str(one) for one in BY_HAND]:
+        raise InvalidInput(f"{to[:40]!r} is no pool into which hosts are moved by hand: {', '.join(BY_HAND)} are")
+    return Order(hosts, Pool(to), request.form.get("reason", "").strip()[:LONGEST_REASON], force)
+
+
+def _lost(moved: Sequence[Moved]) -> int:
+    return len({one.lease_id for host in moved for one in host.lost})
+
+
+@page("GET", "/hosts/<host_id>", "oshosts:get")
+def show(host_id: str) -> ResponseReturnValue:
+    """Show a host: its pool, its calendar of two weeks, its maintenance windows and its journal."""
+    engine, own = climate(), caller()
+    host = inventory.get(engine, own, host_id)
+    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+    row = timeline.read(engine, own, Wanted(start, start + timedelta(days=15), hosts=frozenset({str(host.id)})))
+    try:
+        health = failures.report(engine, own, host_id)
+    except ClimateError:  # the cloud does not answer
+        health = None
+    return render_template(
+        "host.html",
+        host=host,
+        health=health,
+        row=row.rows[0] if row.rows else None,
+        windows=maintenance.listed(engine, own, WindowFilter(host=host.id)),
+        history=[_told(entry) for entry in reversed(reservable.history(engine, own, host_id)[-MOST_HISTORY:])],
+        targets=BY_HAND,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An entry of the journal of a host, in words."""
+
+    at: datetime
+    kind: str
+    actor: Mapping[str, str]
+    words: str
+
+
+def _told(entry: Entry) -> Told:
+    """Return an entry with the fields of its fact that say something."""
+    fields: Mapping[str, object] = fact_codec.encode(entry.fact)
+    known = {name: value for name, value in fields.items() if value not in ("", None, {}, 0) and name != "at"}
+    words = ", ".join(f"{name} {value}" for name, value in known.items())
+    return Told(entry.fact.at, type(entry.fact).__name__, entry.actor, words)
+
+
+@page("POST", "/hosts/<host_id>/fail", "oshosts:fail")
+def fail(host_id: str) -> ResponseReturnValue:
+    """Declare a host failed; its leases get other hosts."""
+    return _done(host_id, lambda: failures.fail(climate(), caller(), host_id, _reason()), "The host is declared failed")
+
+
+@page("POST", "/hosts/<host_id>/heal", "oshosts:heal")
+def heal(host_id: str) -> ResponseReturnValue:
+    """Declare a failed host healthy."""
+    return _done(host_id, lambda: failures.heal(climate(), caller(), host_id), "The host is declared healthy")
+
+
+@page("POST", "/hosts/<host_id>/reservable", "oshosts:put")
+def open_host(host_id: str) -> ResponseReturnValue:
+    """Open or close a host for new leases."""
+    opens = request.form.get("reservable") == "1"
+    said = "The host is open to new leases" if opens else "The host gets no new leases"
+    change = (opens, request.form.get("reason", "").strip()[:LONGEST_REASON])
+    return _done(host_id, lambda: reservable.open_to_promises(climate(), caller(), host_id, *change), said)
+
+
+@page("POST", "/hosts/<host_id>/maintenance", "maintenances:post")
+def plan_maintenance(host_id: str) -> ResponseReturnValue:
+    """Plan a maintenance window, or with `preview` say which leases it hits."""
+    given = request.form
+    start, end = (dates.read(given[name]) if given.get(name) else None for name in ("start", "end"))
+    order = maintenance.Order(host_id, start, end, _reason(), force=given.get("force") == "1")
+    is_trial = given.get("preview") == "1"
+    said = "The window would fit" if is_trial else "The maintenance window is planned"
+    return _done(host_id, lambda: maintenance.plan(climate(), caller(), order, dry_run=is_trial), said)
+
+
+@page("POST", "/hosts/<host_id>/maintenance/<window_id>/end", "maintenances:delete")
+def end_maintenance(host_id: str, window_id: str) -> ResponseReturnValue:
+    """End a maintenance window, or cancel one that has not begun; its host returns."""
+    known = path_id(window_id, f"There is no maintenance window {window_id[:80]}")
+    return _done(host_id, lambda: maintenance.end(climate(), caller(), known), "The maintenance window is over")
+
+
+def _reason() -> str:
+    return request.form.get("reason", "").strip()
+
+
+def _done(host_id: str, act: Callable[[], object], said: str) -> ResponseReturnValue:
+    """Carry out an action, and return to the page of the host with what came of it."""
+    try:
+        act()
+    except ClimateError as refusal:
+        flash(str(refusal), "error")
+    else:
+        flash(f"{said}.", "good")
+    return redirect(f"{BOARD}/{host_id}", 303)

@@ -1,0 +1,187 @@
+"""Leases: list, page, history, and changes."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from flask import Response, flash, redirect, render_template, request
+from flask.typing import ResponseReturnValue
+from structlog.contextvars import bind_contextvars
+
+from api.request_context import caller, climate
+from api.reservation.ids import marker_id, path_id
+from api.reservation.zone_tree import over_the_tree
+from api.web import form_fields, lease_words, search_words
+from api.web.blueprint import HOME, PREFIX, page
+from climate.domain.errors import ClimateError, InvalidInput, NotFound
+from climate.domain.lease import Lease
+from climate.domain.status import LeaseStatus
+from climate.service.availability.question import present
+from climate.service.calendars import ics
+from climate.service.lease_tree import leases as tree_leases
+from climate.service.leases import lease_hosts, leases
+from climate.service.leases.update import Changes
+from climate.service.notifications import delivery
+from climate.store.calendar_feeds import Entry
+from climate.store.leases.leases import Listing
+from climate.store.notifications import Listing as Notices
+
+LIST = f"{PREFIX}/leases"
+ON_A_PAGE = 50
+MOST_NOTICES = 50
+STEPS = tuple(timedelta(hours=hours) for hours in (1, 4, 24, 72, 168))
+"""Lengths by which the page of a lease offers to prolong it."""
+STATUSES = tuple(str(status) for status in LeaseStatus)
+
+
+@page("GET", "/leases", "leases:get")
+def list_all() -> ResponseReturnValue:
+    """List the leases of the project, or for administrators of all projects, by pages."""
+    given = request.args
+    name, status = form_fields.text(given, "name"), given.get("status", "")
+    if status and status not in STATUSES:
+        raise InvalidInput(f"status is {status[:20]!r}: expected is one of {', '.join(STATUSES)}")
+    everybody = caller().is_admin and given.get("all", "") == "1"
+    wanted = Listing(
+        project_id=None if everybody else caller().project_id,
+        status=status or None,
+        name=name or None,
+        starts_before=form_fields.moment(given, "before"),
+        ends_after=form_fields.moment(given, "after"),
+        marker=marker_id(given.get("marker")),
+        limit=ON_A_PAGE + 1,
+    )
+    known = leases.listed(climate(), caller(), wanted)
+    kept = {key: value for key, value in given.items() if key in ("name", "status", "all", "before", "after") and value}
+    following = {**kept, "marker": str(known[ON_A_PAGE - 1].id)} if len(known) > ON_A_PAGE else None
+    return render_template(
+        "leases.html", leases=known[:ON_A_PAGE], given=given, following=following, statuses=STATUSES, words=lease_words
+    )
+
+
+@page("GET", "/leases/<lease_id>", "leases:get")
+def show(lease_id: str) -> ResponseReturnValue:
+    """Show a lease as it is, or as it was at a time."""
+    known, at = _id(lease_id), form_fields.moment(request.args, "at")
+    lease = leases.get(climate(), caller(), known, at)
+    now = present(climate())
+    return render_template(
+        "lease.html",
+        lease=lease,
+        at=at,
+        now=now,
+        hosts=lease_hosts.listed(climate(), caller(), known) if at is None else [],
+        history=lease_words.happenings(leases.history(climate(), caller(), known)),
+        notices=delivery.listed(climate(), caller(), Notices(lease_id=known, limit=MOST_NOTICES)),
+        longer=_longer(lease) if at is None and caller().has("member") else [],
+        words=lease_words,
+        moment_value=form_fields.local(lease.period.end),
+        lengths=search_words,
+    )
+
+
+def _longer(lease: Lease) -> list[tuple[timedelta, str]]:
+    """Return lengths by which a lease may be prolonged, the first that does not fit last, with the reason."""
+    if not lease_words.can_change(lease):
+        return []
+    result = []
+    for step in STEPS:
+        why = _refusal(lease, lease.period.end + step)
+        result.append((step, why))
+        if why:
+            break
+    return result
+
+
+def _refusal(lease: Lease, end: datetime) -> str:
+    """Return why a lease cannot end at this time, or an empty text; change nothing."""
+    try:
+        tree_leases.update(over_the_tree(), caller(), lease.id, Changes(end=end), lease.version, dry_run=True)
+    except ClimateError as error:
+        return str(error)
+    return ""
+
+
+@page("POST", "/leases/<lease_id>/prolong", "leases:put")
+def prolong(lease_id: str) -> ResponseReturnValue:
+    """Prolong a lease by a length."""
+    by = form_fields.length(request.form, "by", timedelta(0))
+    if not by:
+        raise InvalidInput("by is missing: a time such as 1h or 1d is expected")
+    lease = leases.get(climate(), caller(), _id(lease_id))
+    return _changed(lease.id, Changes(end=lease.period.end + by), "prolonged")
+
+
+@page("POST", "/leases/<lease_id>/end", "leases:put")
+def change_end(lease_id: str) -> ResponseReturnValue:
+    """Move the end of a lease, or end it now."""
+    known = _id(lease_id)
+    if request.form.get("now"):
+        return _changed(known, Changes(end_now=True), "ended")
+    end = form_fields.moment(request.form, "end")
+    if end is None:
+        raise InvalidInput("end is missing: a time such as 2030-01-31T18:00 is expected")
+    return _changed(known, Changes(end=end), "changed")
+
+
+@page("POST", "/leases/<lease_id>/name", "leases:put")
+def rename(lease_id: str) -> ResponseReturnValue:
+    """Give a lease another name."""
+    return _changed(_id(lease_id), Changes(name=form_fields.text(request.form, "name") or None), "renamed")
+
+
+def _changed(lease_id: UUID, changes: Changes, done: str) -> ResponseReturnValue:
+    """Change a lease, and return to its page or to the one that the form names; say what was refused."""
+    try:
+        lease = tree_leases.update(over_the_tree(), caller(), lease_id, changes, None, dry_run=False)
+        flash(f"{lease.name[:80]} was {done}.", "good")
+    except NotFound:
+        raise
+    except ClimateError as error:
+        flash(f"Nothing was changed: {error}"[:400], "error")
+    return redirect(HOME if request.form.get("next") == HOME else f"{LIST}/{lease_id}", 303)
+
+
+@page("GET", "/leases/<lease_id>/delete", "leases:delete")
+def ask_delete(lease_id: str) -> ResponseReturnValue:
+    """Ask whether a lease is to be deleted, and say what is deleted with it."""
+    lease = leases.get(climate(), caller(), _id(lease_id))
+    hosts = lease_hosts.listed(climate(), caller(), lease.id)
+    servers = [server for host in hosts for server in host.servers or ()]
+    return render_template("lease_delete.html", lease=lease, servers=servers)
+
+
+@page("POST", "/leases/<lease_id>/delete", "leases:delete")
+def delete(lease_id: str) -> ResponseReturnValue:
+    """Delete a lease."""
+    known = _id(lease_id)
+    name = leases.get(climate(), caller(), known).name
+    leases.delete(climate(), caller(), known)
+    flash(f"{name[:80]} is deleted, or will be once its servers have ended.", "good")
+    return redirect(LIST, 303)
+
+
+@page("GET", "/leases/<lease_id>/lease.ics", "leases:get", answers=(ics.MEDIA_TYPE, "*/*"))
+def calendar(lease_id: str) -> ResponseReturnValue:
+    """Return a lease for a calendar program."""
+    lease = leases.get(climate(), caller(), _id(lease_id))
+    return Response(ics.calendar(lease.name, [_entry(lease)]), content_type=f"{ics.MEDIA_TYPE}; charset=utf-8")
+
+
+def _entry(lease: Lease) -> Entry:
+    return Entry(
+        lease.id,
+        lease.name,
+        lease.period,
+        str(lease.status),
+        lease.version,
+        lease.created_at,
+        lease.updated_at,
+        lease.deleting,
+        [lease_words.resources(one) for one in lease.reservations],
+    )
+
+
+def _id(text: str) -> UUID:
+    lease_id = path_id(text, f"There is no lease {text[:80]!r}.")
+    bind_contextvars(lease_id=str(lease_id))
+    return lease_id

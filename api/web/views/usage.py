@@ -1,0 +1,65 @@
+"""Limits and usage of the project, and its notices."""
+
+from datetime import timedelta
+
+from flask import render_template, request
+from flask.typing import ResponseReturnValue
+
+from api.request_context import caller, climate
+from api.reservation.ids import marker_number
+from api.web import form_fields
+from api.web.blueprint import page
+from climate.domain.errors import InvalidInput
+from climate.service.admission import limits
+from climate.service.notifications import delivery
+from climate.service.usage import reports
+from climate.service.usage.reports import UsageRequest
+from climate.store.notifications import Listing
+from climate.store.usage.reports import Per
+
+ON_A_PAGE = 50
+HOUR = timedelta(hours=1)
+KEYS = ("project", "user")
+PERIODS = tuple(str(per) for per in Per)
+
+
+@page("GET", "/usage", "usage:get")
+def show() -> ResponseReturnValue:
+    """Show the limits of the project with their use, and its host hours."""
+    given = request.args
+    by, per = given.get("by") or KEYS[0], given.get("per") or str(Per.WEEK)
+    if by not in KEYS:
+        raise InvalidInput(f"by is {by[:20]!r}: expected is one of {', '.join(KEYS)}")
+    if per not in PERIODS:
+        raise InvalidInput(f"per is {per[:20]!r}: expected is one of {', '.join(PERIODS)}")
+    start, end = form_fields.moment(given, "start"), form_fields.moment(given, "end")
+    wanted = UsageRequest(start, end, by, Per(per), caller().project_id)
+    report = reports.report(climate(), caller(), wanted)
+    return render_template(
+        "usage.html",
+        limits=limits.of(climate(), caller()),
+        report=report,
+        most=max((line.reserved / HOUR for line in report.lines), default=0),
+        given={"by": by, "per": per, "start": given.get("start", ""), "end": given.get("end", "")},
+        keys=KEYS,
+        periods=PERIODS,
+        hour=HOUR,
+    )
+
+
+@page("GET", "/notices", "notices:get")
+def notices() -> ResponseReturnValue:
+    """List the notices of the project, oldest first, by pages."""
+    given = request.args
+    kind = form_fields.text(given, "kind", 64)
+    wanted = Listing(
+        project_id=caller().project_id,
+        kind=kind or None,
+        since=form_fields.moment(given, "since"),
+        marker=marker_number(given.get("marker") or None),
+        limit=ON_A_PAGE + 1,
+    )
+    known = delivery.listed(climate(), caller(), wanted)
+    more = len(known) > ON_A_PAGE
+    following = {"kind": kind, "since": given.get("since", ""), "marker": known[ON_A_PAGE - 1].id} if more else None
+    return render_template("notices.html", notices=known[:ON_A_PAGE], given=given, following=following)

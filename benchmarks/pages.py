@@ -1,0 +1,145 @@
+"""Time of each page at the server, and of the calendar in Chromium until it is painted and while it scrolls."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from flask.testing import FlaskClient
+
+from api import create_app
+from benchmarks import processes, scratch, seed
+from benchmarks.figures import head, line, spread, timed
+from climate import log_setup
+from climate.settings import Settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+SERVER_HOSTS, SERVER_LEASES = 1000, 100_000
+HOSTS, LEASES = 2000, 50_000
+OVER = timedelta(days=90)
+"""Time in which the leases of the calendar lie: each host is in use for half of it."""
+
+VIEWS = ("/ui/", "/ui/calendar", "/ui/calendar/table", "/ui/hosts", "/ui/hosts/1", "/ui/hosts/pools/reservation")
+MORE_VIEWS = ("/ui/past", "/ui/power", "/ui/tree", "/ui/audit", "/ui/failed-events")
+SPANS = {"week": 168, "month": 744, "3 months": 2208}
+
+_PAINTED = """
+document.addEventListener("timeline:painted", () => requestAnimationFrame(() => setTimeout(() => {
+  window.painted ??= performance.now();
+})));
+"""
+_AWAITED = """
+() => new Promise((done) => {
+  const look = () => { if (window.painted) done(window.painted); else requestAnimationFrame(look); };
+  look();
+})
+"""
+_SCROLLED = """
+async (frames) => {
+  const grid = document.querySelector(".lt-grid"), times = [];
+  let last = performance.now();
+  for (let frame = 0; frame < frames; frame += 1) {
+    grid.scrollTop += 130;
+    const now = await new Promise(requestAnimationFrame);
+    times.push((now - last) / 1000);
+    last = now;
+  }
+  return times;
+}
+"""
+_NODES = "document.querySelectorAll('*').length"
+
+
+def main(short: bool) -> None:
+    log_setup.configure(level="ERROR")
+    _at_the_server(20 if short else 100)
+    _in_chromium(5 if short else 20)
+
+
+def _at_the_server(times: int) -> None:
+    head(f"HTML of a page at the server: {SERVER_HOSTS:,} hosts and {SERVER_LEASES:,} leases")
+    with scratch.place() as place:
+        processes.prepare(place.settings)
+        deployment = place.deployment(pool_size=2)
+        seed.hosts(deployment.climate.engine, SERVER_HOSTS)
+        seed.leases(deployment.climate.engine, SERVER_LEASES, datetime.now(UTC), timedelta(0), timedelta(days=365))
+        seed.settle(deployment.climate.engine)
+        client = create_app(deployment).test_client()
+        _sign_in(client, place.settings)
+        for path in (*VIEWS, *MORE_VIEWS):
+            _get(client, path)
+            line(path, spread(timed(lambda path=path: _get(client, path), times)), "< 100 ms")  # type: ignore[misc]
+        deployment.climate.engine.dispose()
+
+
+def _sign_in(client: FlaskClient, settings: Settings) -> None:
+    """Begin the administrator's session, as the form does."""
+    form = client.get("/ui/sign-in", headers={"Accept": "text/html"}).text
+    secret = form.partition('name="csrf_token" value="')[2].partition('"')[0]
+    fields = {"user": "admin", "password": _password(settings), "csrf_token": secret, "next": "/ui/"}
+    answer = client.post("/ui/sign-in", data=fields, headers={"Origin": "http://localhost"})
+    assert answer.status_code == 303, answer.text
+
+
+def _password(settings: Settings) -> str:
+    return (settings.home / "admin-password").read_text(encoding="utf-8").strip()
+
+
+def _get(client: FlaskClient, path: str) -> None:
+    answer = client.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 200, f"{path}: {answer.status_code}"
+
+
+def _in_chromium(times: int) -> None:
+    head(f"The calendar in Chromium, software rendering: {HOSTS:,} hosts and {LEASES:,} leases in {OVER.days} days")
+    with scratch.place() as place:
+        settings = processes.with_port(place.settings)
+        processes.prepare(settings)
+        deployment = place.deployment(pool_size=2)
+        seed.hosts(deployment.climate.engine, HOSTS)
+        seed.leases(deployment.climate.engine, LEASES, datetime.now(UTC), timedelta(0), OVER)
+        seed.settle(deployment.climate.engine)
+        deployment.climate.engine.dispose()
+        with processes.running(settings, "web"), _page(settings) as page:
+            at = f"{datetime.now(UTC) + timedelta(days=7):%Y-%m-%dT00:00Z}"
+            for name, span in SPANS.items():
+                address = f"{settings.base_url}/ui/calendar?at={at}&span={span}"
+                painted = [_painted(page, address) for _ in range(times + 1)][1:]
+                line(f"{name}: until painted", spread(painted), "< 500 ms")
+                line(f"{name}: a frame while scrolling", spread(page.evaluate(_SCROLLED, 60)), "< 60 ms")
+                line(f"{name}: elements of the page", page.evaluate(_NODES))
+
+
+def _painted(page: "Page", address: str) -> float:
+    """Return the seconds from the navigation until the rows are painted."""
+    page.goto(address)
+    return float(page.evaluate(_AWAITED)) / 1000
+
+
+@contextmanager
+def _page(settings: Settings) -> Iterator["Page"]:
+    """A page of the administrator in Chromium of the system."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    options: dict[str, Any] = {"executable_path": program, "args": ["--headless", "--no-sandbox", "--disable-gpu"]}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**options)
+        page = browser.new_page(viewport={"width": 1600, "height": 950})
+        page.set_default_timeout(300_000)
+        page.add_init_script(_PAINTED)
+        page.goto(f"{settings.base_url}/ui/sign-in")
+        page.get_by_label("User name").fill("admin")
+        page.get_by_label("Password").fill(_password(settings))
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Sign out").wait_for()
+        yield page
+        browser.close()
+
+
+if __name__ == "__main__":
+    main("--short" in sys.argv)

@@ -1,0 +1,73 @@
+"""Failed events, the audit trail, the pools at a past time, power and the tree, for administrators."""
+
+import pytest
+from flask import Flask
+
+from climate.context import Climate
+from tests.api.reservation.api_clients import Person, run_due
+from tests.api.web.page_clients import Browser
+from tests.conftest import Clock
+
+PAGES = ("/ui/failed-events", "/ui/audit", "/ui/past", "/ui/power", "/ui/tree")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_only_administrators_see_them(admin: Browser, member: Browser, reader: Browser, path: str) -> None:
+    admin.text(path)
+    for browser in (member, reader):
+        browser.text(path, 403)
+
+
+def test_failed_event_is_listed_and_runs_again(climate: Climate, clock: Clock, pages: Flask, admin: Browser) -> None:
+    Person(pages, "member").lease("late")
+    clock.forward(days=2)  # its start is long over when a worker comes
+    run_due(climate)
+    text = admin.text("/ui/failed-events")
+    assert "start_lease" in text
+    assert "late" in text
+    form = next(one for one in [admin.form("/ui/failed-events", action) for action in _actions(text)])
+    assert admin.post(form.action, form.fields).status_code == 303
+
+
+def _actions(text: str) -> list[str]:
+    return [part.split('"')[0] for part in text.split('action="') if part.startswith("/ui/failed-events/")]
+
+
+def test_audit_trail_shows_both_sides_and_is_filtered(pages: Flask, admin: Browser) -> None:
+    asker = Person(pages, "admin")
+    asker.done(asker("PUT", "/limits/project", {"leases": 5}))
+    asker.done(asker("PUT", "/os-hosts/1", {"note": "<b>new</b>"}))
+    text = admin.text("/ui/audit")
+    assert "&lt;b&gt;new&lt;/b&gt;" in text
+    assert "limits" in text
+    only = admin.text("/ui/audit?kind=limits")
+    assert "<code>note</code>" not in only
+    assert "<code>leases</code>" in only
+    assert "No change matches." in admin.text("/ui/audit?author=nobody")
+    admin.text("/ui/audit?since=never", 400)
+
+
+def test_pools_as_they_were(climate: Climate, pages: Flask, admin: Browser) -> None:
+    with climate.engine.connect() as conn:
+        before = conn.exec_driver_sql(
+            'SELECT to_char(clock_timestamp(), \'YYYY-MM-DD"T"HH24:MI:SS.US"Z"\')'
+        ).scalar_one()
+    asker = Person(pages, "admin")
+    asker.done(asker("POST", "/pools/multi-tenant/moves", {"hosts": ["1", "2"], "reason": "for all"}))
+    then = admin.text(f"/ui/past?at={before}")
+    assert "for all" not in then
+    now = admin.text("/ui/past?at=2029-12-31 12:00")
+    assert now.count("for all") == 2
+
+
+def test_time_to_come_is_refused(admin: Browser) -> None:
+    assert "still to come" in admin.text("/ui/past?at=2031-01-01 09:00", 400)
+    assert "invalid date" in admin.text("/ui/past?at=never", 400)
+
+
+def test_power_is_drawn_against_the_backlog(pages: Flask, admin: Browser) -> None:
+    asker = Person(pages, "admin")
+    asker.done(asker("PUT", "/os-hosts/1/power", {"driver": "memory", "settings": {}, "watts": 150}))
+    text = admin.text("/ui/power")
+    assert "<rect" in text
+    assert "1 hosts with power settings that are on" in text

@@ -1,0 +1,151 @@
+"""Pages of leases: list, lease, changes, deletion, calendar; scoped by project, and safe against any text."""
+
+from datetime import timedelta
+
+import pytest
+
+from climate.context import Climate
+from climate.service.leases import leases
+from climate.service.leases.leases import Order
+from tests.api.reservation.api_clients import HOST, run_due
+from tests.api.web.page_clients import Browser
+from tests.conftest import MEMBER, Clock
+
+XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+def made(climate: Climate, clock: Clock, name: str = "training", hours: int = 2, **changes: object) -> str:
+    """Return the id of a lease of one host that starts in an hour."""
+    start = clock.time + timedelta(hours=1)
+    spec = {**HOST, **changes}
+    order = Order(name, start, start + timedelta(hours=hours), reservations=[spec])
+    return str(leases.create(climate, MEMBER, order).id)
+
+
+def test_home_shows_leases_with_the_time_left_and_prolongs_them(
+    climate: Climate, clock: Clock, member: Browser
+) -> None:
+    lease = made(climate, clock)
+    text = member.text("/ui/")
+    assert "training" in text
+    assert "starts in" in text
+    answer = member.submit("/ui/", f"/ui/leases/{lease}/prolong", by="1h")
+    assert (answer.status_code, answer.location) == (303, "/ui/")
+    assert "training was prolonged." in member.text("/ui/")
+    assert "Free hosts of the next two weeks" in member.text("/ui/")
+
+
+def test_home_of_a_reader_has_no_forms_for_changes(climate: Climate, clock: Clock, reader: Browser) -> None:
+    made(climate, clock)
+    text = reader.text("/ui/")
+    assert "training" in text
+    assert "/prolong" not in text
+
+
+def test_list_filters_and_pages(climate: Climate, clock: Clock, member: Browser, admin: Browser) -> None:
+    first = made(climate, clock, "first")
+    made(climate, clock, "second")
+    assert "second" in member.text("/ui/leases")
+    text = member.text("/ui/leases?name=first")
+    assert f"/ui/leases/{first}" in text
+    assert "second" not in text
+    assert "No lease matches." in member.text("/ui/leases?status=ERROR")
+    assert "No lease matches." in admin.text("/ui/leases")
+    assert "first" in admin.text("/ui/leases?all=1")
+
+
+@pytest.mark.parametrize(
+    "query", ["status=NONE", "after=yesterday", "name=%00", "marker=x", "before=0001-01-01T00:00%2B23:00"]
+)
+def test_wrong_filters_are_refused_in_words(member: Browser, query: str) -> None:
+    assert "<h1>That is not possible</h1>" in member.text(f"/ui/leases?{query}", 400)
+
+
+def test_lease_shows_hosts_history_and_what_fits(climate: Climate, clock: Clock, member: Browser) -> None:
+    lease = made(climate, clock)
+    text = member.text(f"/ui/leases/{lease}")
+    for shown in ("Reserved: everything is allocated", "1 host", "Lease created", "Prolong by"):
+        assert shown in text
+    clock.forward(hours=1.5)
+    run_due(climate)
+    text = member.text(f"/ui/leases/{lease}")
+    assert "Running: what was reserved is yours" in text
+    assert "Status: PENDING → STARTING" in text
+
+
+def test_prolonging_ends_where_somebody_else_begins(climate: Climate, clock: Clock, member: Browser) -> None:
+    lease = made(climate, clock, min=8, max=8)
+    start = clock.time + timedelta(hours=5)
+    other = {**HOST, "min": 8, "max": 8}
+    leases.create(climate, MEMBER, Order("other", start, start + timedelta(hours=1), reservations=[other]))
+    text = member.text(f"/ui/leases/{lease}")
+    assert 'value="1h"' in text
+    assert "By 4h it does not fit" in text
+    answer = member.submit(f"/ui/leases/{lease}", f"/ui/leases/{lease}/prolong", by="4h")
+    assert answer.status_code == 303
+    assert "Nothing was changed" in member.text(f"/ui/leases/{lease}")
+
+
+def test_lease_is_shown_as_it_was(climate: Climate, clock: Clock, member: Browser) -> None:
+    lease = made(climate, clock)
+    before = clock.time.isoformat()
+    clock.forward(minutes=1)
+    member.submit(f"/ui/leases/{lease}", f"/ui/leases/{lease}/name", name="renamed")
+    assert "<h1>renamed" in member.text(f"/ui/leases/{lease}")
+    text = member.text(f"/ui/leases/{lease}?at={before.replace('+', '%2B')}")
+    assert "<h1>training" in text
+    assert "Name: training → renamed" in text
+
+
+def test_end_is_changed_renamed_and_deleted(climate: Climate, clock: Clock, member: Browser) -> None:
+    lease = made(climate, clock)
+    path = f"/ui/leases/{lease}"
+    end = (clock.time + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M")
+    assert member.submit(path, f"{path}/end", end=end).status_code == 303
+    assert "training was changed." in member.text(path)
+    assert "Delete training?" in member.text(f"{path}/delete")
+    assert member.submit(f"{path}/delete", f"{path}/delete").location == "/ui/leases"
+    member.get(path, 404)
+
+
+def test_calendar_file_has_the_lease(climate: Climate, clock: Clock, member: Browser) -> None:
+    answer = member.get(f"/ui/leases/{made(climate, clock)}/lease.ics")
+    assert answer.content_type.startswith("text/calendar")
+    assert "SUMMARY:training" in answer.get_data(as_text=True)
+
+
+def test_another_projects_lease_is_not_found(
+    climate: Climate, clock: Clock, member: Browser, stranger: Browser
+) -> None:
+    lease = made(climate, clock)
+    for path in ("", "/delete", "/lease.ics"):
+        stranger.get(f"/ui/leases/{lease}{path}", 404)
+    secret = {"csrf_token": "secret", "by": "1h", "name": "x", "now": "1"}
+    for path in ("prolong", "end", "name", "delete"):
+        assert stranger.post(f"/ui/leases/{lease}/{path}", secret).status_code == 404
+    assert lease not in stranger.text("/ui/leases")
+    assert "training" not in stranger.text("/ui/")
+
+
+def test_readers_change_nothing(climate: Climate, clock: Clock, reader: Browser) -> None:
+    lease = made(climate, clock)
+    assert "Prolong by" not in reader.text(f"/ui/leases/{lease}")
+    for path in ("prolong", "end", "name", "delete"):
+        answer = reader.post(
+            f"/ui/leases/{lease}/{path}", {"csrf_token": "secret", "by": "1h", "name": "x", "now": "1"}
+        )
+        assert answer.status_code == 403
+
+
+def test_texts_of_users_are_no_html(climate: Climate, clock: Clock, member: Browser) -> None:
+    lease = made(climate, clock, XSS)
+    for path in ("/ui/", "/ui/leases", f"/ui/leases/{lease}", f"/ui/leases/{lease}/delete"):
+        text = member.text(path)
+        assert "&lt;script&gt;alert(1)" in text
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+
+
+@pytest.mark.parametrize("lease_id", ["x", "00000000-0000-0000-0000-000000000000", "%3Cscript%3E"])
+def test_unknown_leases_are_not_found(member: Browser, lease_id: str) -> None:
+    assert "<script>" not in member.text(f"/ui/leases/{lease_id}", 404).replace("<script src=", "")

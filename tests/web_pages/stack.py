@@ -1,0 +1,97 @@
+"""A running climate with the demo cloud, for browsers."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.system.stack import Stack
+from tests.web_pages.chromium import NOWHERE
+
+GPUS = '[">", "$gpu_count", "1"]'
+
+
+@dataclass(frozen=True)
+class Pages:
+    """A stack, and who may sign in to it."""
+
+    stack: Stack
+
+    @property
+    def url(self) -> str:
+        return self.stack.url
+
+    def climate(self, *words: str) -> str:
+        """Run a command as the member of project demo, and return what it printed."""
+        done = self.stack.command(*self.stack.program, *words, more={"OS_CLOUD": "climate-demo"})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def furnish(self) -> dict[str, str]:
+        """Create leases, servers and a hold; return the paths of the pages that have something to show."""
+        self.climate("lease", "create", "training", "--hosts", "2", "--for", "2h", "--resource", GPUS, "--wait")
+        self.climate("lease", "create", "evaluation", "--hosts", "1", "--start", "+3d", "--for", "2d")
+        self.climate("lease", "create", "course", "--hosts", "3", "--start", "+5d", "--for", "1d")
+        self.climate("boot", "node-1", "--flavor", "m1.large", "--image", "demo", "--lease", "training", "--wait")
+        asleep = (
+            "boot",
+            "later",
+            "--flavor",
+            "m1.tiny",
+            "--image",
+            "demo",
+            "--reserved",
+            "--start",
+            "+2h",
+            "--for",
+            "1h",
+        )
+        self.climate(*asleep)
+        self.climate("find", "--hosts", "1", "--for", "2h", "--from", "+8d", "--hold", "1", "--name", "kept")
+        leases = self._ids("lease")
+        lease = leases["training"]
+        servers = self._ids("server")
+        return {
+            "home": "/ui/",
+            "leases": "/ui/leases",
+            "lease": f"/ui/leases/{lease}",
+            "delete lease": f"/ui/leases/{lease}/delete",
+            "find": "/ui/find?q=2+hosts+gpu_count%3E1+6h+this+week",
+            "nothing fits": "/ui/find?q=4+hosts+2h+tomorrow+please&hosts=4",
+            "hold": f"/ui/holds/{leases['kept']}",
+            "servers": "/ui/servers",
+            "server": f"/ui/servers/{servers['node-1']}",
+            "asleep": f"/ui/servers/{servers['later']}",
+            "boot": "/ui/servers/new",
+            "delete server": f"/ui/servers/{servers['node-1']}/delete",
+            "usage": "/ui/usage",
+            "notices": "/ui/notices",
+            "settings": "/ui/settings",
+            "error": NOWHERE,
+        }
+
+    def clear(self) -> None:
+        """Delete all leases and holds of project demo."""
+        for lease in self._ids("lease").values():
+            self.climate("lease", "delete", lease)
+
+    def _ids(self, noun: str) -> dict[str, str]:
+        return {one["name"]: one["id"] for one in json.loads(self.climate(noun, "list", "-f", "json"))}
+
+    def password(self, user: str) -> str:
+        """Return the password that the first start wrote for `admin` or `demo`."""
+        return (self.stack.home / f"{user}-password").read_text(encoding="utf-8").strip()
+
+
+@contextmanager
+def running(home: Path) -> Iterator[Pages]:
+    """Start a climate with the demo cloud, and stop it in the end."""
+    one = Stack(home)
+    try:
+        one.start()
+        yield Pages(one)
+    finally:
+        result = one.stop()
+    assert result == 0, one.tail()
+    assert one.left() == []

@@ -1,0 +1,198 @@
+"""The calendar in a browser: by keyboard, by pointer, live, without scripts, wide and narrow, dark and light."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.system.api_client import Api
+from tests.web_pages.chromium import NARROW, WIDE, Visitor
+from tests.web_pages.conftest import Open
+from tests.web_pages.stack import Pages
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = "<img src=x onerror=alert(1)>"
+HOST = {"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "", "resource_properties": ""}
+Reserve = Callable[..., dict[str, Any]]
+
+
+def at(days: int, hour: int = 0) -> datetime:
+    """An hour of a day to come, in UTC."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return today + timedelta(days=days, hours=hour)
+
+
+def calendar(day: int, span: int = 24, **more: str) -> str:
+    """The address of the calendar of a day."""
+    words = "".join(f"&{name}={value}" for name, value in more.items())
+    return f"/ui/calendar?at={at(day):%Y-%m-%dT%H:%MZ}&span={span}{words}"
+
+
+@pytest.fixture
+def reserve(pages: Pages) -> Iterator[Reserve]:
+    """Make leases of a cloud's user; they are deleted afterwards."""
+    made: list[tuple[Api, str]] = []
+
+    def one(name: str, day: int, begin: int, end: int, cloud: str = "climate-demo", **more: Any) -> dict[str, Any]:
+        api = Api(pages.stack.home, cloud)
+        dates = {"start_date": f"{at(day, begin):%Y-%m-%d %H:%M}", "end_date": f"{at(day, end):%Y-%m-%d %H:%M}"}
+        answer = api.ask(
+            "POST", "/v1/leases", {"name": name, **dates, "reservations": [{**HOST, **more}], "events": []}
+        )
+        assert answer.status_code == 201, answer.text
+        lease: dict[str, Any] = answer.json()["lease"]
+        made.append((api, lease["id"]))
+        return lease
+
+    yield one
+    for api, lease_id in made:
+        api.ask("DELETE", f"/v1/leases/{lease_id}")
+        api.http.close()
+
+
+def enter(person: Visitor, pages: Pages, user: str, path: str) -> Page:
+    person.sign_in(user, pages.password(user))
+    return person.go(path)
+
+
+def in_the_form(page: Page) -> None:
+    """Answer the form of a new lease without a service, whatever it looks like."""
+    page.route("**/ui/find?*", lambda route: route.fulfill(body="<title>form</title>", content_type="text/html"))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+@pytest.mark.parametrize("dark", [True, False])
+def test_calendar_is_accessible_and_hides_other_projects(
+    open_browser: Open, pages: Pages, reserve: Reserve, size: tuple[int, int], dark: bool
+) -> None:
+    reserve(SCRIPT, 40, 2, 8)
+    reserve("hidden-name", 40, 2, 9, cloud="climate")
+    with open_browser(size=size, dark=dark) as demo:
+        page = enter(demo, pages, "demo", calendar(40))
+        page.get_by_role("button", name=f"lease {SCRIPT}").wait_for()
+        page.get_by_role("button", name=": busy").wait_for()
+        assert "hidden-name" not in page.content()
+        demo.check_accessible()
+        demo.check_no_sideways_scrolling()
+
+
+def test_end_is_changed_by_keyboard_alone(open_browser: Open, pages: Pages, reserve: Reserve) -> None:
+    lease = reserve("by-keyboard", 41, 2, 6)
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(41, group="zone"))
+        bar = page.get_by_role("button", name="lease by-keyboard")
+        bar.wait_for()
+        page.locator(".lt-grid button[tabindex='0']").focus()
+        keys = page.keyboard
+        keys.press("Control+Home")
+        for _ in range(6):  # at most: a group and four hosts
+            if bar.evaluate("bar => bar.closest('.lt-row').contains(document.activeElement)"):
+                break
+            keys.press("ArrowDown")
+        keys.press("Home")
+        keys.press("ArrowRight")
+        expect(bar).to_be_focused()
+        keys.press("Shift+ArrowRight")
+        keys.press("Shift+ArrowRight")
+        expect(page.locator(".lt-status")).to_contain_text("fits")
+        keys.press("Enter")
+        expect(page.get_by_role("button", name="Apply")).to_be_focused()
+        keys.press("Enter")
+        expect(page.locator(".lt-status")).to_contain_text("now ends")
+        shown = Api(pages.stack.home, "climate-demo").read(f"/v1/leases/{lease['id']}")["lease"]
+        assert shown["end_date"] == f"{at(41, 7):%Y-%m-%dT%H:%M:%S.000000}", "two steps of half an hour"
+
+
+def test_edge_is_dragged_and_a_clash_is_told(open_browser: Open, pages: Pages, reserve: Reserve) -> None:
+    lease = reserve("dragged", 42, 2, 6, min=4, max=4)
+    reserve("in the way", 42, 12, 14, cloud="climate", min=4, max=4)
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(42))
+        bar = page.get_by_role("button", name="lease dragged").first
+        box = bar.bounding_box()
+        track = page.locator(".lt-axis .lt-track").bounding_box()
+        assert box
+        assert track
+        hour, right, middle = track["width"] / 24, box["x"] + box["width"] - 3, box["y"] + box["height"] / 2
+        page.mouse.move(right, middle)
+        page.mouse.down()
+        page.mouse.move(right + 7 * hour, middle, steps=4)
+        expect(page.locator(".lt-mark")).to_have_attribute("data-words", "clashes")
+        expect(page.locator(".lt-status")).to_contain_text("clashes: ")
+        page.mouse.move(right + 2 * hour, middle, steps=4)
+        expect(page.locator(".lt-mark")).to_have_attribute("data-words", "fits")
+        page.mouse.up()
+        page.get_by_role("button", name="Cancel").click()
+        shown = Api(pages.stack.home, "climate-demo").read(f"/v1/leases/{lease['id']}")["lease"]
+        assert shown["end_date"] == lease["end_date"]
+
+
+def test_free_time_opens_the_form_by_pointer_and_by_keyboard(open_browser: Open, pages: Pages) -> None:
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(43))
+        in_the_form(page)
+        gap = page.get_by_role("button", name="gpu-1: free").first
+        gap.focus()
+        page.keyboard.press("Shift+ArrowRight")
+        page.keyboard.press("Shift+ArrowRight")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/ui/find?hosts=1&length=1h&*gpu-1*")
+        page.go_back()
+        box = page.get_by_role("button", name="gpu-2: free").first.bounding_box()
+        assert box
+        y, x = box["y"] + box["height"] / 2, box["x"] + box["width"] / 3
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 200, y, steps=4)
+        page.mouse.up()
+        page.wait_for_url("**/ui/find?hosts=1&length=*gpu-2*")
+
+
+def test_groups_fold_and_hosts_are_searched(open_browser: Open, pages: Pages) -> None:
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(44, group="zone"))
+        fold = page.locator(".lt-fold").first
+        expect(fold).to_have_attribute("aria-expanded", "true")
+        fold.press("Enter")
+        expect(page.locator(".lt-fold").first).to_have_attribute("aria-expanded", "false")
+        expect(page.get_by_role("rowheader", name="gpu-1")).to_have_count(0)
+        page.get_by_label("Search").fill("gpu-3")
+        page.locator(".lt-fold").first.press("Enter")
+        expect(page.locator(".lt-name")).to_have_text(["gpu-3"])
+        assert "search=gpu-3" in page.url
+        page.get_by_label("Zoom").select_option("2208")
+        expect(page.locator(".lt-name")).to_have_text(["gpu-3"])
+
+
+def test_changes_by_others_are_seen_live_also_after_a_restart_of_everything(
+    open_browser: Open, pages: Pages, reserve: Reserve
+) -> None:
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(45))
+        expect(page.locator("html")).to_have_attribute("data-live", "stream")
+        reserve("made elsewhere", 45, 2, 6)
+        page.get_by_role("button", name="lease made elsewhere").wait_for()
+        assert pages.stack.stop() == 0
+        pages.stack.start()
+        reserve("after the restart", 45, 8, 12)
+        page.get_by_role("button", name="lease after the restart").wait_for()
+        demo.complaints[:] = [one for one in demo.complaints if "Failed to load resource" not in one]
+
+
+def test_table_needs_no_scripts(open_browser: Open, pages: Pages, reserve: Reserve) -> None:
+    reserve(SCRIPT, 46, 2, 8)
+    with open_browser(scripts=False) as demo:
+        page = enter(demo, pages, "demo", calendar(46))
+        page.get_by_role("link", name="The same data as a table").click()
+        page.get_by_role("cell", name=f"lease: {SCRIPT}").wait_for()
+
+
+def test_kiosk_shows_nothing_else(open_browser: Open, pages: Pages) -> None:
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(47, kiosk="1"))
+        page.locator(".lt-name").first.wait_for()
+        expect(page.get_by_role("navigation")).to_have_count(0)
+        expect(page.locator(".lt-bar")).to_be_hidden()
