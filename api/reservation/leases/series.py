@@ -92,6 +92,10 @@ def create_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     return {"series": _series(made)}, 200 if query["dry_run"] else 201, tag(made.series.version)
 
 
+def _series_now(series_id: str) -> Read:
+    return {"series": _series(change.get(climate(), caller(), _id(series_id)))}
+
+
 @serve(blueprint, "GET", "/series/<series_id>", Operation("leases:get", {200: SeriesAnswer}, refuses=(404,)))
 def show_series(series_id: str, query: Read) -> ResponseReturnValue:
     """Show a series with its occurrences."""
@@ -109,6 +113,7 @@ def show_series(series_id: str, query: Read) -> ResponseReturnValue:
         headers=IfMatch,
         body=SeriesPatch,
         refuses=(404, 409, 412),
+        shows=_series_now,
         example={"move_by": "PT1H", "extend_by": "-PT30M"},
     ),
 )

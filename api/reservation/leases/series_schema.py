@@ -10,6 +10,7 @@ from api.reservation.leases.availability_schema import AlternativeOut, BindingOu
 from api.reservation.leases.schema import MOST_PARTS, AskedEvent, AskedReservation, LinkOut, name_field
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
+from api.reservation.repeated_answers import Update
 from climate.domain.lease_events import MOST_EVENTS
 from climate.domain.series import Make
 from climate.domain.status import LeaseStatus
@@ -72,22 +73,6 @@ class SeriesOrder(Strict):
     repeat = fields.Nested(AskedRepeat, required=True)
 
 
-class SeriesPatch(Strict):
-    """Changes of the occurrences that have not begun; absent keys keep their values."""
-
-    name = name_field(LONGEST_NAME)
-    move_by = Shift("Difference of local times by which each occurrence moves.")
-    extend_by = Shift("Time by which each occurrence ends later.")
-    since = fields.UUID(
-        data_key="from", metadata={"description": "Lease of the series from which on occurrences are changed."}
-    )
-
-    @validates_schema
-    def _any(self, data: dict[str, Any], **_: Any) -> None:
-        if not data.keys() - {"since"}:
-            raise ValidationError("nothing to change was given: name, move_by or extend_by")
-
-
 class SeriesQuery(Paged):
     """Conditions for series to list."""
 
@@ -137,6 +122,26 @@ class SeriesOut(ListedSeriesOut):
     """A series with its occurrences, by their start."""
 
     occurrences = fields.List(fields.Nested(OccurrenceOut), required=True)
+
+
+class SeriesPatch(Update, Strict):
+    """Changes of the occurrences that have not begun; absent keys keep their values."""
+
+    answer_key = "series"
+    answer_schema = SeriesOut
+    may_be_empty = True
+
+    name = name_field(LONGEST_NAME)
+    move_by = Shift("Difference of local times by which each occurrence moves.")
+    extend_by = Shift("Time by which each occurrence ends later.")
+    since = fields.UUID(
+        data_key="from", metadata={"description": "Lease of the series from which on occurrences are changed."}
+    )
+
+    @validates_schema(pass_original=True)
+    def _any(self, data: dict[str, Any], original: dict[str, Any], **_: Any) -> None:
+        if not data.keys() - {"since"} and not original.keys() - {"from"}:
+            raise ValidationError("nothing to change was given: name, move_by or extend_by")
 
 
 class SeriesAnswer(Schema):

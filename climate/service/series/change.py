@@ -46,6 +46,11 @@ class SeriesChanges:
     """Elapsed time by which each occurrence ends later; negative: it gets shorter."""
     since: UUID | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing is to be changed."""
+        return self.name is None and not self.move_by and not self.extend_by
+
 
 @dataclass(frozen=True, slots=True)
 class _Request:
@@ -95,7 +100,7 @@ def change(
     Raise Busy while a worker runs an event of one of them, and PreconditionFailed if the series has another version.
     """
     require(caller, "leases:put")
-    request = _Request(caller, series_id, version, changes)
+    request = _Request(caller, series_id, version, changes, may_be_over=changes.is_empty)
     changed, outcome = enforcement.run_all_approved(climate, caller, _change, climate, request, dry_run=dry_run)
     if not dry_run:
         for lease in changed:
@@ -109,6 +114,8 @@ def _change(
     caller, changes = request.caller, request.changes
     grant = admission.begin(conn, climate, caller, gates.at(0))
     series, affected = _locked(conn, request)
+    if changes.is_empty:
+        return [], Outcome(series, whole(conn, series))
     now = climate.now(conn)
     affected = [unbegun_claims.take_back(conn, caller, lease, now) for lease in affected]
     changed: list[Lease] = []

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from climate.context import Climate
-from tests.api.reservation.api_clients import V1, Person, run_due, written
+from tests.api.reservation.api_clients import V1, Person, order, run_due, written
 from tests.api.reservation.hosts.test_power import MEMORY
 from tests.api.reservation.test_leaks import MATRIX
 from tests.conftest import Clock
@@ -20,6 +20,12 @@ def lease(admin: Person, climate: Climate) -> str:
     made = admin.lease(start_date="now", end_date="2030-01-01 14:00")
     run_due(climate)
     return f"/leases/{made['id']}"
+
+
+def series(admin: Person, climate: Climate) -> str:
+    repeated = {**order(name="training", start_date="2030-02-05 10:00", end_date="2030-02-05 12:00")}
+    asked = {**repeated, "repeat": {"rule": "FREQ=WEEKLY;COUNT=2", "zone": "Europe/Berlin"}}
+    return f"/series/{admin.done(admin('POST', '/series', asked), 201)['series']['id']}"
 
 
 def host(admin: Person, climate: Climate) -> str:
@@ -58,6 +64,7 @@ def mail_preferences(admin: Person, climate: Climate) -> str:
 
 RESOURCES: dict[str, Callable[[Person, Climate], str]] = {
     "/leases/<lease_id>": lease,
+    "/series/<series_id>": series,
     "/os-hosts/<host_id>": host,
     "/os-hosts/<host_id>/power": power,
     "/limits/<limited_project>": limits,
@@ -103,6 +110,7 @@ def test_the_answer_of_get_changes_nothing(
 
 FIXED = {
     "/leases/<lease_id>": ("id", "user_id", "project_id", "trust_id", "status", "degraded", "created_at", "events"),
+    "/series/<series_id>": ("id", "rule", "zone", "make", "start_date", "occurrences", "created_at"),
     "/os-hosts/<host_id>": ("id", "vcpus", "hypervisor_hostname", "status", "reservable", "created_at"),
     "/os-hosts/<host_id>/power": ("id", "name", "pool", "on", "state", "secrets", "failures", "created_at"),
     "/pools/<pool_name>": ("name", "hosts", "reservable", "promised_now"),

@@ -355,7 +355,7 @@ def test_wrong_leases(standing: tuple[Flask, Climate], more: Body, said: str) ->
         ({"move_by": "--PT1H"}, "move_by"),
         ({"extend_by": 10**12}, "extend_by"),
         ({"name": " "}, "name"),
-        ({"rule": "FREQ=DAILY;COUNT=2"}, "Unknown parameter"),
+        ({"rules": "FREQ=DAILY;COUNT=2"}, "Unknown parameter"),
     ],
 )
 def test_wrong_changes(standing: tuple[Flask, Climate], body: Body, said: str) -> None:
