@@ -92,8 +92,8 @@ MUTANTS = (
         [
             (
                 "climate/service/leases/reservations.py",
-                "taken=tuple(hold.host for one in planned for hold in one.holds)",
-                "taken=()",
+                "taken=(*ask.avoided, *(hold.host for one in planned for hold in one.holds))",
+                "taken=ask.avoided",
             )
         ],
         ["tests/service/leases/test_leases.py::test_reservations_of_one_lease_never_share_a_host"],

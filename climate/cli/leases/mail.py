@@ -10,7 +10,7 @@ from climate.cli.session import current
 PATH = "/mail-preferences"
 KEY = "mail_preferences"
 
-TOPICS = ("start", "end_24h", "end_1h", "before_end", "degraded", "healed", "ended", "waiting")
+TOPICS = ("start", "end_24h", "end_1h", "before_end", "degraded", "healed", "ended", "preempted", "waiting")
 
 
 @click.group("mail")
@@ -35,7 +35,7 @@ def set_(topics: tuple[str, ...], every: bool, nothing: bool) -> None:
     """Set the topics about which you get mail, instead of the present ones.
 
     start: an hour before a lease starts; end_24h, end_1h: before it ends; before_end: at the time of its own event;
-    degraded, healed: its hosts; ended; waiting: the waiting list.
+    degraded, healed: its hosts; ended; preempted: its hosts are needed; waiting: the waiting list.
     """
     if sum((bool(topics), every, nothing)) != 1:
         raise click.UsageError("give topics, --all or --none")

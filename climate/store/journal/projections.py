@@ -157,7 +157,8 @@ def _window_rows(stream: UUID, known: Sequence[Entry]) -> Rows:
         row |= {} if _is_migrated(last) else {"updated_at": last.fact.at}
     elif first.actor.get("project_id"):  # otherwise the migration wrote it, in the name of the planner
         row |= {"updated_at": None}
-    return {"maintenance_windows": [row], "allocations": [maintenance.allocation_of(stream, standing)]}
+    allocation = maintenance.allocation_of(stream, standing) | {"preemptible": False}
+    return {"maintenance_windows": [row], "allocations": [allocation]}
 
 
 def _series_rows(_: UUID, known: Sequence[Entry]) -> Rows:

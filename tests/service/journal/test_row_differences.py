@@ -29,6 +29,7 @@ from tests.conftest import ADMIN, MEMBER, Clock
 from tests.service.fake_power import PASSWORD, machines
 from tests.service.floating_ip_factory import addresses_wanted, registered
 from tests.service.lease_actions import hosts_wanted, make, run_due
+from tests.service.series.series_actions import repeat
 from tests.service.storage_factory import pool, storage_wanted
 
 SHARED = {"resource_type": "virtual:instance", "vcpus": 1, "memory_mb": 512, "disk_gb": 1, "amount": 2}
@@ -104,7 +105,12 @@ def world(climate: Climate, clock: Clock, chance: Random) -> None:
         make(climate, clock, hosts_wanted(1), storage_wanted(1), start=0)
         event_dispatch.claim_due(climate, "poller")
 
-    for act in (*acts, *chance.choices(acts, k=20), *acts, claimed):
+    def repeated() -> None:
+        later = Clock()
+        later.forward(days=60)
+        repeat(climate, later, count=2)
+
+    for act in (*acts, *chance.choices(acts, k=20), *acts, claimed, repeated):
         with suppress(ClimateError):  # refused: nothing has changed
             act()
 

@@ -17,6 +17,7 @@ WHOLE = Guest(
     disk_gb=3,
     image=Path("/images/one"),
     carried=True,
+    rescued=True,
     again=Path("/images/two"),
     properties={"os": "linux"},
     interfaces=(Interface("02:00:00:00:00:01", addresses=("10.0.0.2/24",)),),
