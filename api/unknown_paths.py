@@ -11,6 +11,8 @@ LONGEST_PATH = 200
 """Characters of a path for which a near one is looked for."""
 LIKE = 0.7
 """Least similarity of each word of a suggested path, from 0 to 1."""
+PAGES = "/ui/"
+"""Beginning of the paths of web pages, which are no answer to a request to an API."""
 DOCUMENTS = "/openapi.json, /compute/openapi.json and /network/openapi.json list the paths"
 
 Parts = list[str]
@@ -37,7 +39,8 @@ def _short(path: str) -> str:
 def _nearest(path: str, routes: Map) -> str | None:
     """Return the most similar path as long as the asked one, or else the shortest that ends with it."""
     parts = path.strip("/").split("/")
-    known = [rule.rule.strip("/").split("/") for rule in routes.iter_rules()]
+    rules = (rule.rule for rule in routes.iter_rules() if rule.rule.startswith(PAGES) is path.startswith(PAGES))
+    known = [rule.strip("/").split("/") for rule in rules]
     like = {"/" + "/".join(_filled(one, parts)): _likeness(one, parts) for one in known if len(one) == len(parts)}
     best = max(like, key=lambda one: like[one], default="")
     if best and like[best] >= LIKE:
