@@ -8,7 +8,7 @@ import schemathesis
 from schemathesis import Case
 
 from climate.store.engine import connect
-from tests.api.reservation.api_clients import Person, app_over, hosts_of, reservation, run_due
+from tests.api.reservation.api_clients import Person, app_over, hosts_of, order, reservation, run_due
 from tests.api.reservation.test_leaks import MATRIX
 from tests.campaign import FULL, length
 from tests.conftest import Clock
@@ -53,12 +53,16 @@ def known(
     window = {"host_id": "2", "start_date": "2032-01-01 10:00", "reason": "new memory"}
     planned = Person(app, "admin")("POST", "/maintenances", window).json["maintenance"]
     held = member.lease(start_date="2033-01-01 10:00", end_date="2033-01-02 10:00", hold_seconds=600)
+    repeated = order(start_date="2034-01-01 10:00", end_date="2034-01-02 10:00")
+    repeated["repeat"] = {"rule": "FREQ=WEEKLY;COUNT=2"}
+    series = member("POST", "/series", repeated).json["series"]
     feed = member("POST", "/calendar-feeds", {}).json["calendar_feed"]
     yield {
         "app": app,
         "maintenance_id": [planned["id"]],
         "lease_id": [running["id"], pending["id"]],
         "hold_id": [held["id"]],
+        "series_id": [series["id"]],
         "notice_id": ["1", "2"],
         "feed_id": [feed["id"]],
         "secret": [feed["url"].rpartition("/")[2].removesuffix(".ics")],

@@ -39,6 +39,7 @@ class Furnished:
     def furnish(self) -> None:
         """Undo what the last machine did."""
         self.admin("DELETE", "/compute/v2.1/os-quota-sets/project")
+        self.world.settle()  # the deletion of a port is a task of its server
         self.networks.make()
         if not self.server:
             self.server = self.member.booted()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
 SECONDS = 60.0
 ARGUMENTS = (
@@ -99,6 +99,7 @@ def visitor(
         locale="en-GB",
     )
     context.set_default_timeout(SECONDS * 1000)
+    expect.set_options(timeout=SECONDS * 1000)
     try:
         page = context.new_page()
         one = Visitor(page, url)

@@ -76,5 +76,5 @@ OPERATIONS = {
     ("POST", "/os-server-external-events"): Operation(
         {200: answer("events", "array"), 207: answer("events", "array")}, EVENTS.shape()
     ),
-    ("GET", f"{ONE}/diagnostics"): Operation({200: {"type": "object", "required": ["state"]}}),
+    ("GET", f"{ONE}/diagnostics"): Operation({200: {"type": "object", "required": ["state"]}}, refuses=(409,)),
 }
