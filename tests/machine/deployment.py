@@ -220,7 +220,7 @@ class Site(World):
         for name in HOSTS:
             self.supply.tell(name, Trouble.NONE)
             if name in self.tampered:
-                self.supply.on(Target(name, SUPPLY))
+                self.supply.on(Target(name, SUPPLY, token=self.supply.machine(name).token))
         self.tampered.clear()
 
     def let_go(self) -> None:
