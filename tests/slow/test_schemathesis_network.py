@@ -57,7 +57,7 @@ class Furnished:
 
     def _look(self, outline_id: str) -> None:
         see = self.member.get
-        group = self.admin.get(f"{PREFIX}/security-groups")["security_groups"][0]
+        group = self._group()
         pool = next(row for row in see(f"{PREFIX}/networks")["networks"] if row["name"] == "public")
         self.known |= {
             "network_id": self.known["dhcp"],
@@ -72,6 +72,13 @@ class Furnished:
             "agent_id": self.admin.get(f"{PREFIX}/agents")["agents"][0]["id"],
             "alias": "quotas",
         }
+
+    def _group(self) -> dict[str, Any]:
+        """A security group of the member with rules: earlier requests may have deleted it, or all its rules."""
+        for group in self.member.get(f"{PREFIX}/security-groups?name=target")["security_groups"]:
+            done(self.admin("DELETE", f"{PREFIX}/security-groups/{group['id']}"), 204)
+        made = done(self.member("POST", f"{PREFIX}/security-groups", {"security_group": {"name": "target"}}), 201)
+        return dict(made["security_group"])
 
     def aim(self, case: Case[Any], number: int) -> None:
         """Put what there is into the path and the body of a request."""
