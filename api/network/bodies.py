@@ -33,7 +33,8 @@ def _project(value: Any, field: str) -> str | None:
     return None if value in (None, "") else validation.name(value, field)
 
 
-def _project_key() -> Key:
+def project_key() -> Key:
+    """Return a key whose value is a project, or null."""
     return Key(_project, shapes.or_null(shapes.name()))
 
 
@@ -108,8 +109,8 @@ class NewNetwork(Body):
     shared = keys.flag().or_null()
     segment = keys.count(1, 4094, key=SEGMENT).or_null()
     physical = keys.interface(key=PHYSICAL).or_null()
-    project_id = _project_key()
-    tenant_id = _project_key()
+    project_id = project_key()
+    tenant_id = project_key()
     admin_state_up = Ignored(ANYTHING)
     port_security_enabled = Ignored(ANYTHING)
     is_default = Ignored(ANYTHING)
@@ -159,8 +160,8 @@ class ChangedFloatingIp(Body):
 class NewFloatingIp(ChangedFloatingIp):
     """Floating IP of a pool, and the port to which it leads."""
 
-    project_id = _project_key()
-    tenant_id = _project_key()
+    project_id = project_key()
+    tenant_id = project_key()
     floating_ip_address = Key(_text_address, keys.ADDRESS).or_null()
     floating_network_id = keys.uuid(required=True)
     subnet_id = Key(as_given, shapes.or_null(shapes.uuid()))
@@ -179,7 +180,7 @@ class Tags(Body):
 
 
 class Quota(Body):
-    """Limit of floating IPs of a project; -1: no limit."""
+    """Limits of floating IPs and ports of a project; -1: no limit."""
 
     UNKNOWN = "quota: {first!r} cannot be set; there are {sorted}"
     PREFIX = "quota: "
@@ -187,16 +188,9 @@ class Quota(Body):
     force = keys.flag(named="force", default=False)
     check_limit = keys.flag(named="check_limit", default=False)
     floating_ips = keys.limit(key="floatingip", default=ABSENT)
+    ports = keys.limit(key="port", default=ABSENT)
     project_id = Ignored(ANYTHING)
     tenant_id = Ignored(ANYTHING)
-
-
-class NewPort(Body):
-    """Network of a port."""
-
-    IS_OPEN = True
-
-    network_id = keys.uuid(required=True)
 
 
 def _below(key: str, content: Body) -> Below:
@@ -207,7 +201,7 @@ def _below(key: str, content: Body) -> Below:
 NETWORK, SUBNET = _below("network", NewNetwork()), _below("subnet", NewSubnet())
 CHANGED_SUBNET, QUOTA = _below("subnet", ChangedSubnet()), _below("quota", Quota())
 FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floatingip", ChangedFloatingIp())
-TAGS, PORT = Tags(), _below("port", NewPort())
+TAGS = Tags()
 
 
 def project(given: dict[str, Any]) -> str | None:

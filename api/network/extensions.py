@@ -13,9 +13,10 @@ UPDATED = "2026-11-21T00:00:00-00:00"
 EXTENSIONS = {
     "external-net": "External networks, whose addresses are floating IPs.",
     "provider": "Provider attributes of networks, for administrators.",
-    "quotas": "Quota of floating IPs of projects.",
-    "quota_details": "Usage of floating IPs of projects.",
+    "quotas": "Quotas of floating IPs and ports of projects.",
+    "quota_details": "Usage of floating IPs and ports of projects.",
     "network-ip-availability": "Usage of addresses of networks.",
+    "binding": "Hosts of ports, for administrators.",
     "security-group": "Security groups and their rules.",
     "agent": "Network services, read-only.",
 }

@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.body import read_object
 from api.compute import validation as asked
 from api.network import bodies, views
-from api.network.filters import fitting, one
+from api.network.filters import fitting, one, shown
 from api.request_context import compute
 from api.schema.body import Values
 from climate.compute.errors import Conflict
@@ -28,7 +28,7 @@ def listing() -> Body:
 @blueprint.get("/networks/<network_id>")
 def show(network_id: str) -> Body:
     """Show one network by its id; names are not accepted."""
-    return {"network": one(_all(), network_id, "Network")}
+    return {"network": shown(one(_all(), network_id, "Network"))}
 
 
 @blueprint.post("/networks")

@@ -1,7 +1,9 @@
 """OpenAPI descriptions of all routes below /network/v2.0."""
 
 from api.compute.openapi import Face
-from api.network.bodies import CHANGED_FLOATING, CHANGED_SUBNET, FLOATING, NETWORK, PORT, QUOTA, SUBNET, TAGS
+from api.network import bulk
+from api.network.bodies import CHANGED_FLOATING, CHANGED_SUBNET, FLOATING, NETWORK, QUOTA, SUBNET, TAGS
+from api.network.port_bodies import CHANGED_PORT, PORT
 from api.network.security_group_bodies import CHANGED_GROUP, GROUP, RULE
 from api.schema.shapes import PAGE, Operation, Schema, answer
 
@@ -45,8 +47,8 @@ OPERATIONS = {
     ),
     ("DELETE", "/subnets/<subnet_id>"): Operation({}, refuses=(409,)),
     **_looked_at("/ports", "ports", "port", "port_id"),
-    ("POST", "/ports"): Operation({}, PORT.shape(), refuses=(404,)),
-    ("PUT", "/ports/<port_id>"): Operation({}),
+    ("POST", "/ports"): Operation({201: answer("port")}, bulk.shape("port", PORT), refuses=(404, 409)),
+    ("PUT", "/ports/<port_id>"): Operation({200: answer("port")}, CHANGED_PORT.shape(), refuses=(409,)),
     ("DELETE", "/ports/<port_id>"): Operation({204: None}, refuses=(409,)),
     **_looked_at("/floatingips", "floatingips", "floatingip", "floating_id"),
     ("POST", "/floatingips"): Operation({201: answer("floatingip")}, FLOATING.shape(), refuses=(404, 409)),

@@ -1,4 +1,4 @@
-"""Ports, which are the interfaces of servers: created with them or by server actions, and deleted here too."""
+"""Ports: those that projects create, and the interfaces of servers."""
 
 from uuid import UUID
 
@@ -7,17 +7,18 @@ from flask import Blueprint, request
 from api.body import read_object
 from api.compute import validation
 from api.compute.servers.servers import by
-from api.network import bodies, views
-from api.network.filters import fitting, one
-from api.request_context import compute
-from climate.compute import operations
-from climate.compute.network.operations import networks, overview
-from climate.compute.servers.interfaces.interfaces import Who
-from climate.domain.errors import Forbidden, NotFound
+from api.network import bodies, port_bodies, views
+from api.network.bulk import entries
+from api.network.filters import fitting, one, shown
+from api.request_context import caller, compute
+from api.schema.body import Values
+from climate.compute.errors import Conflict, QuotaExceeded
+from climate.compute.models.security_group import default_id
+from climate.compute.network.operations import ports
+from climate.compute.network.operations.ports import ChangedPort
+from climate.compute.network.ports import NewPort
 
 Body = dict[str, object]
-
-OF_SERVERS = "Ports are the interfaces of servers: Compute creates and changes them (os-interface)."
 
 blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 
@@ -26,55 +27,77 @@ blueprint = Blueprint("network-ports", __name__, url_prefix="/network/v2.0")
 def listing() -> Body:
     """List the ports that match the query."""
     validation.may_read()
-    server_id = request.args.get("device_id")
-    if server_id is None:
-        return {"ports": fitting(_rows())}
-    return {"ports": fitting(_rows(server_id=own) if (own := _id(server_id)) else [])}
+    server_id = _id(request.args.get("device_id"))
+    of_server = _rows(server_id=server_id) if server_id is not None else []
+    return {"ports": fitting(of_server or _rows())}
 
 
 @blueprint.get("/ports/<port_id>")
 def show(port_id: str) -> Body:
     """Show one port."""
     validation.may_read()
-    return {"port": one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port")}
+    return {"port": shown(one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port"))}
 
 
 @blueprint.post("/ports")
-def create() -> Body:
-    """Refuse to create a port, which is created with a server or by a server action."""
-    validation.may_read()
-    network_id = bodies.PORT.read(read_object())["network_id"]
-    listed = networks.listed(compute(), validation.own_project())
-    own = {row.id for row in listed.inside} | {row.id for row in listed.outlines}
-    if network_id not in own | {pool.id for pool in listed.pools}:
-        raise NotFound("The network of the port could not be found.")
-    raise Forbidden(OF_SERVERS)
+def create() -> tuple[Body, int]:
+    """Create a port, or several below `ports`, all or none."""
+    validation.may_write()
+    given, many = entries(read_object(), "port", port_bodies.PORT)
+    wanted = [_wanted(one) for one in given]
+    try:
+        made = [views.port(row) for row in ports.create(compute(), wanted, validation.own_project())]
+    except QuotaExceeded as refusal:
+        raise Conflict(str(refusal)) from None
+    return ({"ports": made} if many else {"port": made[0]}), 201
 
 
 @blueprint.put("/ports/<port_id>")
 def change(port_id: str) -> Body:
-    """Refuse to change a port, which server actions change."""
-    show(port_id)
-    raise Forbidden(OF_SERVERS)
+    """Update a port: its addresses and security groups reach the server that has it."""
+    validation.may_read()
+    own = validation.path_id(port_id, "Port")
+    one(_rows(port_id=own), port_id, "Port")
+    validation.may_write()
+    given = port_bodies.CHANGED_PORT.read(read_object())
+    wanted = ChangedPort(given.get("fixed_ips"), given.get("security_groups"), port_bodies.properties(given))
+    try:
+        return {"port": views.port(ports.change(compute(), own, (validation.own_project(), by()), wanted))}
+    except QuotaExceeded as refusal:
+        raise Conflict(str(refusal)) from None
 
 
 @blueprint.delete("/ports/<port_id>")
 def delete(port_id: str) -> tuple[str, int]:
-    """Delete a port: its server loses the interface, with its addresses."""
+    """Delete a port with its addresses; a server that has it loses the interface."""
     validation.may_read()
-    port = one(_rows(port_id=validation.path_id(port_id, "Port")), port_id, "Port")
+    own = validation.path_id(port_id, "Port")
+    one(_rows(port_id=own), port_id, "Port")
     validation.may_write()
-    operations.detach(compute(), Who(str(port["device_id"]), validation.own_project(), by()), str(port["id"]))
+    ports.delete(compute(), own, (validation.own_project(), by()))
     return "", 204
 
 
-def _id(text: str) -> str | None:
-    """Return the id of a server; None if it is not an id, so that nothing matches."""
+def _wanted(given: Values) -> NewPort:
+    project_id = bodies.project(given) or caller().project_id
+    groups = given.get("security_groups")
+    return NewPort(
+        project_id=project_id,
+        network_id=given["network_id"],
+        fixed_ips=given.get("fixed_ips"),
+        mac=given["mac_address"],
+        security_groups=(default_id(project_id),) if groups is None else groups,
+        properties=port_bodies.properties(given),
+    )
+
+
+def _id(text: str | None) -> str | None:
+    """Return the id of a server; None if it is not an id."""
     try:
-        return str(UUID(text))
+        return None if text is None else str(UUID(text))
     except ValueError:
         return None
 
 
 def _rows(**wanted: str) -> list[Body]:
-    return [views.port(row) for row in overview.ports(compute(), validation.own_project(), **wanted)]
+    return [views.port(row) for row in ports.listed(compute(), validation.own_project(), **wanted)]

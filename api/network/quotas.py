@@ -1,4 +1,4 @@
-"""Quota of floating IPs of a project; the Network API creates nothing else."""
+"""Quota of floating IPs and ports of a project."""
 
 from flask import Blueprint
 
@@ -17,13 +17,12 @@ blueprint = Blueprint("network-quotas", __name__, url_prefix="/network/v2.0")
 
 FIXED = {
     **dict.fromkeys(("network", "subnet", "subnetpool", "router", "rbac_policy"), 0),
-    "port": -1,
     "security_group": MOST_GROUPS,
     "security_group_rule": MOST_RULES,
 }
-"""Servers create their ports, and only administrators create the other resources."""
+"""Limits that cannot be changed; only administrators create networks and subnets."""
 
-SETTABLE = {"floatingip": "floating_ips"}
+SETTABLE = {"floatingip": "floating_ips", "port": "ports"}
 
 
 @blueprint.get("/quotas/<project_id>")
@@ -49,7 +48,7 @@ def details(project_id: str) -> Body:
     _may_see(project_id)
     now = quotas.quota_usage(compute(), project_id)
     limits = FIXED | {name: now.limits[key] for name, key in SETTABLE.items()}
-    used = {name: now.used[key] for name, key in SETTABLE.items()} | {"port": now.used["fixed_ips"]}
+    used = {name: now.used[key] for name, key in SETTABLE.items()}
     shown = {name: {"limit": most, "used": used.get(name, 0), "reserved": 0} for name, most in limits.items()}
     return {"quota": shown}
 

@@ -7,7 +7,7 @@ from flask import Blueprint
 from api.body import read_object
 from api.compute import validation as asked
 from api.network import bodies, views
-from api.network.filters import fitting, one
+from api.network.filters import fitting, one, shown
 from api.request_context import compute
 from climate.compute.errors import Conflict
 from climate.compute.network.operations import subnets
@@ -28,7 +28,7 @@ def listing() -> Body:
 @blueprint.get("/subnets/<subnet_id>")
 def show(subnet_id: str) -> Body:
     """One subnet."""
-    return {"subnet": one(_all(), subnet_id, "Subnet")}
+    return {"subnet": shown(one(_all(), subnet_id, "Subnet"))}
 
 
 @blueprint.post("/subnets")

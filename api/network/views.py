@@ -7,10 +7,10 @@ from api.request_context import caller, deployment
 from climate.compute.network import managers
 from climate.compute.network.models import Network
 from climate.compute.network.operations.security_groups import groups_of
-from climate.compute.store.networks.fixed_ips import Port
 from climate.compute.store.networks.floating_ips import Floating
 from climate.compute.store.networks.floating_pools import PoolRow
 from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.networks.ports import Port
 
 Body = dict[str, object]
 
@@ -117,20 +117,43 @@ def _subnet(subnet_id: str, name: str, network_id: str, cidr: str) -> Body:
 
 
 def port(row: Port) -> Body:
-    """Return the port of an interface of a server."""
+    """Return a port."""
+    bound = row.server_id is not None
     return {
         "id": row.port_id,
-        "name": "",
+        "name": row.name,
+        "description": row.description,
         "network_id": row.network_id,
-        "device_id": row.server_id,
-        "device_owner": "compute:nova",
+        "device_id": row.server_id or row.device_id,
+        "device_owner": "compute:nova" if bound else row.device_owner,
         "mac_address": row.mac,
         "fixed_ips": [{"subnet_id": row.subnet_id, "ip_address": address} for address in row.addresses],
-        "status": "ACTIVE" if row.status == "ACTIVE" else "DOWN",
-        "admin_state_up": True,
+        "status": "ACTIVE" if row.status == "ACTIVE" and row.admin_up else "DOWN",
+        "admin_state_up": row.admin_up,
         "security_groups": list(groups_of(row.project_id, row.security_groups)),
+        "port_security_enabled": True,
+        "allowed_address_pairs": [],
+        "extra_dhcp_opts": [],
+        "binding:vnic_type": "normal",
         "tags": [],
+        "revision_number": 0,
+        "created_at": moment(row.created_at),
+        "updated_at": moment(row.changed_at),
         **whose(row.project_id),
+        **_binding(row),
+    }
+
+
+def _binding(row: Port) -> Body:
+    """Return the binding of a port, which only administrators see."""
+    if not caller().is_admin:
+        return {}
+    vif_type = "bridge" if row.server_id is not None and row.host else "unbound"
+    return {
+        "binding:host_id": row.host,
+        "binding:profile": {},
+        "binding:vif_type": vif_type,
+        "binding:vif_details": {},
     }
 
 

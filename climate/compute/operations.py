@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from climate.compute.cells.servers import proxy
 from climate.compute.context import Compute
-from climate.compute.errors import Conflict, NotFound, VirtError
+from climate.compute.errors import BadRequest, Conflict, NotFound, VirtError
 from climate.compute.migrations import cold_migration, evacuation, live_requests
 from climate.compute.models.flavor import Flavor
 from climate.compute.models.server import Server
@@ -205,6 +205,13 @@ def interfaces(compute: Compute, who: Who) -> list[Port]:
 def attach(compute: Compute, who: Who, network_id: str, address: str | None) -> Port:
     """Attach an address of a network, the given one or any, to a server; return the interface that has it."""
     return port_of(addressing.add(compute, who, network_id, address))
+
+
+def attach_port(compute: Compute, who: Who, port_id: str) -> Port:
+    """Attach a port to a server; return it. BadRequest for servers in cells."""
+    if compute.cells.is_api:
+        raise BadRequest("port_id: ports cannot be attached to servers in cells")
+    return port_of(addressing.plug_port(compute, who, port_id))
 
 
 @at_top(proxy.detach)

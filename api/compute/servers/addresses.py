@@ -57,11 +57,21 @@ def interface(server_id: str, port_id: str) -> Body:
 
 @blueprint.post("/servers/<server_id>/os-interface")
 def attach(server_id: str) -> Body:
-    """Attach an address of a network to a server; creates an interface if the server has none in that network."""
+    """Attach a port to a server, or an address of a network: with an interface if it has none in that network."""
     validation.may_write()
     given = INTERFACE.read(read_object())
-    attached = operations.attach(compute(), who(server_id), given["network_id"], given["fixed_ips"])
-    return {ATTACHMENT: _view(attached)}
+    return {ATTACHMENT: _view(_attached(server_id, given))}
+
+
+def _attached(server_id: str, given: Body) -> Port:
+    network_id, port_id = given["network_id"], given["port_id"]
+    if port_id is None and network_id is None:
+        raise InvalidInput("interfaceAttachment: give net_id or port_id")
+    if port_id is None:
+        return operations.attach(compute(), who(server_id), network_id, given["fixed_ips"])
+    if network_id is not None or given["fixed_ips"] is not None:
+        raise InvalidInput("interfaceAttachment: a port has its network and addresses; give port_id alone")
+    return operations.attach_port(compute(), who(server_id), port_id)
 
 
 @blueprint.delete("/servers/<server_id>/os-interface/<port_id>")

@@ -36,11 +36,12 @@ def _kept_with_server(value: Any, field: str) -> None:
 
 
 class NewInterface(Body):
-    """Network of an interface, and its address; without one the cloud chooses."""
+    """Network of an interface, and its address, without which the cloud chooses; or a port."""
 
-    UNKNOWN = "interfaceAttachment: {first!r} cannot be set; use net_id"
+    UNKNOWN = "interfaceAttachment: {first!r} cannot be set; use net_id or port_id"
 
-    network_id = keys.uuid(key="net_id", required=True)
+    network_id = keys.uuid(key="net_id").or_null()
+    port_id = keys.uuid().or_null()
     fixed_ips = Key(_exact, shapes.listing(FIXED_IP.shape(), 1) | {"minItems": 1}).or_null()
     tag = Ignored(shapes.text(60))
 

@@ -120,6 +120,7 @@ def _request(server: dict[str, Any], hints: dict[str, Any], *, on_offer: bool = 
         else image(server["image_ref"] or server["device_image"]),
         networks=interfaces.networks,
         addresses=dict(interfaces.addresses),
+        ports=_ports(interfaces),
         metadata=server["metadata"],
         hints=hints,
         zone=_zone(server["zone"]),
@@ -180,6 +181,12 @@ def _interfaces(server: dict[str, Any]) -> Interfaces:
     if networks is None and since(37):
         raise InvalidInput('networks must be "auto", "none" or a list')
     return networks or Interfaces()
+
+
+def _ports(interfaces: Interfaces) -> tuple[tuple[int, str], ...]:
+    if interfaces.ports and compute().cells.is_api:
+        raise InvalidInput("networks: servers in cells are created without ports")
+    return interfaces.ports
 
 
 def _zone(zone: str | None) -> str | None:

@@ -12,7 +12,7 @@ from api.compute.networks import ip_validation
 from api.compute.projects.keypair_bodies import public_key
 from api.compute.servers import server_tags
 from api.schema import shapes
-from api.schema.body import ABSENT, Below, Body, Ignored, Key, as_given, part
+from api.schema.body import ABSENT, Below, Body, Ignored, Key, Values, as_given, part
 from climate.compute.models import keypair
 from climate.compute.models.security_group import MOST_GROUPS
 from climate.compute.models.server import MANUAL
@@ -28,7 +28,7 @@ USER_DATA = {"type": "string", "contentEncoding": "base64", "maxLength": LONGEST
 DISK_CONFIG = shapes.one_of("AUTO", MANUAL)
 BUILD_ID = {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}
 _BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-NO_PORTS = 'networks: each must be like {"uuid": "…"}, optionally with "fixed_ip"; ports are not supported'
+INTERFACES = 'networks: each must be like {"uuid": "…"}, optionally with "fixed_ip", or {"port": "…"}'
 NO_VOLUMES = (
     "block_device_mapping_v2: boot from volume is not supported; each must be like "
     '{"uuid": "…", "source_type": "image", "destination_type": "local"}'
@@ -43,11 +43,8 @@ class Interfaces:
     """Ids of networks; None: the cloud chooses."""
     addresses: tuple[tuple[str, str], ...] = ()
     """Network and requested address."""
-
-
-def _no_port(value: Any, field: str) -> None:
-    if value:
-        raise InvalidInput(NO_PORTS)
+    ports: tuple[tuple[int, str], ...] = ()
+    """Place among the interfaces, and id of the port that has it."""
 
 
 def _fixed_ip(value: Any, field: str) -> str:
@@ -55,13 +52,13 @@ def _fixed_ip(value: Any, field: str) -> str:
 
 
 class Interface(Body):
-    """A network of a new server."""
+    """A network of a new server, or a port."""
 
-    UNKNOWN = "networks: {first!r} cannot be set; known are uuid and fixed_ip"
+    UNKNOWN = "networks: {first!r} cannot be set; known are uuid, fixed_ip and port"
     PREFIX = "networks."
 
-    port = Key(_no_port, {"type": "null"}, default=ABSENT)
-    uuid = keys.uuid(required=True)
+    port = keys.uuid().or_null()
+    uuid = keys.uuid().or_null()
     fixed_ip = Key(_fixed_ip, keys.ADDRESS).or_null()
     tag = Ignored(shapes.text(60))
 
@@ -80,13 +77,28 @@ def _interfaces(value: Any, field: str) -> Interfaces | None:
     if not isinstance(value, list) or len(value) > MOST_INTERFACES:
         raise InvalidInput(f'{field} must be "auto", "none" or a list of at most {MOST_INTERFACES} objects')
     if not all(isinstance(entry, dict) for entry in value):
-        raise InvalidInput(NO_PORTS)
-    interfaces = [INTERFACE.read(entry) for entry in value]
-    named = tuple(entry["uuid"] for entry in interfaces)
-    twice = next((network for network in named if named.count(network) > 1), None)
+        raise InvalidInput(INTERFACES)
+    return _named([INTERFACE.read(entry) for entry in value], field)
+
+
+def _named(entries: list[Values], field: str) -> Interfaces:
+    if any(entry["port"] is None and entry["uuid"] is None for entry in entries):
+        raise InvalidInput(INTERFACES)
+    if any(entry["port"] is not None and entry["fixed_ip"] is not None for entry in entries):
+        raise InvalidInput(f"{field}: a port has its addresses; give fixed_ip with uuid only")
+    ports = tuple((place, entry["port"]) for place, entry in enumerate(entries) if entry["port"] is not None)
+    _once([port_id for _, port_id in ports], f"{field}: port")
+    others = [entry for entry in entries if entry["port"] is None]
+    exact = tuple((entry["uuid"], entry["fixed_ip"]) for entry in others if entry["fixed_ip"])
+    for network_id, _ in exact:
+        _once([entry["uuid"] for entry in others if entry["uuid"] == network_id], f"{field}: with fixed_ip, network")
+    return Interfaces(tuple(entry["uuid"] for entry in others), exact, ports)
+
+
+def _once(named: list[str], what: str) -> None:
+    twice = next((one for one in named if named.count(one) > 1), None)
     if twice is not None:
-        raise InvalidInput(f"{field}: network {twice} is given twice; a server has one interface per network")
-    return Interfaces(named, tuple((entry["uuid"], entry["fixed_ip"]) for entry in interfaces if entry["fixed_ip"]))
+        raise InvalidInput(f"{what} {twice} is given twice")
 
 
 def _image_source(value: Any, field: str) -> str:

@@ -122,6 +122,8 @@ class BootRequest:
     """Ids of networks; None: the cloud's only one; empty: none."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Network -> the fixed address that the only server requests there; in other networks it gets any."""
+    ports: tuple[tuple[int, str], ...] = ()
+    """Ports of the only server, each with its place among the interfaces; those in `networks` have the other places."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     hints: Mapping[str, Any] = field(default_factory=dict)
     zone: str | None = None

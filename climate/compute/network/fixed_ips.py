@@ -15,12 +15,13 @@ from climate.compute.network.allocation.allocator import DEALLOCATE, REMOVE
 from climate.compute.network.allocation.grants import Granted
 from climate.compute.network.allocation.notify_allocators import Change, TellNetwork, silent_network
 from climate.compute.network.driver import Happened, What
-from climate.compute.network.models import Network
+from climate.compute.network.models import Network, Vif
 from climate.compute.network.network_options import MAC_ATTEMPTS, NetworkOptions
 from climate.compute.store.networks import fixed_ips as rows
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import held_ips, network_hosts
 from climate.compute.store.networks import networks as network_rows
+from climate.compute.store.networks import ports as port_rows
 from climate.compute.store.networks.fixed_ips import GivenUp, NewVif
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import servers
@@ -41,6 +42,12 @@ class Asked:
     """Network -> requested address of the only server."""
     vpn: bool = False
     """True for cloudpipes, which have a fixed address of their own."""
+    places: tuple[int, ...] = ()
+    """Places of the interfaces in these networks; empty: from 0 on."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return self.places or range(len(self.networks))
 
 
 def chosen(
@@ -65,7 +72,7 @@ def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[N
             raise BadRequest(f"Network {network_id} could not be found.")
         if result[network_id].host is None:
             raise BadRequest(f"Network {network_id} is not served by any network host yet: try again soon.")
-    return tuple(result[network_id] for network_id in dict.fromkeys(wanted))
+    return tuple(result[network_id] for network_id in wanted)
 
 
 def check_wanted(networks: Sequence[Network], addresses: Mapping[str, str], count: int) -> None:
@@ -85,7 +92,7 @@ def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: date
     check_quota(conn, asked.project_id, len(granted) * len(asked.server_ids))
     vifs = [
         NewVif(str(uuid4()), one.mac, grant.network.id, one.server_id, place)
-        for place, grant in enumerate(granted)
+        for place, grant in zip(asked.numbers, granted, strict=True)
         for one in grant.asked.interfaces
         if one.server_id in asked.server_ids
     ]
@@ -117,40 +124,46 @@ def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = 
     if not asked.networks or not asked.server_ids:
         return
     check_quota(conn, asked.project_id, len(asked.networks) * len(asked.server_ids))
-    pairs = [
-        (server_id, network.id, place) for place, network in enumerate(asked.networks) for server_id in asked.server_ids
+    wanted = [
+        (server_id, network.id, place)
+        for place, network in zip(asked.numbers, asked.networks, strict=True)
+        for server_id in asked.server_ids
     ]
-    _make_vifs(conn, pairs, choose)
+    made = _make_vifs(conn, wanted, choose)
     # Requests for given addresses wait for each other: lock all of them in the same order.
-    for network in sorted(asked.networks, key=lambda one: one.id):
-        _take(conn, network, asked, now)
+    for network in sorted({one.id: one for one in asked.networks}.values(), key=lambda one: one.id):
+        _take(conn, network, asked, [vif.id for vif in made if vif.network_id == network.id], now)
     _call(conn, asked.networks)
 
 
-def _take(conn: Connection, network: Network, asked: Asked, now: datetime) -> None:
+def _take(conn: Connection, network: Network, asked: Asked, vif_ids: Sequence[str], now: datetime) -> None:
+    """Allocate an address to each of these interfaces of the servers; each server has equally many of them."""
     exact = managers.of(network).address(network, asked.vpn)
     wanted = asked.addresses.get(network.id)
     if wanted is not None and wanted != str(exact):
-        if not rows.take_this(conn, network.id, asked.server_ids[0], wanted, now):
+        if not rows.take_this(conn, network.id, vif_ids[0], wanted, now):
             raise BadRequest(f"Fixed IP address {wanted} is not free in network {network.id}.")
         return
     if exact is None:
-        result = len(rows.take(conn, network.id, asked.server_ids, now))
+        result = len(rows.take(conn, network.id, vif_ids, now))
     else:
-        result = sum(
-            rows.take_this(conn, network.id, one, str(exact), now, reserved=True) for one in asked.server_ids[:1]
-        )
-    if result < len(asked.server_ids):
-        raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=result)
+        result = sum(rows.take_this(conn, network.id, one, str(exact), now, reserved=True) for one in vif_ids[:1])
+    if result < len(vif_ids):
+        each = len(vif_ids) // len(asked.server_ids)
+        raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.", found=result // each)
 
 
-def _make_vifs(conn: Connection, pairs: Sequence[tuple[str, str, int]], choose: ChooseMac) -> None:
-    left = list(pairs)
+def _make_vifs(conn: Connection, wanted: Sequence[tuple[str, str, int]], choose: ChooseMac) -> list[NewVif]:
+    """Insert interfaces, each of a server in a network at its place; return them in this order."""
+    result: list[NewVif] = []
+    left = [NewVif(str(uuid4()), "", network_id, server_id, place) for server_id, network_id, place in wanted]
     for _ in range(MAC_ATTEMPTS):
-        made = rows.make_vifs(conn, [NewVif(str(uuid4()), choose(), net, server, place) for server, net, place in left])
-        left = [pair for pair in left if (pair[0], pair[1]) not in made]
+        left = [vif._replace(mac=choose()) for vif in left]
+        made = rows.make_vifs(conn, left)
+        result += [vif for vif in left if vif.id in made]
+        left = [vif for vif in left if vif.id not in made]
         if not left:
-            return
+            return sorted(result, key=lambda vif: wanted.index((vif.server_id, vif.network_id, vif.place)))
     raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
 
 
@@ -166,11 +179,15 @@ def _call(conn: Connection, networks: Collection[Network]) -> None:
 
 
 def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwork = silent_network) -> None:
-    """Delete all interfaces of a server and release its addresses; leased ones become free when the lease ends."""
+    """Delete all interfaces of a server and release its addresses; leased ones become free when the lease ends.
+
+    Ports that a project created are detached, and keep their addresses.
+    """
+    hosts = port_rows.unbind(conn, server_id, now)
     given = rows.give_up(conn, server_id, now)
     tell(conn, _released(DEALLOCATE, server_id, given))
     # Read floating addresses after the lock on the fixed ones, to see those associated in the meantime.
-    hosts = floating_rows.let_go(conn, server_id, now)
+    hosts |= floating_rows.let_go(conn, server_id, now)
     network_hosts.call(conn, hosts | {one.host for one in given if one.host and one.manager != "flat"})
 
 
@@ -193,10 +210,10 @@ def add(
     Raise NotFound for an unknown server, BadRequest for a network that the project may not use, and Conflict for an
     address that is not free. Raise NoMoreAddresses, QuotaExceeded.
     """
-    network = _joined(conn, (server_id, project_id, network_id), mac_addresses.choose)
-    if address is not None and not rows.take_this(conn, network.id, server_id, address, now):
+    network, vif_id = _joined(conn, (server_id, project_id, network_id), mac_addresses.choose)
+    if address is not None and not rows.take_this(conn, network.id, vif_id, address, now):
         raise Conflict(f"Fixed IP address {address} is not free in network {network.id}.")
-    if address is None and not rows.take(conn, network.id, [server_id], now):
+    if address is None and not rows.take(conn, network.id, [vif_id], now):
         raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.")
     _call(conn, [network])
 
@@ -204,13 +221,16 @@ def add(
 def add_granted(conn: Connection, server_id: str, project_id: str, granted: Granted, now: datetime) -> None:
     """Add the address that a network host granted to a server. Raises as `add` does."""
     mac = granted.asked.interfaces[0].mac
-    network = _joined(conn, (server_id, project_id, granted.asked.network_id), lambda: mac)
+    network, _ = _joined(conn, (server_id, project_id, granted.asked.network_id), lambda: mac)
     _record_one(conn, granted, granted.addresses, now)
     _call(conn, [network])
 
 
-def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) -> Network:
-    """Return the network after ensuring that the server has an interface in it; `whose`: server, project, network."""
+def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) -> tuple[Network, str]:
+    """Return the network and the interface that the server has in it, a new one if it has none but ports of projects.
+
+    `whose`: server, project, network.
+    """
     server_id, project_id, network_id = whose
     quotas.lock_limits(conn, project_id)
     if servers.get(conn, server_id, lock=True) is None:
@@ -218,20 +238,34 @@ def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) ->
     network = _usable(conn, project_id, [network_id])[0]
     there = rows.vifs_of(conn, [server_id])
     check_quota(conn, project_id, 1)
-    if all(vif.network.id != network.id for vif in there):
-        place = max((vif.place for vif in there), default=-1) + 1
-        _make_vifs(conn, [(server_id, network.id, place)], choose)
-    return network
+    own = next((vif.id for vif in there if vif.network.id == network.id and not vif.kept), None)
+    if own is not None:
+        return network, own
+    return network, _make_vifs(conn, [(server_id, network.id, next_place(there))], choose)[0].id
 
 
-def remove(conn: Connection, server_id: str, address: str, now: datetime, tell: TellNetwork = silent_network) -> None:
-    """Remove one address from a server. Raise NotFound if the server lacks it, Conflict if a floating
-    address uses it.
+def next_place(there: Sequence[Vif]) -> int:
+    """Return the place of a further interface of a server."""
+    return max((vif.place for vif in there), default=-1) + 1
+
+
+def remove(
+    conn: Connection,
+    server_id: str,
+    address: str,
+    now: datetime,
+    tell: TellNetwork = silent_network,
+    *,
+    vif_id: str | None = None,
+) -> None:
+    """Remove one address from a server, or from this interface of it.
+
+    Raise NotFound if the server lacks it, Conflict if a floating address uses it.
     """
-    given = rows.give_up(conn, server_id, now, address)
+    given = rows.give_up(conn, server_id, now, vif_id=vif_id, address=address)
     if not given:
         raise NotFound(f"Instance {server_id} doesn't have fixed ip '{address}'.")
-    if floating_rows.stands_for(conn, server_id, address):
+    if floating_rows.stands_for(conn, given[0].network_id, address):
         raise Conflict(f"A floating address is associated with {address}: disassociate it first")
     tell(conn, _released(REMOVE, server_id, given))
     network_hosts.call(conn, {one.host for one in given if one.host and one.manager != "flat"})

@@ -83,4 +83,8 @@ class Vif:
     network: Network
     addresses: Sequence[IPv4Address] = field(default_factory=tuple)
     security_groups: tuple[str, ...] | None = None
-    """Ids of the security groups of its server; None: the group `default` of the project, which was never changed."""
+    """Ids of its security groups; None: the group `default` of the project, which was never changed."""
+    admin_up: bool = True
+    """False: the interface passes no traffic."""
+    kept: bool = False
+    """True for a port that a project created, which outlives its server."""

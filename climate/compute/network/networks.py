@@ -16,6 +16,7 @@ from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.render import validation
 from climate.compute.store.networks import floating_pools, network_hosts, pending_networks
 from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks import ports
 from climate.compute.store.projects import vpn
 
 MOST_AT_ONCE = 1024
@@ -200,6 +201,8 @@ def get(conn: Connection, network_id: str, *, lock: bool = False) -> Network:
 
 def _check_unused(conn: Connection, network_id: str) -> None:
     used = rows.in_use(conn, network_id)
+    if not used and ports.in_network(conn, network_id):
+        raise Conflict(f"Network {network_id} has ports in use: delete them first")
     if not used:
         return
     own = [one for one in vpn.cloudpipes(conn) if one["network_id"] == network_id]

@@ -18,6 +18,7 @@ from climate.compute.network.network_request import NetworkRequest
 from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import pending_networks as rows
+from climate.compute.store.networks import ports
 from climate.compute.store.networks.pending_networks import Outline
 
 Stretch = tuple[IPv4Address, IPv4Address]
@@ -93,6 +94,15 @@ def complete(conn: Connection, options: NetworkOptions, outline: Outline, given:
         project_id=outline.project_id,
     )
     networks.create(conn, options, wanted, outline.manager)
+    ports.move_to_network(conn, outline.id)
+
+
+def drop(conn: Connection, outline_id: str) -> None:
+    """Delete an outline, whose row is locked. Raise Conflict if it has ports."""
+    count = ports.in_network(conn, outline_id)
+    if count:
+        raise Conflict(f"Network {outline_id} has {count} ports in use: delete them first")
+    rows.drop(conn, outline_id)
 
 
 def _complete_pool(conn: Connection, options: NetworkOptions, outline: Outline, given: Range) -> None:

@@ -10,10 +10,10 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from climate.compute.context import Compute
-from climate.compute.errors import BadRequest, NoMoreAddresses, NoValidHost
+from climate.compute.errors import BadRequest, NoMoreAddresses, NotFound, NoValidHost
 from climate.compute.models.request import BootRequest, Spec, drafts, spec_of, zoned
 from climate.compute.models.server import BUILD, RESERVE, RESERVED, SPAWN, Server
-from climate.compute.network import fixed_ips, floating_ips
+from climate.compute.network import fixed_ips, floating_ips, ports
 from climate.compute.network.allocation import api_calls
 from climate.compute.network.allocation.grants import AddressRequest, Granted
 from climate.compute.network.managers import MANAGERS
@@ -26,6 +26,7 @@ from climate.compute.reservations import capacity
 from climate.compute.scheduler import multi
 from climate.compute.scheduler.placement_plan import Pick, Trail
 from climate.compute.store.cells import messages
+from climate.compute.store.networks import ports as port_rows
 from climate.compute.store.servers import builds
 
 OFFER_GONE = "No valid host was found. The place that was offered for the server is gone."
@@ -219,7 +220,20 @@ def _networks(compute: Compute, conn: Connection, build: _Build) -> tuple[Networ
     wanted = request.networks if build.granted is None else [one.network.id for one in build.granted]
     networks = fixed_ips.chosen(conn, compute.network, request.project_id, wanted)
     fixed_ips.check_wanted(networks, request.addresses, request.count)
+    _check_ports(conn, request)
     return networks
+
+
+def _check_ports(conn: Connection, request: BootRequest) -> None:
+    """Check the ports of a request before the scheduler works for it. Raise BadRequest, Conflict."""
+    if request.ports and request.count > 1:
+        raise BadRequest("Unable to launch multiple instances with a single configured port ID.")
+    for _, port_id in request.ports:
+        found = port_rows.listed(conn, {"port_id": port_id, "project_id": request.project_id})
+        try:
+            ports.usable(next(iter(found), None), port_id)
+        except NotFound as refusal:
+            raise BadRequest(str(refusal)) from None
 
 
 def _check_place(compute: Compute, conn: Connection, build: _Build, spec: Spec) -> None:
@@ -248,11 +262,15 @@ def _connect(
     """Allocate the addresses of new servers."""
     (networks, made), request, options = what, build.request, compute.network
     ids, now = tuple(server.id for server in made), compute.now(conn)
-    asked = fixed_ips.Asked(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request))
+    ports_at = dict(request.ports)
+    places = tuple(place for place in range(len(networks) + len(ports_at)) if place not in ports_at)
+    asked = fixed_ips.Asked(request.project_id, ids, networks, request.addresses, _is_vpn(compute, request), places)
     if build.granted is None:
         fixed_ips.allocate(conn, asked, now)
     else:
         fixed_ips.record(conn, asked, build.granted, now)
+    for place, port_id in request.ports:
+        ports.bind(conn, port_id, (ids[0], request.project_id), place, now)
     if options.auto_assign and networks and MANAGERS[networks[0].manager].FLOATING:
         pool = floating_ips.pool(conn, None, options.floating_pool)
         floating_ips.auto_assign(conn, request.project_id, ids, (pool, now), compute.tell_network)

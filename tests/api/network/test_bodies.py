@@ -46,7 +46,7 @@ def test_port_that_is_null_is_not_an_absent_one() -> None:
         ),
         (bodies.FLOATING, {"floating_network_id": "x"}, "floating_network_id must be a UUID"),
         (bodies.QUOTA, {"floatingip": -2}, "quota: floatingip must be a whole number from 0"),
-        (bodies.QUOTA, {"port": 1}, "quota: 'port' cannot be set; there are check_limit, floatingip, force"),
+        (bodies.QUOTA, {"subnet": 1}, "quota: 'subnet' cannot be set; there are check_limit, floatingip, force, port"),
     ],
 )
 def test_refused_keys(body: Below, given: dict[str, Any], says: str) -> None:

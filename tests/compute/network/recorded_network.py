@@ -172,10 +172,12 @@ MUST_BE_EMPTY = {
         SELECT n.label, count(a.address) FROM compute_networks n LEFT JOIN compute_addresses a ON a.network_id = n.id
         GROUP BY n.id HAVING count(a.address) <> 2 ^ (32 - masklen(n.cidr)) OR NOT bool_and(a.address << n.cidr)""",
     "an interface without an address": """
-        SELECT v.id FROM compute_vifs v WHERE NOT EXISTS (SELECT FROM compute_addresses a WHERE a.vif_id = v.id)""",
+        SELECT v.id FROM compute_vifs v
+        WHERE v.project_id IS NULL AND NOT EXISTS (SELECT FROM compute_addresses a WHERE a.vif_id = v.id)""",
     "an address on an interface of another server, network or MAC": """
         SELECT a.address FROM compute_addresses a JOIN compute_vifs v ON v.id = a.vif_id
-        WHERE (a.server_id, a.network_id, a.mac) IS DISTINCT FROM (v.server_id, v.network_id, v.mac)""",
+        WHERE (a.server_id, a.network_id, a.mac) IS DISTINCT FROM
+              (CASE WHEN v.project_id IS NULL THEN v.server_id ELSE v.id END, v.network_id, v.mac)""",
     "a reserved address in the pool's hands": """
         SELECT a.address FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
         WHERE a.reserved AND a.server_id IS NOT NULL AND a.address IS DISTINCT FROM n.vpn_private_address""",
@@ -187,7 +189,7 @@ MUST_BE_EMPTY = {
         SELECT f.address FROM compute_floating_addresses f
         LEFT JOIN compute_addresses a ON a.network_id = f.fixed_network_id AND a.address = f.fixed_address
         LEFT JOIN compute_vifs v ON v.id = a.vif_id LEFT JOIN compute_servers s ON s.id = v.server_id
-        WHERE f.fixed_address IS NOT NULL AND s.project_id IS DISTINCT FROM f.project_id""",
+        WHERE f.fixed_address IS NOT NULL AND coalesce(v.project_id, s.project_id) IS DISTINCT FROM f.project_id""",
     "a server in a network of another project": """
         SELECT s.id FROM compute_servers s JOIN compute_vifs v ON v.server_id = s.id
         JOIN compute_networks n ON n.id = v.network_id

@@ -63,7 +63,7 @@ def delete_any(compute: Compute, network_id: str) -> None:
     """
     with compute.engine.begin() as conn:
         if outline_rows.get(conn, network_id) is not None:
-            outline_rows.drop(conn, network_id)
+            pending_networks.drop(conn, network_id)
         elif any(pool.id == network_id for pool in floating_pools.pools(conn)):
             floating_ips.drop_pool(conn, network_id)
         else:

@@ -26,6 +26,7 @@ from climate.compute.models.security_group import (
 from climate.compute.models.server import Server
 from climate.compute.servers import actions
 from climate.compute.servers.interfaces.interfaces import Who
+from climate.compute.store.networks import ports
 from climate.compute.store.networks import security_groups as rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import tasks
@@ -100,8 +101,12 @@ def delete(compute: Compute, group_id: str, who: tuple[str | None, str]) -> None
         group = _get(conn, group_id, *who)
         if group.name == DEFAULT and who[0] is not None:
             raise Conflict("Removing default security group not allowed.")
+        rows.lock(conn, group.id)
         if rows.members(conn, [group.id]):
             raise Conflict(f"Security Group {group.id} in use: a server has it.")
+        port_id = ports.with_group(conn, group.id)
+        if port_id is not None:
+            raise Conflict(f"Security Group {group.id} in use: port {port_id} has it.")
         touched = _touched(conn, rows.naming(conn, [group.id]))
         rows.drop(conn, group.id)
     _wake(compute, touched)
@@ -167,6 +172,11 @@ def remove_from_server(compute: Compute, who: Who, wanted: str) -> None:
     _give(compute, who, wanted, removed)
 
 
+def keep(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
+    """Return those of these groups that a project has, kept until the transaction ends."""
+    return rows.keep(conn, project_id, group_ids)
+
+
 def wake_peers(compute: Compute, groups: Iterable[str]) -> None:
     """Wake the services of the servers whose rules name one of these groups, one of whose servers has changed."""
     with reading(compute.engine) as conn:
@@ -186,7 +196,12 @@ def _give(compute: Compute, who: Who, wanted: str, changed: Change) -> None:
             raise NotFound(str(refusal)) from None
         rows.add(conn, group)
         now = compute.now(conn)
-        rows.set_groups(conn, server.id, list(dict.fromkeys(changed(server, group))), now)
+        groups = list(dict.fromkeys(changed(server, group)))
+        rows.set_groups(conn, server.id, groups, now)
+        is_added = group.id in groups
+        rows.set_groups_of_ports(
+            conn, server.id, now, added=group.id if is_added else None, removed=None if is_added else group.id
+        )
         tasks.note(conn, server.id, "changeSecurityGroups", who.by, now, done=True)
         touched = _touched(conn, [group.id, *rows.naming(conn, [group.id])]) | {
             server.id: server.service_host or "",

@@ -10,7 +10,7 @@ from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.models.server import REWIRE, SHELVED_OFFLOADED, Server
 from climate.compute.network import fixed_ips as fixed
-from climate.compute.network import floating_ips
+from climate.compute.network import floating_ips, ports
 from climate.compute.network.allocation import api_calls
 from climate.compute.network.allocation.allocator import ADD
 from climate.compute.network.allocation.grants import AddressRequest, Granted
@@ -20,6 +20,7 @@ from climate.compute.servers.actions import By, TaskRequest
 from climate.compute.store.networks import fixed_ips as addresses
 from climate.compute.store.networks import floating_ips as floating_rows
 from climate.compute.store.networks import network_hosts
+from climate.compute.store.networks import ports as port_rows
 from climate.compute.store.projects import quotas
 from climate.compute.store.servers import tasks
 from climate.connections import reading
@@ -61,15 +62,16 @@ def add(compute: Compute, who: Who, network_id: str, address: str | None = None)
     owner = actions.get(compute, who.server_id, who.project_id).project_id
     granted = _granted(compute, who, network_id, address)
 
-    def change(conn: Connection, server: Server) -> Vif:
+    def attach(conn: Connection, server: Server) -> Vif:
         if granted is None:
             fixed.add(conn, server.id, server.project_id, network_id, compute.now(conn), address=address)
         else:
             fixed.add_granted(conn, server.id, server.project_id, granted, compute.now(conn))
-        return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.network.id == network_id)
+        there = [vif for vif in addresses.vifs_of(conn, [server.id]) if vif.network.id == network_id and not vif.kept]
+        return there[0]
 
     try:
-        return _change(compute, who, change, counted=owner)
+        return change(compute, who, attach, counted=owner)
     except BaseException:
         if granted is not None:
             api_calls.cancel(compute, [granted.asked])
@@ -97,31 +99,48 @@ def remove(compute: Compute, who: Who, address: str) -> None:
 
     Raises NotFound, Conflict while a floating address is associated with it, Busy.
     """
-    _change(compute, who, lambda conn, server: _remove(compute, conn, server.id, address))
+
+    def release(conn: Connection, server: Server) -> None:
+        fixed.remove(conn, server.id, address, compute.now(conn), compute.tell_network)
+
+    change(compute, who, release)
 
 
-def _remove(compute: Compute, conn: Connection, server_id: str, address: str) -> None:
-    fixed.remove(conn, server_id, address, compute.now(conn), compute.tell_network)
+def plug_port(compute: Compute, who: Who, port_id: str) -> Vif:
+    """Attach a port that the project of a server created; return the interface.
+
+    Raises NotFound, Conflict if the port is in use, Busy, BadRequest if it has no address or its network is not served.
+    """
+
+    def plug(conn: Connection, server: Server) -> Vif:
+        place = fixed.next_place(addresses.vifs_of(conn, [server.id]))
+        ports.bind(conn, port_id, (server.id, server.project_id), place, compute.now(conn))
+        return next(vif for vif in addresses.vifs_of(conn, [server.id]) if vif.id == port_id)
+
+    return change(compute, who, plug)
 
 
 def unplug(compute: Compute, who: Who, vif_id: str) -> None:
     """Detach an interface with all of its addresses from a server; floating ones are disassociated.
 
-    Raises NotFound, Conflict, Busy.
+    A port that a project created keeps its addresses. Raises NotFound, Conflict, Busy.
     """
 
-    def change(conn: Connection, server: Server) -> None:
+    def detach(conn: Connection, server: Server) -> None:
         there = next((vif for vif in addresses.vifs_of(conn, [server.id]) if vif.id == vif_id), None)
         if there is None:
             raise NotFound(f"Instance {server.id} has no interface {vif_id}")
         now = compute.now(conn)
+        if there.kept:
+            network_hosts.call(conn, port_rows.unbind(conn, server.id, now, vif_id))
+            return
         # Fixed addresses are locked before floating ones, in the order of every association.
         floating_ips.fixed(conn, server.project_id, port_id=vif_id)
         network_hosts.call(conn, floating_rows.let_go(conn, server.id, now, vif_id))
         for address in there.addresses:
-            _remove(compute, conn, server.id, str(address))
+            fixed.remove(conn, server.id, str(address), now, compute.tell_network, vif_id=vif_id)
 
-    _change(compute, who, change)
+    change(compute, who, detach)
 
 
 def interfaces(compute: Compute, server_id: str, project_id: str | None = None) -> list[Vif]:
@@ -131,7 +150,7 @@ def interfaces(compute: Compute, server_id: str, project_id: str | None = None) 
         return addresses.vifs_of(conn, [server_id])
 
 
-def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
+def change(compute: Compute, who: Who, apply: Callable[[Connection, Server], T], *, counted: str | None = None) -> T:
     """Change the addresses of an idle server, and request the update of its guest if it is on a node.
 
     `counted`: the project whose limits count; they are locked before the server, as everywhere.
@@ -144,7 +163,7 @@ def _change(compute: Compute, who: Who, change: Callable[[Connection, Server], T
         away = server.status == SHELVED_OFFLOADED and not server.busy
         if not away:
             actions.idle(server, REWIRE)
-        made = change(conn, server)
+        made = apply(conn, server)
         if away:
             tasks.note(conn, server.id, "changeAddresses", who.by, compute.now(conn), done=True)
         else:

@@ -28,6 +28,8 @@ def of_vifs(conn: Connection, options: NetworkOptions, vifs: Sequence[Vif]) -> d
 
 
 def _of_vif(vif: Vif, known: Mapping[str, Sequence[SecurityRule]], remotes: Remotes) -> tuple[FilterRule, ...] | None:
+    if not vif.admin_up:
+        return ()
     groups = vif.security_groups
     # The group `default` has no row before its first change, and allows all traffic.
     if groups is None or (default_id(vif.project_id) in groups and default_id(vif.project_id) not in known):
@@ -52,12 +54,10 @@ def _remotes(conn: Connection, options: NetworkOptions, rules: Sequence[Security
         return {}
     members = security_groups.members(conn, groups)
     vifs = fixed_ips.vifs_of(conn, sorted({server_id for _, server_id, _ in members}))
-    addresses: dict[str, list[str]] = {}
-    for vif in vifs:
-        addresses.setdefault(vif.server_id, []).extend(_addresses(options, vif))
     result: dict[str, list[str]] = {}
-    for group_id, server_id, _ in members:
-        result.setdefault(group_id, []).extend(addresses.get(server_id, ()))
+    for vif in vifs:
+        for group_id in set(groups).intersection(vif.security_groups or ()):
+            result.setdefault(group_id, []).extend(_addresses(options, vif))
     return result
 
 

@@ -1,12 +1,12 @@
 """Fixed addresses and the interfaces that have them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, text, update
+from sqlalchemy import Connection, bindparam, func, select, text, union_all, update
 from sqlalchemy.dialects.postgresql import INET
 
 from climate.compute.network.driver import Entry
@@ -25,20 +25,20 @@ _VIFS = text("""
     FROM unnest(CAST(:ids AS uuid[]), CAST(:macs AS text[]), CAST(:networks AS uuid[]), CAST(:servers AS uuid[]),
                 CAST(:places AS int[])) AS v(id, mac, network_id, server_id, place)
     ON CONFLICT (mac) DO NOTHING
-    RETURNING server_id::text, network_id::text
+    RETURNING id::text
 """)
 
 _TAKE = text("""
     UPDATE compute_addresses a
-    SET server_id = w.server_id, vif_id = w.vif_id, mac = w.mac, leased = false, changed_at = :now
-    FROM (SELECT f.address, v.server_id, v.id AS vif_id, v.mac
+    SET server_id = w.owner, vif_id = w.vif_id, mac = w.mac, leased = false, changed_at = :now
+    FROM (SELECT f.address, v.owner, v.id AS vif_id, v.mac
           FROM (SELECT address, row_number() OVER (ORDER BY address) AS place
                 FROM (SELECT address FROM compute_addresses
                       WHERE network_id = CAST(:network_id AS uuid) AND server_id IS NULL AND NOT reserved
                       ORDER BY address LIMIT :count FOR NO KEY UPDATE SKIP LOCKED) AS free) AS f
-          JOIN (SELECT s.place, i.id, i.mac, i.server_id
-                FROM unnest(CAST(:server_ids AS uuid[])) WITH ORDINALITY AS s(server_id, place)
-                JOIN compute_vifs i ON i.server_id = s.server_id AND i.network_id = CAST(:network_id AS uuid)) AS v
+          JOIN (SELECT s.place, i.id, i.mac, CASE WHEN i.project_id IS NULL THEN i.server_id ELSE i.id END AS owner
+                FROM unnest(CAST(:vif_ids AS uuid[])) WITH ORDINALITY AS s(vif_id, place)
+                JOIN compute_vifs i ON i.id = s.vif_id) AS v
           USING (place)) AS w
     WHERE a.network_id = CAST(:network_id AS uuid) AND a.address = w.address
     RETURNING host(a.address)
@@ -46,14 +46,16 @@ _TAKE = text("""
 
 _TAKE_THIS = text("""
     UPDATE compute_addresses a
-    SET server_id = v.server_id, vif_id = v.id, mac = v.mac, leased = false, changed_at = :now
+    SET server_id = CASE WHEN v.project_id IS NULL THEN v.server_id ELSE v.id END,
+        vif_id = v.id, mac = v.mac, leased = false, changed_at = :now
     FROM compute_vifs v
     WHERE a.network_id = CAST(:network_id AS uuid) AND a.address = CAST(:address AS inet) AND a.server_id IS NULL
-      AND (:reserved OR NOT a.reserved) AND v.server_id = CAST(:server_id AS uuid) AND v.network_id = a.network_id
+      AND (:reserved OR NOT a.reserved) AND v.id = CAST(:vif_id AS uuid)
     RETURNING host(a.address)
 """)
 
-# An address stays allocated until its DHCP lease ends, even if its server is deleted.
+# An address stays allocated until its DHCP lease ends, even if its server is deleted. A port that a project created
+# stays with its addresses, unless one of these is named.
 _GIVE_UP = text("""
     WITH given AS (
         UPDATE compute_addresses a
@@ -61,12 +63,18 @@ _GIVE_UP = text("""
             server_id = CASE WHEN n.manager = 'flat' THEN NULL ELSE a.server_id END,
             leased = a.leased AND n.manager <> 'flat'
         FROM compute_networks n
-        WHERE n.id = a.network_id AND a.server_id = CAST(:server_id AS uuid) AND a.vif_id IS NOT NULL
-          AND (CAST(:address AS text) IS NULL OR host(a.address) = :address)
+        WHERE n.id = a.network_id AND a.vif_id IS NOT NULL
+          AND CASE WHEN CAST(:address AS text) IS NULL AND CAST(:vif_id AS uuid) IS NULL
+                   THEN a.server_id = CAST(:server_id AS uuid)
+                   ELSE a.vif_id IN (SELECT o.id FROM compute_vifs o
+                                     WHERE o.server_id = CAST(:server_id AS uuid)
+                                       AND (CAST(:vif_id AS uuid) IS NULL OR o.id = CAST(:vif_id AS uuid)))
+                        AND (CAST(:address AS text) IS NULL OR host(a.address) = :address) END
         RETURNING host(a.address) AS address, n.id::text AS network_id, n.host, n.manager),
     gone AS (
         DELETE FROM compute_vifs v
-        WHERE v.server_id = CAST(:server_id AS uuid)
+        WHERE v.server_id = CAST(:server_id AS uuid) AND v.project_id IS NULL
+          AND (CAST(:vif_id AS uuid) IS NULL OR v.id = CAST(:vif_id AS uuid))
           AND NOT EXISTS (SELECT FROM compute_addresses o
                           WHERE o.vif_id = v.id AND (CAST(:address AS text) IS NOT NULL
                                                      AND host(o.address) <> :address)))
@@ -112,7 +120,8 @@ _ENTRIES = text("""
 
 _OF_SERVERS = text(f"""
     SELECT v.id::text AS vif_id, v.mac, v.place, v.server_id::text AS server_id, s.project_id AS of_project,
-           coalesce(s.security_groups, (SELECT array_agg(g.id) FROM compute_security_groups g
+           v.admin_up, v.project_id IS NOT NULL AS kept,
+           coalesce(v.security_groups, s.security_groups, (SELECT array_agg(g.id) FROM compute_security_groups g
                                         WHERE g.project_id = s.project_id AND g.name = 'default'))::text[] AS groups,
            (SELECT array_agg(host(a.address) ORDER BY a.address) FROM compute_addresses a WHERE a.vif_id = v.id) AS all,
            {columns()}
@@ -129,30 +138,26 @@ _BEGINNING = text("""
     JOIN compute_servers s ON s.id = v.server_id LEFT JOIN compute_nodes n ON n.id = s.node_id
 """)
 
-_PORTS = text("""
-    SELECT v.id::text AS port_id, v.network_id::text, w.subnet_id::text, v.mac, v.server_id::text, s.project_id,
-           s.status, s.security_groups::text[] AS security_groups,
-           (SELECT coalesce(array_agg(host(a.address) ORDER BY a.address), '{}')
-            FROM compute_addresses a WHERE a.vif_id = v.id) AS addresses
-    FROM compute_vifs v
-    JOIN compute_networks w ON w.id = v.network_id
-    JOIN compute_servers s ON s.id = v.server_id
-    WHERE (CAST(:port_id AS uuid) IS NULL OR v.id = CAST(:port_id AS uuid))
-      AND (CAST(:server_id AS uuid) IS NULL OR v.server_id = CAST(:server_id AS uuid))
-      AND (CAST(:project_id AS text) IS NULL OR s.project_id = :project_id)
-    ORDER BY v.server_id, v.place
-""")
-
-
 # Networks do not overlap, and the index of their ranges finds the one that has the address.
-# The index of the networks' ranges finds the network.
 _SERVER_AT = (
     select(tables.vifs.c.server_id)
     .select_from(tables.networks)
     .join(tables.addresses, tables.addresses.c.network_id == tables.networks.c.id)
     .join(tables.vifs, tables.vifs.c.id == tables.addresses.c.vif_id)
     .where(tables.networks.c.cidr.op(">>=")(bindparam("address", type_=INET)))
-    .where(tables.addresses.c.address == bindparam("address", type_=INET))
+    .where(tables.addresses.c.address == bindparam("address", type_=INET), tables.vifs.c.server_id.is_not(None))
+)
+
+
+_OF_VIFS = (
+    select(func.count()).select_from(tables.addresses).join(tables.vifs, tables.vifs.c.id == tables.addresses.c.vif_id)
+)
+
+_USED = union_all(
+    _OF_VIFS.join(servers, servers.c.id == tables.vifs.c.server_id).where(
+        servers.c.project_id == bindparam("project_id"), tables.vifs.c.project_id.is_(None)
+    ),
+    _OF_VIFS.where(tables.vifs.c.project_id == bindparam("project_id")),
 )
 
 
@@ -174,23 +179,6 @@ class GivenUp(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
-    """An interface of a server, with the addresses that it has."""
-
-    port_id: str
-    network_id: str
-    subnet_id: str
-    mac: str
-    server_id: str
-    project_id: str
-    status: str
-    """Status of the server."""
-    addresses: Sequence[str]
-    security_groups: Sequence[str] | None = None
-    """Ids of the groups of the server; None: the group `default` of its project."""
-
-
-@dataclass(frozen=True, slots=True)
 class Waiting:
     """A deallocated address that is free when its DHCP lease ends."""
 
@@ -201,30 +189,36 @@ class Waiting:
     changed_at: datetime
 
 
-def make_vifs(conn: Connection, vifs: Sequence[NewVif]) -> set[tuple[str, str]]:
-    """Insert interfaces; return (server, network) of those whose MAC was unused."""
+def make_vifs(conn: Connection, vifs: Sequence[NewVif]) -> set[str]:
+    """Insert interfaces; return the ids of those whose MAC was unused."""
     ids, macs, networks, servers, places = (list(column) for column in zip(*vifs, strict=True))
     given = {"ids": ids, "macs": macs, "networks": networks, "servers": servers, "places": places}
-    return {(server_id, network_id) for server_id, network_id in conn.execute(_VIFS, given)}
+    return set(conn.execute(_VIFS, given).scalars())
 
 
-def take(conn: Connection, network_id: str, server_ids: Sequence[str], now: datetime) -> list[str]:
-    """Allocate a free address of a network to the interface of each server there; return the allocated ones."""
-    given = {"network_id": network_id, "server_ids": list(server_ids), "count": len(server_ids), "now": now}
+def take(conn: Connection, network_id: str, vif_ids: Sequence[str], now: datetime) -> list[str]:
+    """Allocate a free address of a network to each of these interfaces there; return the allocated ones."""
+    given = {"network_id": network_id, "vif_ids": list(vif_ids), "count": len(vif_ids), "now": now}
     return list(conn.execute(_TAKE, given).scalars())
 
 
 def take_this(
-    conn: Connection, network_id: str, server_id: str, address: str, now: datetime, *, reserved: bool = False
+    conn: Connection, network_id: str, vif_id: str, address: str, now: datetime, *, reserved: bool = False
 ) -> bool:
-    """Allocate this address to a server's interface; False if it is taken, or reserved and that is not allowed."""
-    given = {"network_id": network_id, "server_id": server_id, "address": address, "now": now, "reserved": reserved}
+    """Allocate this address to an interface; False if it is taken, or reserved and that is not allowed."""
+    given = {"network_id": network_id, "vif_id": vif_id, "address": address, "now": now, "reserved": reserved}
     return conn.execute(_TAKE_THIS, given).first() is not None
 
 
-def give_up(conn: Connection, server_id: str, now: datetime, address: str | None = None) -> list[GivenUp]:
-    """Deallocate a server's addresses, or this one, and its interfaces without any; return the deallocated ones."""
-    given = {"server_id": server_id, "now": now, "address": address}
+def give_up(
+    conn: Connection, server_id: str, now: datetime, *, vif_id: str | None = None, address: str | None = None
+) -> list[GivenUp]:
+    """Deallocate a server's addresses and delete its interfaces without any; return the deallocated ones.
+
+    `vif_id` and `address` restrict this to one interface or address. Ports that a project created are not deleted;
+    without a restriction they keep their addresses.
+    """
+    given = {"server_id": server_id, "now": now, "vif_id": vif_id, "address": address}
     return [GivenUp(*row) for row in conn.execute(_GIVE_UP, given)]
 
 
@@ -312,6 +306,8 @@ def vifs_of(conn: Connection, server_ids: Sequence[str]) -> list[Vif]:
             network=network_of(row),
             addresses=tuple(IPv4Address(address) for address in row["all"] or ()),
             security_groups=None if row["groups"] is None else tuple(row["groups"]),
+            admin_up=row["admin_up"],
+            kept=row["kept"],
         )
         for row in rows
     ]
@@ -334,24 +330,11 @@ def vifs_beginning(conn: Connection, heads: Sequence[str]) -> list[tuple[str, st
     return [(vif, node) for vif, node in conn.execute(_BEGINNING, {"heads": digits})]
 
 
-def ports(conn: Connection, wanted: Mapping[str, str | None]) -> list[Port]:
-    """Return interfaces of servers, by `port_id`, `server_id` and `project_id` if these are given."""
-    given = {key: wanted.get(key) for key in ("port_id", "server_id", "project_id")}
-    return [Port(**row) for row in conn.execute(_PORTS, given).mappings()]
-
-
 def server_at(conn: Connection, address: str) -> str | None:
     """Return the id of the server whose interface has this address; None if no interface has it."""
     return conn.execute(_SERVER_AT, {"address": address}).scalar_one_or_none()
 
 
 def used(conn: Connection, project_id: str) -> int:
-    """Return the number of fixed addresses of a project's servers."""
-    query = (
-        select(func.count())
-        .select_from(tables.addresses)
-        .join(tables.vifs, tables.vifs.c.id == tables.addresses.c.vif_id)
-        .join(servers, servers.c.id == tables.vifs.c.server_id)
-        .where(servers.c.project_id == project_id)
-    )
-    return conn.execute(query).scalar_one()
+    """Return the number of fixed addresses of a project's servers and ports."""
+    return sum(conn.execute(_USED, {"project_id": project_id}).scalars())

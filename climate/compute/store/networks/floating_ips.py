@@ -71,18 +71,21 @@ _LET_GO = text("""
         description = CASE WHEN f.auto_assigned THEN '' ELSE f.description END,
         host = NULL, auto_assigned = false
     FROM compute_addresses a JOIN compute_networks n ON n.id = a.network_id
-    WHERE a.network_id = f.fixed_network_id AND a.address = f.fixed_address AND a.server_id = CAST(:server_id AS uuid)
-      AND (CAST(:vif_id AS uuid) IS NULL OR a.vif_id = CAST(:vif_id AS uuid))
+    WHERE a.network_id = f.fixed_network_id AND a.address = f.fixed_address
+      AND CASE WHEN CAST(:vif_id AS uuid) IS NULL THEN a.server_id = CAST(:server_id AS uuid)
+               ELSE a.vif_id = CAST(:vif_id AS uuid) END
     RETURNING n.host
 """)
+
+_OWNER = func.coalesce(vifs.c.project_id, servers.c.project_id)
 
 _FIXED = (
     select(
         *(addresses.c.network_id, func.host(addresses.c.address), networks.c.manager, networks.c.host),
-        *(servers.c.project_id, vifs.c.id, servers.c.id, vifs.c.place),
+        *(_OWNER, vifs.c.id, servers.c.id, vifs.c.place),
     )
     .select_from(vifs)
-    .join(servers, servers.c.id == vifs.c.server_id)
+    .outerjoin(servers, servers.c.id == vifs.c.server_id)
     .join(addresses, addresses.c.vif_id == vifs.c.id)
     .join(networks, networks.c.id == addresses.c.network_id)
     .order_by(vifs.c.place, addresses.c.address)
@@ -93,7 +96,7 @@ _FIXED_BY: Mapping[str, ColumnElement[object]] = {
     "port_id": vifs.c.id,
     "server_id": vifs.c.server_id,
     "address": addresses.c.address,
-    "project_id": servers.c.project_id,
+    "project_id": _OWNER,
 }
 """Filters of fixed addresses, and their columns."""
 
@@ -131,8 +134,8 @@ class Fixed:
     host: str | None
     project_id: str
     port_id: str
-    server_id: str
-    place: int
+    server_id: str | None
+    place: int | None
 
 
 def listed(conn: Connection, project_id: str | None = None, *, free: bool = False) -> list[Floating]:
@@ -220,8 +223,8 @@ def disassociate(conn: Connection, floating_id: str, now: datetime) -> str | Non
     return host
 
 
-def let_go(conn: Connection, server_id: str, now: datetime, vif_id: str | None = None) -> set[str]:
-    """Disassociate all floating addresses of a server, or of this interface.
+def let_go(conn: Connection, server_id: str | None, now: datetime, vif_id: str | None = None) -> set[str]:
+    """Disassociate all floating addresses of a server, or of this interface. Ports of projects keep theirs.
 
     Automatically assigned ones are also released from its project. Return the hosts that served them.
     """
@@ -238,18 +241,10 @@ def standing_for(conn: Connection, fixed: Fixed) -> str | None:
     return value
 
 
-def stands_for(conn: Connection, server_id: str, address: str) -> bool:
-    """Return whether a floating address is associated with this fixed one of a server."""
-    query = (
-        select(floating_addresses.c.id)
-        .join(
-            addresses,
-            and_(
-                addresses.c.network_id == floating_addresses.c.fixed_network_id,
-                addresses.c.address == floating_addresses.c.fixed_address,
-            ),
-        )
-        .where(addresses.c.server_id == server_id, func.host(addresses.c.address) == address)
+def stands_for(conn: Connection, network_id: str, address: str) -> bool:
+    """Return whether a floating address is associated with this fixed one of a network."""
+    query = select(floating_addresses.c.id).where(
+        floating_addresses.c.fixed_network_id == network_id, floating_addresses.c.fixed_address == address
     )
     return conn.execute(query).first() is not None
 

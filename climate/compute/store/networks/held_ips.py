@@ -33,6 +33,7 @@ _RECORD = text("""
     SET server_id = g.server_id, vif_id = v.id, mac = v.mac, leased = false, grant_id = NULL, changed_at = :now
     FROM unnest(CAST(:server_ids AS uuid[]), CAST(:addresses AS inet[])) AS g(server_id, address)
     JOIN compute_vifs v ON v.server_id = g.server_id AND v.network_id = CAST(:network_id AS uuid)
+                           AND v.project_id IS NULL
     WHERE a.network_id = v.network_id AND a.address = g.address
       AND (a.server_id IS NULL AND (:reserved OR NOT a.reserved)
            OR a.server_id = g.server_id AND a.grant_id = CAST(:grant_id AS uuid))

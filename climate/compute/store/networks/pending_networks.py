@@ -23,6 +23,8 @@ _LIST = select(*COLUMNS).order_by(outlines.c.created_at, outlines.c.label)
 
 _LOCK = select(*COLUMNS).where(_OF_ID).with_for_update()
 
+_KEEP = select(*COLUMNS).where(_OF_ID).with_for_update(read=True)
+
 _MAKE = insert(outlines).returning(*COLUMNS)
 
 _DROP = delete(outlines).where(_OF_ID)
@@ -47,9 +49,9 @@ def listed(conn: Connection) -> list[Outline]:
     return [Outline(*row) for row in conn.execute(_LIST)]
 
 
-def get(conn: Connection, outline_id: str) -> Outline | None:
-    """Return the outline, with its row locked."""
-    row = conn.execute(_LOCK, {"outline_id": outline_id}).one_or_none()
+def get(conn: Connection, outline_id: str, *, keep: bool = False) -> Outline | None:
+    """Return the outline, with its row locked; `keep`: against its deletion only."""
+    row = conn.execute(_KEEP if keep else _LOCK, {"outline_id": outline_id}).one_or_none()
     return None if row is None else Outline(*row)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
+    cast,
     delete,
     exists,
     func,
@@ -19,10 +20,12 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from climate.compute.models.security_group import SecurityGroup, SecurityRule
 from climate.compute.store.columns import in_array, in_parameter
+from climate.compute.store.tables.networks import vifs
 from climate.compute.store.tables.nodes import nodes
 from climate.compute.store.tables.security_groups import security_group_rules as rule_rows
 from climate.compute.store.tables.security_groups import security_groups as group_rows
@@ -49,6 +52,7 @@ _IS_MEMBER = and_(
     or_(
         group_rows.c.id == any_(servers.c.security_groups),
         and_(servers.c.security_groups.is_(None), group_rows.c.name == "default"),
+        exists().where(vifs.c.server_id == servers.c.id, group_rows.c.id == any_(vifs.c.security_groups)),
     ),
 )
 
@@ -65,7 +69,13 @@ _FILTERED = (
     .join(nodes, nodes.c.id == servers.c.node_id)
     .where(
         nodes.c.service_host == bindparam("host"),
-        or_(servers.c.security_groups.is_not(None), exists().where(_IS_DEFAULT)),
+        or_(
+            servers.c.security_groups.is_not(None),
+            exists().where(_IS_DEFAULT),
+            exists().where(
+                vifs.c.server_id == servers.c.id, or_(vifs.c.security_groups.is_not(None), ~vifs.c.admin_up)
+            ),
+        ),
     )
     .order_by(servers.c.id)
 )
@@ -152,10 +162,32 @@ def filtered(conn: Connection, service_host: str) -> list[str]:
     return list(conn.scalars(_FILTERED, {"host": service_host}))
 
 
+def keep(conn: Connection, project_id: str, group_ids: Sequence[str]) -> list[str]:
+    """Return those of these groups that a project has, kept until the transaction ends."""
+    query = select(group_rows.c.id).where(of_ids(group_ids), of_project(project_id)).order_by(group_rows.c.id)
+    return list(conn.scalars(query.with_for_update(read=True, key_share=True)))
+
+
+def lock(conn: Connection, group_id: str) -> None:
+    """Lock a group against ports that are to have it."""
+    conn.execute(select(group_rows.c.id).where(group_rows.c.id == group_id).with_for_update())
+
+
 def set_groups(conn: Connection, server_id: str, groups: Sequence[str], now: datetime) -> None:
     """Set the security groups of a server."""
     values = {"security_groups": list(groups), "updated_at": now}
     conn.execute(update(servers).where(servers.c.id == server_id).values(values))
+
+
+def set_groups_of_ports(
+    conn: Connection, server_id: str, now: datetime, *, added: str | None = None, removed: str | None = None
+) -> None:
+    """Add a group to those ports of a server that have groups of their own, or remove it from them."""
+    groups = func.array_remove(vifs.c.security_groups, cast(added or removed, UUID))
+    if added is not None:
+        groups = func.array_append(groups, cast(added, UUID))
+    own = update(vifs).where(vifs.c.server_id == server_id, vifs.c.security_groups.is_not(None))
+    conn.execute(own.values(security_groups=groups, changed_at=now))
 
 
 def _rule(row: RowMapping) -> SecurityRule:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Table, any_, delete, exists, func, select, update
 
 from climate.compute.store.tables.cell_servers import cell_servers
-from climate.compute.store.tables.networks import floating_addresses, networks
+from climate.compute.store.tables.networks import floating_addresses, networks, vifs
 from climate.compute.store.tables.reserved_capacity import grants
 from climate.compute.store.tables.servers import (
     actions,
@@ -36,6 +36,7 @@ def count(conn: Connection, project_id: str) -> Mapping[str, int]:
         number(images, images.c.status != "killed").label("images"),
         number(volumes).label("volumes"),
         number(networks).label("networks"),
+        number(vifs).label("ports"),
         number(floating_addresses).label("floating_ips"),
     )
     return dict(conn.execute(query).mappings().one())

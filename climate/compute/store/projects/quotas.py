@@ -16,6 +16,7 @@ BUILT_IN: Mapping[str, int] = {
     "key_pairs": 100,
     "fixed_ips": -1,
     "floating_ips": 10,
+    "ports": 500,
 }
 """The limits of projects for which neither the project nor the default class has others."""
 

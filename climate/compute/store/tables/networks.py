@@ -55,14 +55,42 @@ vifs = Table(
     metadata,
     uuid("id", key=True),
     Column("mac", Text, nullable=False, unique=True),
-    Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id"), nullable=False),
-    Column("server_id", UUID(as_uuid=False), ForeignKey("compute_servers.id", ondelete="CASCADE"), nullable=False),
-    Column("place", Integer, nullable=False),
-    UniqueConstraint("server_id", "network_id"),
+    Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id")),
+    Column("server_id", UUID(as_uuid=False), ForeignKey("compute_servers.id", ondelete="CASCADE")),
+    Column("place", Integer),
+    # The project that created the port. NULL: it was created with its server, and is deleted with it.
+    Column("project_id", Text),
+    # A network without a range, on which a port has no address. The port moves to the network that it becomes.
+    Column(
+        "outline_id",
+        UUID(as_uuid=False),
+        ForeignKey("compute_network_outlines.id", deferrable=True, initially="DEFERRED"),
+    ),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("admin_up", Boolean, nullable=False, server_default=text("true")),
+    # The last server that had the port. Its compute service unplugs the interface with its next task.
+    uuid("left_server_id"),
+    # NULL: the groups of its server.
+    Column("security_groups", ARRAY(UUID(as_uuid=False))),
+    # The device and the host that a client named for a port without server.
+    Column("device_id", Text, nullable=False, server_default=""),
+    Column("device_owner", Text, nullable=False, server_default=""),
+    Column("named_host", Text, nullable=False, server_default=""),
+    time("created_at"),
+    time("changed_at"),
     UniqueConstraint("server_id", "place"),
     Index(None, "network_id"),
+    CheckConstraint("(server_id IS NULL) = (place IS NULL)", name="place"),
+    CheckConstraint("server_id IS NOT NULL OR project_id IS NOT NULL", name="whose"),
+    CheckConstraint("(network_id IS NULL) <> (outline_id IS NULL)", name="network"),
+    CheckConstraint("outline_id IS NULL OR server_id IS NULL", name="outline"),
 )
-"""Interfaces of servers, one for each of their networks, in the order of `place`; Nova's virtual_interfaces."""
+"""Ports: interfaces of servers, in the order of `place` (Nova's virtual_interfaces), and those without a server."""
+
+Index("ix_compute_vifs_project_id", vifs.c.project_id, postgresql_where=text("project_id IS NOT NULL"))
+
+Index("ix_compute_vifs_outline_id", vifs.c.outline_id, postgresql_where=text("outline_id IS NOT NULL"))
 
 addresses = Table(
     "compute_addresses",
@@ -70,7 +98,7 @@ addresses = Table(
     Column("network_id", UUID(as_uuid=False), ForeignKey("compute_networks.id", ondelete="CASCADE"), primary_key=True),
     Column("address", INET, primary_key=True),
     Column("reserved", Boolean, nullable=False, server_default=text("false")),
-    # The owner: a deleted server keeps it until its DHCP lease ends.
+    # The owner: a server, or the port that a project created. It keeps the address until the DHCP lease ends.
     Column("server_id", UUID(as_uuid=False), index=True),
     Column("vif_id", UUID(as_uuid=False), ForeignKey("compute_vifs.id", ondelete="SET NULL"), index=True),
     Column("leased", Boolean, nullable=False, server_default=text("false")),

@@ -195,6 +195,7 @@ quotas = Table(
     Column("key_pairs", Integer),
     Column("fixed_ips", Integer),
     Column("floating_ips", Integer),
+    Column("ports", Integer),
 )
 """Limits of projects; NULL: the limit of the class `default`, or the built-in one."""
 

@@ -59,7 +59,7 @@ def stays(request: BootRequest, parts: Parts = NO_PARTS) -> str | None:
     _, host, node = read_zone(request.zone)
     if host or node or request.destination:
         return "a host of this zone is named"
-    if request.networks or request.addresses:
+    if request.networks or request.addresses or request.ports:
         return "networks of this zone are named"
     if request.security_groups is not None:
         return "security groups of this zone are named"

@@ -52,12 +52,17 @@ def test_null_build_is_not_an_absent_one() -> None:
     ("changes", "says"),
     [
         ({"status": 1, "b": 1}, "server: b, status cannot be set"),
-        ({"networks": [{"uuid": NETWORK}] * 2}, f"networks: network {NETWORK} is given twice"),
+        (
+            {"networks": [{"uuid": NETWORK}, {"uuid": NETWORK, "fixed_ip": "10.0.0.3"}]},
+            f"networks: with fixed_ip, network {NETWORK} is given twice",
+        ),
+        ({"networks": [{"port": NETWORK}] * 2}, f"networks: port {NETWORK} is given twice"),
+        ({"networks": [{"port": NETWORK, "fixed_ip": "10.0.0.3"}]}, "networks: a port has its addresses"),
         (
             {"networks": [{"uuid": NETWORK, "subnet": 1}]},
-            "networks: 'subnet' cannot be set; known are uuid and fixed_ip",
+            "networks: 'subnet' cannot be set; known are uuid, fixed_ip and port",
         ),
-        ({"networks": [{"port": NETWORK}]}, 'networks: each must be like {"uuid"'),
+        ({"networks": [{"fixed_ip": "10.0.0.3"}]}, 'networks: each must be like {"uuid"'),
         ({"networks": [{"uuid": "x"}]}, "networks.uuid must be a UUID"),
         ({"networks": [{"uuid": NETWORK, "fixed_ip": "x"}]}, "networks.fixed_ip must be an IPv4 address"),
         ({"host": "a:b"}, "host must be the name of a host"),
