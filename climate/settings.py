@@ -354,6 +354,9 @@ class Settings:
     flat_injected: bool = setting(True, "Inject network configuration into guests of flat networks.")
     vlan_interface: str = setting("", "Interface that carries the VLANs.")
     vlan_start: int = setting(100, "First VLAN of networks that set none.", 1, 4094)
+    project_vlans: str = setting(
+        "", "VLANs of networks that members create, such as 2000-2999; when empty, only administrators create networks."
+    )
     vpn_ip: str = setting("", "Address at which the cloudpipes of this host's networks are reached; when empty, none.")
     vpn_start: int = setting(1000, "First VPN port of networks that set none.", 1, 65535)
     vpn_clients: int = setting(0, "Addresses at the end of each network that are reserved for VPN clients.", 0, 65536)

@@ -20,6 +20,10 @@ ANYTHING: shapes.Schema = {}
 DESCRIPTION = shapes.or_null(shapes.text(pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$"))
 STRETCH = 'allocation_pools must be like [{"start": "203.0.113.10", "end": "203.0.113.20"}]'
 
+ROUTE = 'host_routes must be like [{"destination": "10.9.0.0/24", "nexthop": "10.1.0.9"}]'
+MOST_ROUTES = 20
+TEXT = shapes.text(255, pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$")
+
 Stretches = tuple[tuple[Any, Any], ...]
 
 
@@ -40,6 +44,19 @@ def project_key() -> Key:
 
 def _description(value: Any, field: str) -> str:
     return validation.description(value, field) or ""
+
+
+def one_line(value: Any, field: str) -> str:
+    """Return a text of one line, which may be empty; InvalidInput."""
+    if value is not None and (not isinstance(value, str) or "\n" in value):
+        raise InvalidInput(f"{field} must be a text of at most 255 characters in one line")
+    return validation.description(value, field) or ""
+
+
+def _up(value: Any, field: str) -> bool:
+    if not validation.flag(value, field):
+        raise InvalidInput(f"{field} cannot be false: networks are always up")
+    return True
 
 
 def _type(value: Any, field: str) -> str:
@@ -118,27 +135,63 @@ class NewNetwork(Body):
     availability_zone_hints = Ignored(ANYTHING)
 
 
+class ChangedNetwork(Body):
+    """Name of a network, and whether it is external; some keys have no effect."""
+
+    UNKNOWN = "network: {first!r} cannot be set; there are {sorted}"
+
+    name = keys.name(default=ABSENT)
+    is_external = keys.flag(key=OUTSIDE, default=ABSENT)
+    admin_state_up = Key(_up, {"type": "boolean", "enum": [True]}, default=ABSENT)
+    description = Ignored(ANYTHING)
+    port_security_enabled = Ignored(ANYTHING)
+
+
+class HostRoute(Body):
+    """A route that DHCP offers."""
+
+    UNKNOWN = MISSING = ROUTE.replace("{", "{{").replace("}", "}}")
+    PREFIX = "host_routes."
+
+    destination = Key(ip_validation.cidr, keys.RANGE, required=True)
+    nexthop = keys.address(required=True)
+
+
+ONE_ROUTE = HostRoute()
+
+
+def _routes(value: Any, field: str) -> tuple[tuple[Any, Any], ...]:
+    entries = [] if value is None else value
+    if not isinstance(entries, list) or len(entries) > MOST_ROUTES or not all(isinstance(one, dict) for one in entries):
+        raise InvalidInput(f"{ROUTE}, with at most {MOST_ROUTES} entries")
+    routes = [ONE_ROUTE.read(one) for one in entries]
+    return tuple((one["destination"], one["nexthop"]) for one in routes)
+
+
 class ChangedSubnet(Body):
-    """Allocation ranges of a subnet; it has the name and the project of its network."""
+    """Properties of a subnet; one of a network that no project created has its name, and only allocation ranges."""
 
     UNKNOWN = "subnet: {first!r} cannot be set; there are {sorted}"
 
     allocation_pools = Key(_stretches, STRETCHES, default=ABSENT)
-    name = Ignored(ANYTHING)
+    name = Key(one_line, TEXT, default=ABSENT)
+    gateway_ip = keys.address(default=ABSENT).or_null()
+    dns_nameservers = Key(_addresses, shapes.listing(keys.ADDRESS, MOST_ENTRIES), default=ABSENT)
+    host_routes = Key(_routes, shapes.listing(ONE_ROUTE.shape(), MOST_ROUTES), default=ABSENT)
+    enable_dhcp = keys.flag(default=ABSENT)
     description = Ignored(ANYTHING)
     project_id = Ignored(ANYTHING)
     tenant_id = Ignored(ANYTHING)
 
 
 class NewSubnet(ChangedSubnet):
-    """Subnet of a network; it has the name and the project of its network."""
+    """Subnet of a network; one of a network that no project created has the name of the network."""
 
     allocation_pools = Key(_stretches, shapes.or_null(STRETCHES))
     network_id = keys.uuid(required=True)
     enable_dhcp = keys.flag().or_null()
     ip_version = Key(_version, {"type": "integer", "enum": [4]}, default=4)
     cidr = Key(_cidr, keys.RANGE, required=True)
-    gateway_ip = keys.address(default=ABSENT).or_null()
     dns_nameservers = Key(_addresses, shapes.listing(keys.ADDRESS, MOST_ENTRIES)).or_null()
 
 
@@ -180,7 +233,7 @@ class Tags(Body):
 
 
 class Quota(Body):
-    """Limits of floating IPs and ports of a project; -1: no limit."""
+    """Limits of floating IPs, networks and ports of a project; -1: no limit."""
 
     UNKNOWN = "quota: {first!r} cannot be set; there are {sorted}"
     PREFIX = "quota: "
@@ -189,6 +242,7 @@ class Quota(Body):
     check_limit = keys.flag(named="check_limit", default=False)
     floating_ips = keys.limit(key="floatingip", default=ABSENT)
     ports = keys.limit(key="port", default=ABSENT)
+    networks = keys.limit(key="network", default=ABSENT)
     project_id = Ignored(ANYTHING)
     tenant_id = Ignored(ANYTHING)
 
@@ -198,6 +252,7 @@ def _below(key: str, content: Body) -> Below:
     return Below(key, content, is_open=True)
 
 
+CHANGED_NETWORK = _below("network", ChangedNetwork())
 NETWORK, SUBNET = _below("network", NewNetwork()), _below("subnet", NewSubnet())
 CHANGED_SUBNET, QUOTA = _below("subnet", ChangedSubnet()), _below("quota", Quota())
 FLOATING, CHANGED_FLOATING = _below("floatingip", NewFloatingIp()), _below("floatingip", ChangedFloatingIp())

@@ -16,8 +16,10 @@ EXTENSIONS = {
     "quotas": "Quotas of floating IPs and ports of projects.",
     "quota_details": "Usage of floating IPs and ports of projects.",
     "network-ip-availability": "Usage of addresses of networks.",
+    "ip-substring-filtering": "Lists of ports by a part of an address.",
     "binding": "Hosts of ports, for administrators.",
     "security-group": "Security groups and their rules.",
+    "subnet-external-network": "Subnets of external networks, which all projects see.",
     "agent": "Network services, read-only.",
 }
 

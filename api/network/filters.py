@@ -9,6 +9,9 @@ from climate.domain.errors import NotFound
 
 Body = dict[str, object]
 
+PART = "ip_address_substr="
+"""Beginning of a filter by a part of an address."""
+
 PAGING = frozenset({"limit", "marker", "fields", "sort_key", "sort_dir", "page_reverse"})
 
 
@@ -29,10 +32,16 @@ def shown(thing: Body) -> Body:
 
 
 def _fits(value: object, wanted: set[str]) -> bool:
-    """Return whether a value matches; lists match by one entry, and objects by one key, as in ip_address=10.0.0.3."""
+    """Return whether a value matches; lists match by one entry, and objects by one key, as in
+    ip_address=10.0.0.3 or ip_address_substr=10.0.
+    """
     if not isinstance(value, list):
         return str(value).lower() in wanted
-    pairs = [f"{key}={part}" for entry in value if isinstance(entry, dict) for key, part in entry.items()]
+    objects = [entry for entry in value if isinstance(entry, dict)]
+    pairs = [f"{key}={part}" for entry in objects for key, part in entry.items()]
+    parts = [text.removeprefix(PART) for text in wanted if text.startswith(PART)]
+    if any(part in str(entry.get("ip_address")) for part in parts for entry in objects):
+        return True
     return bool(_lower([*pairs, *(entry for entry in value if isinstance(entry, str))]) & wanted)
 
 

@@ -1,17 +1,21 @@
 """Networks of servers, and external networks, which are pools of floating IPs."""
 
+from collections.abc import Sequence
+
 from flask import Blueprint
 
 from api.body import read_object
 from api.compute import validation as asked
 from api.network import bodies, views
+from api.network.bulk import entries
 from api.network.filters import fitting, one, shown
-from api.request_context import compute
+from api.request_context import caller, compute
 from api.schema.body import Values
-from climate.compute.errors import Conflict
+from climate.compute.errors import Conflict, Forbidden, QuotaExceeded
 from climate.compute.network.models import FLAT_DHCP, VLAN
 from climate.compute.network.operations import networks
 from climate.compute.network.pending_networks import Drawn
+from climate.compute.store.networks.pending_networks import Outline
 from climate.domain.errors import InvalidInput
 
 Body = dict[str, object]
@@ -33,26 +37,67 @@ def show(network_id: str) -> Body:
 
 @blueprint.post("/networks")
 def create() -> tuple[Body, int]:
-    """Create a network or a pool of floating IPs without addresses; servers can use it after it has a subnet."""
-    asked.may_administer()
-    drawn = _drawn(bodies.NETWORK.read(read_object()))
-    return {"network": views.outline(networks.create_outline(compute(), drawn))}, 201
+    """Create a network or a pool of floating IPs without addresses; servers can use it after it has a subnet.
+
+    Several below `networks` are created all or none. Members create networks if there are VLANs for them.
+    """
+    if compute().network.project_vlans:
+        asked.may_write()
+    else:
+        asked.may_administer()
+    given, many = entries(read_object(), "network", bodies.NETWORK)
+    made = [views.outline(row) for row in _created(given)]
+    return ({"networks": made} if many else {"network": made[0]}), 201
+
+
+def _created(given: Sequence[Values]) -> list[Outline]:
+    if caller().is_admin:
+        return networks.create_outlines(compute(), [_drawn(one) for one in given])
+    for wanted in given:
+        _check_of_member(wanted)
+    try:
+        return networks.create_for_project(compute(), [one["name"] for one in given], caller().project_id)
+    except QuotaExceeded as refusal:
+        raise Conflict(str(refusal)) from None
+
+
+def _check_of_member(given: Values) -> None:
+    bodies.project(given)
+    named = {
+        bodies.TYPE: given["type"],
+        bodies.SEGMENT: given["segment"],
+        bodies.PHYSICAL: given["physical"],
+        bodies.OUTSIDE: given["is_external"] or None,
+        "shared": given["shared"] or None,
+    }
+    refused = next((key for key, value in named.items() if value is not None), None)
+    if refused is not None:
+        raise Forbidden(f"Only administrators set {refused} of a network.")
 
 
 @blueprint.put("/networks/<network_id>")
 def change(network_id: str) -> Body:
-    """Refuse to change a network, whose properties are fixed when it is created."""
-    one(_all(), network_id, "Network")
-    asked.may_administer()
-    raise Conflict(f"Network {network_id} cannot be changed: delete it, and create another")
+    """Update the name of a network that a project created; administrators make one without a subnet external."""
+    before = one(_all(), network_id, "Network")
+    asked.may_write()
+    given = bodies.CHANGED_NETWORK.read(read_object())
+    if given.get("is_external") and not before["router:external"]:
+        asked.may_administer()
+        networks.make_external(compute(), network_id)
+    else:
+        networks.rename(compute(), network_id, asked.own_project(), given.get("name", str(before["name"])))
+    return {"network": one(_all(), network_id, "Network")}
 
 
 @blueprint.delete("/networks/<network_id>")
 def delete(network_id: str) -> tuple[str, int]:
     """Delete an unused network with its subnet."""
     one(_all(), network_id, "Network")
-    asked.may_administer()
-    networks.delete_any(compute(), asked.path_id(network_id, "Network"))
+    asked.may_write()
+    if caller().is_admin:
+        networks.delete_any(compute(), asked.path_id(network_id, "Network"))
+    else:
+        networks.delete_of_project(compute(), network_id, caller().project_id)
     return "", 204
 
 

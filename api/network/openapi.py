@@ -2,7 +2,7 @@
 
 from api.compute.openapi import Face
 from api.network import bulk
-from api.network.bodies import CHANGED_FLOATING, CHANGED_SUBNET, FLOATING, NETWORK, QUOTA, SUBNET, TAGS
+from api.network.bodies import CHANGED_FLOATING, CHANGED_NETWORK, CHANGED_SUBNET, FLOATING, NETWORK, QUOTA, SUBNET, TAGS
 from api.network.port_bodies import CHANGED_PORT, PORT
 from api.network.security_group_bodies import CHANGED_GROUP, GROUP, RULE
 from api.schema.shapes import PAGE, Operation, Schema, answer
@@ -35,17 +35,17 @@ QUOTAS = "/quotas/<project_id>"
 
 OPERATIONS = {
     **_looked_at("/networks", "networks", "network", "network_id"),
-    ("POST", "/networks"): Operation({201: answer("network")}, NETWORK.shape(), refuses=(409,)),
-    ("PUT", "/networks/<network_id>"): Operation({}, refuses=(409,)),
+    ("POST", "/networks"): Operation({201: answer("network")}, bulk.shape("network", NETWORK), refuses=(409,)),
+    ("PUT", "/networks/<network_id>"): Operation({200: answer("network")}, CHANGED_NETWORK.shape(), refuses=(409,)),
     ("DELETE", "/networks/<network_id>"): Operation({204: None}, refuses=(409,)),
     **_looked_at("/subnets", "subnets", "subnet", "subnet_id"),
-    ("POST", "/subnets"): Operation({201: answer("subnet")}, SUBNET.shape(), refuses=(404, 409)),
+    ("POST", "/subnets"): Operation({201: answer("subnet")}, bulk.shape("subnet", SUBNET), refuses=(404, 409)),
     ("PUT", "/subnets/<subnet_id>"): Operation(
         {200: answer("subnet")},
         CHANGED_SUBNET.shape(),
         refuses=(409,),
     ),
-    ("DELETE", "/subnets/<subnet_id>"): Operation({}, refuses=(409,)),
+    ("DELETE", "/subnets/<subnet_id>"): Operation({204: None}, refuses=(409,)),
     **_looked_at("/ports", "ports", "port", "port_id"),
     ("POST", "/ports"): Operation({201: answer("port")}, bulk.shape("port", PORT), refuses=(404, 409)),
     ("PUT", "/ports/<port_id>"): Operation({200: answer("port")}, CHANGED_PORT.shape(), refuses=(409,)),

@@ -6,7 +6,7 @@ from typing import Any
 from api.compute import body_keys as keys
 from api.compute import validation
 from api.compute.networks import ip_validation
-from api.network.bodies import ANYTHING, DESCRIPTION, project_key
+from api.network.bodies import ANYTHING, DESCRIPTION, TEXT, one_line, project_key
 from api.request_context import caller
 from api.schema import shapes
 from api.schema.body import ABSENT, Below, Body, Ignored, Key, Values
@@ -21,13 +21,6 @@ OF_NETWORK = "network:"
 """Beginning of the owners that only services of the network have."""
 
 PROPERTIES = ("name", "description", "admin_up", "device_id", "device_owner", "named_host")
-TEXT = shapes.text(255, pattern=r"^[^\x00-\x1f\x7f\x85\u2028\u2029]*$")
-
-
-def _text(value: Any, field: str) -> str:
-    if value is not None and (not isinstance(value, str) or "\n" in value):
-        raise InvalidInput(f"{field} must be a text of at most 255 characters in one line")
-    return validation.description(value, field) or ""
 
 
 def _mac(value: Any, field: str) -> str:
@@ -90,14 +83,14 @@ class ChangedPort(Body):
 
     UNKNOWN = "port: {first!r} cannot be set; there are {sorted}"
 
-    name = Key(_text, TEXT, default=ABSENT)
+    name = Key(one_line, TEXT, default=ABSENT)
     description = Key(validation.description, DESCRIPTION, default=ABSENT)
     admin_up = keys.flag(key="admin_state_up", default=ABSENT)
     fixed_ips = Key(_fixed_ips, shapes.listing(ENTRY.shape(), MOST_ADDRESSES), default=ABSENT)
     security_groups = Key(_groups, shapes.listing(shapes.uuid(), MOST_GROUPS), default=ABSENT)
-    device_id = Key(_text, TEXT, default=ABSENT)
-    device_owner = Key(_text, TEXT, default=ABSENT)
-    named_host = Key(_text, TEXT, key=HOST, default=ABSENT)
+    device_id = Key(one_line, TEXT, default=ABSENT)
+    device_owner = Key(one_line, TEXT, default=ABSENT)
+    named_host = Key(one_line, TEXT, key=HOST, default=ABSENT)
     profile = Key(_nothing, {"type": "object", "maxProperties": 0}, key=PROFILE)
     vnic_type = Key(_normal, shapes.or_null(shapes.one_of("normal")), key=VNIC)
     port_security_enabled = Key(_secure, {"type": "boolean", "enum": [True]})

@@ -1,4 +1,4 @@
-"""Quota of floating IPs and ports of a project."""
+"""Quotas of floating IPs, networks and ports of a project."""
 
 from flask import Blueprint
 
@@ -16,13 +16,14 @@ Body = dict[str, object]
 blueprint = Blueprint("network-quotas", __name__, url_prefix="/network/v2.0")
 
 FIXED = {
-    **dict.fromkeys(("network", "subnet", "subnetpool", "router", "rbac_policy"), 0),
+    **dict.fromkeys(("subnetpool", "router", "rbac_policy"), 0),
     "security_group": MOST_GROUPS,
     "security_group_rule": MOST_RULES,
 }
-"""Limits that cannot be changed; only administrators create networks and subnets."""
+"""Limits that cannot be changed."""
 
-SETTABLE = {"floatingip": "floating_ips", "port": "ports"}
+SETTABLE = {"floatingip": "floating_ips", "port": "ports", "network": "networks", "subnet": "networks"}
+"""Names of limits, and those of Compute; a network has one subnet."""
 
 
 @blueprint.get("/quotas/<project_id>")
@@ -59,7 +60,7 @@ def change(project_id: str) -> Body:
     asked.may_administer()
     asked.name(project_id, "the id of the project")
     given = QUOTA.read(read_object())
-    wanted = {key: given[key] for key in SETTABLE.values() if key in given}
+    wanted = {key: given[key] for key in {*SETTABLE.values()} if key in given}
     quotas.change(audited(), project_id, wanted, force=given["force"])
     return {"quota": _quota(project_id)}
 

@@ -7,16 +7,29 @@ from flask import Blueprint
 from api.body import read_object
 from api.compute import validation as asked
 from api.network import bodies, views
+from api.network.bulk import entries
 from api.network.filters import fitting, one, shown
-from api.request_context import compute
+from api.request_context import caller, compute
 from climate.compute.errors import Conflict
 from climate.compute.network.operations import subnets
 from climate.compute.network.operations.subnets import Subnets
 from climate.compute.network.pending_networks import Range, Stretch
+from climate.compute.network.project_networks import Subnet
+from climate.domain.errors import InvalidInput
 
 Body = dict[str, Any]
 
 blueprint = Blueprint("network-subnets", __name__, url_prefix="/network/v2.0")
+
+
+FIELDS = {
+    "name": "name",
+    "gateway_ip": "gateway",
+    "dns_nameservers": "dns",
+    "host_routes": "routes",
+    "allocation_pools": "ranges",
+}
+"""Keys of a body, and the fields of a subnet."""
 
 
 @blueprint.get("/subnets")
@@ -33,33 +46,80 @@ def show(subnet_id: str) -> Body:
 
 @blueprint.post("/subnets")
 def create() -> tuple[Body, int]:
-    """Create the subnet of a network, and with it the network's bridge and addresses."""
-    asked.may_administer()
-    given = bodies.SUBNET.read(read_object())
+    """Create the subnet of a network, and with it the network's bridge and addresses.
+
+    Several below `subnets` are created all or none, if projects created their networks.
+    """
+    asked.may_write()
+    given, many = entries(read_object(), "subnet", bodies.SUBNET)
+    of_projects = subnets.is_by_project(compute(), [one["network_id"] for one in given])
+    if of_projects or not caller().is_admin:
+        wanted = [(one["network_id"], _of_project(one)) for one in given]
+        made = [views.subnet(row) for row in subnets.create_for_project(compute(), wanted, asked.own_project())]
+    else:
+        made = [_created(one) for one in given]
+    return ({"subnets": made} if many else {"subnet": made[0]}), 201
+
+
+def _created(given: Body) -> Body:
     network_id = given["network_id"]
-    views = _views(subnets.create(compute(), network_id, _range(given), dhcp=given["enable_dhcp"]))
-    return {"subnet": next(row for row in views if row["network_id"] == network_id)}, 201
+    if given.get("host_routes"):
+        raise InvalidInput("host_routes are only supported for networks that projects create")
+    rows = _views(subnets.create(compute(), network_id, _range(given), dhcp=given["enable_dhcp"]))
+    return next(row for row in rows if row["network_id"] == network_id)
+
+
+def _of_project(given: Body) -> Subnet:
+    if given["enable_dhcp"] is False:
+        raise InvalidInput("enable_dhcp cannot be false: networks of projects are served by DHCP")
+    cidr = given["cidr"]
+    return Subnet(
+        cidr=cidr,
+        gateway=given.get("gateway_ip", cidr[1]),
+        name=given.get("name"),
+        dns=given["dns_nameservers"] or (),
+        ranges=given["allocation_pools"],
+        routes=given.get("host_routes", ()),
+    )
 
 
 @blueprint.put("/subnets/<subnet_id>")
 def change(subnet_id: str) -> Body:
+    """Update the subnet of a network that a project created, or the allocation ranges of an external network."""
+    before = one(_all(), subnet_id, "Subnet")
+    asked.may_write()
+    given = bodies.CHANGED_SUBNET.read(read_object())
+    if given.get("enable_dhcp") is False and before["enable_dhcp"]:
+        raise Conflict(f"Subnet {subnet_id} is served by DHCP, which cannot be disabled")
+    own = subnets.change_of_project(compute(), subnet_id, asked.own_project(), _changes(given))
+    return {"subnet": _reshaped(subnet_id, given) if own is None else views.subnet(own)}
+
+
+def _changes(given: Body) -> Body:
+    return {field: given[key] for key, field in FIELDS.items() if key in given}
+
+
+def _reshaped(subnet_id: str, given: Body) -> Body:
     """Update the allocation ranges of an external network; other subnets cannot be changed."""
-    one(_all(), subnet_id, "Subnet")
-    asked.may_administer()
-    stretches = bodies.CHANGED_SUBNET.read(read_object()).get("allocation_pools")
+    fixed = next((key for key in ("gateway_ip", "dns_nameservers", "host_routes") if key in given), None)
+    if fixed is not None:
+        raise Conflict(f"{fixed} of subnet {subnet_id} cannot be changed: no project created its network")
+    stretches = given.get("allocation_pools")
     changed = subnets.reshape(compute(), subnet_id, stretches)
     view = one(_views(changed), subnet_id, "Subnet")
     is_pool = any(pool.subnet_id == subnet_id for pool in changed.pools)
     if stretches is not None and not is_pool and _shown(stretches) != view["allocation_pools"]:
         raise Conflict(f"Subnet {subnet_id} belongs to a network of servers, whose addresses cannot be changed")
-    return {"subnet": view}
+    return view
 
 
 @blueprint.delete("/subnets/<subnet_id>")
 def delete(subnet_id: str) -> tuple[str, int]:
-    """Refuse to delete a subnet, which is deleted with its network."""
+    """Delete the subnet of a network that a project created; another is deleted with its network."""
     view = one(_all(), subnet_id, "Subnet")
-    asked.may_administer()
+    asked.may_write()
+    if subnets.delete_of_project(compute(), subnet_id, asked.own_project()):
+        return "", 204
     raise Conflict(f"Subnet {subnet_id} is deleted with its network: delete network {view['network_id']}")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from ipaddress import IPv4Address
 
 from api.request_context import caller, deployment
 from climate.compute.network import managers
@@ -40,7 +41,8 @@ def pool(row: PoolRow) -> Body:
 
 def outline(row: Outline) -> Body:
     """Return a network that has no subnet yet."""
-    seen = _network(row.id, row.label, row.created_at, row.project_id) | {"status": "DOWN", "is_default": False}
+    status = "ACTIVE" if row.by_project else "DOWN"
+    seen = _network(row.id, row.label, row.created_at, row.project_id) | {"status": status, "is_default": False}
     return seen | {"router:external": row.manager is None} | _provider(row.vlan, row.interface, row.manager)
 
 
@@ -86,13 +88,25 @@ def whose(project_id: str | None) -> Body:
 
 def subnet(row: Network) -> Body:
     """Return the subnet of a network of servers."""
-    seen = _subnet(row.subnet_id, row.label, row.id, str(row.cidr)) | whose(row.project_id)
+    seen = _subnet(row.subnet_id, row.label if row.subnet_name is None else row.subnet_name, row.id, str(row.cidr))
     return seen | {
-        "gateway_ip": str(row.gateway),
+        "gateway_ip": str(row.gateway) if row.routed else None,
         "enable_dhcp": managers.of(row).DHCP,
-        "allocation_pools": [{"start": str(row.dhcp_start), "end": str(row.cidr[-2])}],
+        "allocation_pools": [{"start": str(first), "end": str(last)} for first, last in _ranges(row)],
         "dns_nameservers": [str(server) for server in row.dns],
+        "host_routes": [{"destination": str(to), "nexthop": str(hop)} for to, hop in row.routes],
+        **whose(row.project_id),
     }
+
+
+def _ranges(row: Network) -> Sequence[tuple[IPv4Address, IPv4Address]]:
+    """Return the first and last address of each range that the pool assigns."""
+    if row.ranges:
+        return row.ranges
+    if not row.by_project:
+        return [(row.dhcp_start, row.cidr[-2])]
+    around = ((row.cidr[1], row.gateway - 1), (row.gateway + 1, row.cidr[-2]))
+    return [(first, last) for first, last in around if first <= last]
 
 
 def pool_subnet(row: PoolRow, ranges: Ranges) -> Body:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from typing import TypeVar
 
@@ -32,6 +33,10 @@ LABEL, LONGEST_DOMAIN = r"(?i)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", 253
 
 def options(settings: Settings) -> NetworkOptions:
     """Return the network options; SettingError names the invalid setting."""
+    return replace(_options(settings), project_vlans=_vlans(settings.project_vlans))
+
+
+def _options(settings: Settings) -> NetworkOptions:
     return NetworkOptions(
         manager=settings.network_manager,
         flat_bridge=_one("flat_network_bridge", settings.flat_network_bridge, _device) or NetworkOptions().flat_bridge,
@@ -70,6 +75,17 @@ def options(settings: Settings) -> NetworkOptions:
         placement=_placement(settings),
         max_networks=settings.simple_max_networks,
     )
+
+
+def _vlans(text: str) -> range:
+    """Return a range of VLANs given as `first-last`, or one VLAN; empty: none. SettingError."""
+    first, _, last = text.strip().partition("-")
+    if not first:
+        return range(0)
+    numbers = [int(one) for one in (first, last or first) if one.strip().isdecimal()]
+    if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1] <= vlan.LAST_VLAN:
+        raise SettingError(f"CLIMATE_PROJECT_VLANS={text!r} must be like 2000-2999, between 1 and {vlan.LAST_VLAN}")
+    return range(numbers[0], numbers[1] + 1)
 
 
 def _placement(settings: Settings) -> str:

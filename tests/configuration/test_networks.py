@@ -25,6 +25,7 @@ def test_without_settings_they_are_the_defaults_but_for_a_name_server() -> None:
 
 GIVEN = {
     "network_manager": ("vlan", "manager", "vlan"),
+    "project_vlans": ("2000-2099", "project_vlans", range(2000, 2100)),
     "network_size": ("16", "network_size", 16),
     "network_mtu": ("1400", "mtu", 1400),
     "network_down_seconds": ("30", "down_seconds", 30),
@@ -122,6 +123,9 @@ def test_a_worker_that_waits_for_others_is_not(processes: str, queues: str) -> N
         ("network_size", "many"),
         ("vlan_start", "0"),
         ("vlan_start", "4095"),
+        ("project_vlans", "many"),
+        ("project_vlans", "200-100"),
+        ("project_vlans", "4000-4095"),
         ("vpn_start", "65536"),
         ("flat_injected", "maybe"),
         ("flat_network_dns", "8.8.4.4,nobody"),

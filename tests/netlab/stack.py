@@ -32,12 +32,17 @@ class Region:
     member: Api
 
     def boot(
-        self, name: str, who: Api | None = None, hints: Mapping[str, str] | None = None, count: int = 1
+        self,
+        name: str,
+        who: Api | None = None,
+        hints: Mapping[str, str] | None = None,
+        count: int = 1,
+        networks: object = "auto",
     ) -> list[str]:
         """Ask for servers of the smallest size; their ids."""
         by = who or self.member
         image = by.read("/image/v2/images")["images"][0]["id"]
-        server = {"name": name, "imageRef": image, "flavorRef": "42", "networks": "auto", "min_count": count}
+        server = {"name": name, "imageRef": image, "flavorRef": "42", "networks": networks, "min_count": count}
         body: dict[str, Any] = {"server": {**server, "max_count": count, "return_reservation_id": True}}
         if hints:
             body["OS-SCH-HNT:scheduler_hints"] = dict(hints)

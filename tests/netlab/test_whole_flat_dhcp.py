@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from climate.sandbox.topology import Lab
 from tests.netlab import guests, leftovers
 from tests.netlab.stack import COMPUTE, Region
 from tests.netlab.stack_process import region, silent_until_woken
+from tests.system.api_client import Api
 from tests.system.stack import await_so
 
 pytestmark = [pytest.mark.netlab("dnsmasq", "nft", "udhcpc", "ping", "bwrap"), pytest.mark.timeout(300)]
@@ -70,6 +72,43 @@ def test_a_floating_address_is_reached_from_outside_until_it_is_taken_away(place
         assert place.member.ask("DELETE", path).status_code == 204
     finally:
         place.delete(server_id)
+
+
+def test_a_server_with_a_port_has_its_address_and_is_filtered_by_its_groups(place: Region) -> None:
+    member, network = place.member, "/network/v2.0"
+    group = _made(member, "security-groups", "security_group", {"name": "closed"})
+    (network_id,) = [one["id"] for one in member.read(f"{network}/networks?router:external=False")["networks"]]
+    wanted = {"network_id": network_id, "fixed_ips": [{"ip_address": "10.10.0.77"}], "security_groups": [group["id"]]}
+    port = _made(member, "ports", "port", wanted)
+    (server_id,) = place.running("with-port", networks=[{"port": port["id"]}])
+    (other,) = place.running("without-port")
+    try:
+        assert place.configured(server_id) == "10.10.0.77"
+        assert place.reaches(server_id, place.addresses(other)[0])
+        assert not place.reaches(other, "10.10.0.77")
+        default = member.read(f"{network}/security-groups?name=default")["security_groups"][0]["id"]
+        open_to_all = {"port": {"security_groups": [default]}}
+        assert member.ask("PUT", f"{network}/ports/{port['id']}", open_to_all).status_code == 200
+        await_so(lambda: place.reaches(other, "10.10.0.77"), 30, "an answer of a port that is open")
+        down = {"port": {"admin_state_up": False}}
+        assert member.ask("PUT", f"{network}/ports/{port['id']}", down).status_code == 200
+        await_so(lambda: not place.reaches(other, "10.10.0.77"), 30, "silence of a port that is down")
+        place.delete(server_id)
+        assert member.read(f"{network}/ports/{port['id']}")["port"]["device_id"] == ""
+        up = {"port": {"admin_state_up": True}}
+        assert member.ask("PUT", f"{network}/ports/{port['id']}", up).status_code == 200
+        (server_id,) = place.running("again", networks=[{"port": port["id"]}])
+        assert place.configured(server_id) == "10.10.0.77"
+    finally:
+        place.delete(server_id, other)
+        assert member.ask("DELETE", f"{network}/ports/{port['id']}").status_code == 204
+
+
+def _made(member: Api, path: str, key: str, values: dict[str, Any]) -> dict[str, Any]:
+    answer = member.ask("POST", f"/network/v2.0/{path}", {key: values})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()[key]
+    return made
 
 
 def test_fifty_servers_are_addressed_and_no_address_is_given_twice(

@@ -19,6 +19,7 @@ SETTINGS = {
     "CLIMATE_COMPUTE_HOST": NODE,
     "CLIMATE_NETWORK_MANAGER": "flat_dhcp",
     "CLIMATE_FLOATING_RANGE": "198.51.100.0/26",
+    "CLIMATE_PROJECT_VLANS": "2000-2999",
     # blazar-tempest-plugin reports the end of a lease as a failure if no before_end_lease may stand beside it.
     "CLIMATE_MINUTES_BEFORE_END": "0",
     # It also signs in from 10 threads at once; half of the threads may wait for the verification of a password.

@@ -82,10 +82,8 @@ def _interfaces(value: Any, field: str) -> Interfaces | None:
 
 
 def _named(entries: list[Values], field: str) -> Interfaces:
-    if any(entry["port"] is None and entry["uuid"] is None for entry in entries):
-        raise InvalidInput(INTERFACES)
-    if any(entry["port"] is not None and entry["fixed_ip"] is not None for entry in entries):
-        raise InvalidInput(f"{field}: a port has its addresses; give fixed_ip with uuid only")
+    for entry in entries:
+        _check_entry(entry, field)
     ports = tuple((place, entry["port"]) for place, entry in enumerate(entries) if entry["port"] is not None)
     _once([port_id for _, port_id in ports], f"{field}: port")
     others = [entry for entry in entries if entry["port"] is None]
@@ -93,6 +91,13 @@ def _named(entries: list[Values], field: str) -> Interfaces:
     for network_id, _ in exact:
         _once([entry["uuid"] for entry in others if entry["uuid"] == network_id], f"{field}: with fixed_ip, network")
     return Interfaces(tuple(entry["uuid"] for entry in others), exact, ports)
+
+
+def _check_entry(entry: Values, field: str) -> None:
+    if entry["port"] is None and entry["uuid"] is None:
+        raise InvalidInput(INTERFACES)
+    if entry["port"] is not None and entry["fixed_ip"] is not None:
+        raise InvalidInput(f"{field}: a port has its addresses; give fixed_ip with uuid only")
 
 
 def _once(named: list[str], what: str) -> None:

@@ -70,7 +70,7 @@ def _usable(conn: Connection, project_id: str, wanted: Sequence[str]) -> tuple[N
     for network_id in wanted:
         if network_id not in result:
             raise BadRequest(f"Network {network_id} could not be found.")
-        if result[network_id].host is None:
+        if not result[network_id].usable:
             raise BadRequest(f"Network {network_id} is not served by any network host yet: try again soon.")
     return tuple(result[network_id] for network_id in wanted)
 

@@ -30,6 +30,12 @@ class Draft:
     """Addresses that the pool never assigns."""
     network_id: str | None = None
     """Requested id; None: a new one."""
+    subnet_id: str | None = None
+    by_project: bool = False
+    subnet_name: str | None = None
+    routed: bool = True
+    ranges: Sequence[tuple[IPv4Address, IPv4Address]] = ()
+    routes: Sequence[tuple[IPv4Network, IPv4Address]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,22 @@ class Network:
     project_id: str | None = None
     """Owning project; None: shared, or with a VLAN not owned yet."""
     host: str | None = None
-    """Network service that serves it; None: unclaimed, so no server gets an address of it."""
+    """Network service that serves it; None: unclaimed."""
+    by_project: bool = False
+    """True: created by its project, which deletes it."""
+    subnet_name: str | None = None
+    """None: the label."""
+    routed: bool = True
+    """False: DHCP offers no default gateway."""
+    ranges: Sequence[tuple[IPv4Address, IPv4Address]] = ()
+    """First and last address of each range that the pool assigns; empty: all from `dhcp_start` on."""
+    routes: Sequence[tuple[IPv4Network, IPv4Address]] = ()
+    """Destination and next hop of each further route that DHCP offers."""
+
+    @property
+    def usable(self) -> bool:
+        """Return whether servers can get addresses: a network of a project need not be served yet."""
+        return self.host is not None or self.by_project
 
     @property
     def gateway_interface(self) -> IPv4Interface:

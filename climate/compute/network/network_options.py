@@ -25,6 +25,8 @@ class NetworkOptions:
     flat_injected: bool = True
     vlan_interface: str | None = None
     vlan_start: int = 100
+    project_vlans: range = field(default=range(0))
+    """VLANs of networks that projects create; empty: they create none."""
     network_size: int = 256
     vpn_address: IPv4Address | None = None
     """Public address of the cloudpipes of this host's networks."""

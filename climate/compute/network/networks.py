@@ -14,9 +14,8 @@ from climate.compute.network.models import FLAT, VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.render import validation
-from climate.compute.store.networks import floating_pools, network_hosts, pending_networks
+from climate.compute.store.networks import floating_pools, network_hosts, pending_networks, ports
 from climate.compute.store.networks import networks as rows
-from climate.compute.store.networks import ports
 from climate.compute.store.projects import vpn
 
 MOST_AT_ONCE = 1024
@@ -41,7 +40,7 @@ def create(
     outlined = {one.vlan: one.label for one in pending_networks.listed(conn) if one.vlan is not None}
     wanted = _numbered(wanted, options, there, outlined) if name == VLAN else wanted
     if wanted.cidr_v6 is None and options.use_ipv6:
-        wanted = replace(wanted, place_v6=_place_v6(options.range_v6, wanted.count, there))
+        wanted = replace(wanted, place_v6=place_v6(options.range_v6, wanted.count, there))
     cut = subnets.cut(wanted.cidr, wanted.count, wanted.size_of(options), taken)
     for one in cut:
         subnets.check_usable(one)
@@ -82,7 +81,7 @@ def _check_outside(conn: Connection, cut: Sequence[IPv4Network]) -> None:
         raise Conflict(f"{result[0]} overlaps {result[1]}, the range of a pool of floating addresses")
 
 
-def _place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
+def place_v6(cidr: IPv6Network, count: int, there: Sequence[Network]) -> int:
     """Return the first of `count` consecutive unused prefixes, as an index from the beginning of the range."""
     prefixes = (network.cidr_v6 for network in there if network.cidr_v6 is not None)
     first = int(cidr.network_address)

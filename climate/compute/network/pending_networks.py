@@ -15,10 +15,9 @@ from climate.compute.network.managers import MANAGERS
 from climate.compute.network.models import FLAT_DHCP, VLAN, Network
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.network_request import NetworkRequest
-from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import pending_networks as rows
-from climate.compute.store.networks import ports
 from climate.compute.store.networks.pending_networks import Outline
 
 Stretch = tuple[IPv4Address, IPv4Address]

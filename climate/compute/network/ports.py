@@ -51,8 +51,8 @@ class NewPort:
 def create(conn: Connection, wanted: NewPort, seen_by: str | None, now: datetime) -> str:
     """Create a port in a network that a project sees (None: any network); return its id.
 
-    Raise NotFound for the network, BadRequest for addresses that are not of its subnet, and Conflict for a MAC or an
-    address in use and for external networks. Raise NoMoreAddresses, QuotaExceeded, MacsCollide.
+    Raise NotFound for the network, and BadRequest for addresses that are not of its subnet. Raise Conflict for a MAC or
+    an address in use, and for external networks. Raise NoMoreAddresses, QuotaExceeded, MacsCollide.
     """
     _check_room(conn, wanted.project_id)
     network = _network(conn, wanted.network_id, seen_by)
@@ -179,16 +179,16 @@ def delete(conn: Connection, port: Port, now: datetime) -> None:
 def bind(conn: Connection, port_id: str, whose: tuple[str, str], place: int, now: datetime) -> None:
     """Make a port an interface of a server; `whose`: server and project.
 
-    Raise NotFound for a port of another project, Conflict if it is in use, BadRequest if it has no address or its
-    network is not served.
+    Raise NotFound for a port of another project, and Conflict if it is in use. Raise BadRequest if it has no address,
+    or its network is not served.
     """
     server_id, project_id = whose
     port = usable(rows.lock(conn, port_id, project_id), port_id)
     network = network_rows.by_ids(conn, [port.network_id])[port.network_id]
-    if network.host is None:
+    if not network.usable:
         raise BadRequest(f"Network {network.id} is not served by any network host yet: try again soon.")
     rows.bind(conn, port.port_id, server_id, place, now)
-    if managers.of(network).DHCP:
+    if network.host is not None and managers.of(network).DHCP:
         network_hosts.call(conn, [network.host])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from werkzeug.test import TestResponse
 from climate.cloud.bundled import BundledCloud
 from climate.compute import Compute
 from climate.compute.models.flavor import Flavor
+from climate.compute.network.network_options import NetworkOptions
 from climate.compute.nodes import services
 from climate.compute.nodes.services import IMAGE_ID
 from climate.compute.store.projects import flavors
@@ -167,11 +168,13 @@ def _engine_of(compute: Compute) -> Climate:
 
 
 @contextmanager
-def world(database: str, home: Path) -> Iterator[World]:
+def world(database: str, home: Path, network: NetworkOptions | None = None) -> Iterator[World]:
     """Two nodes that are registered as hosts of leases, and an ordinary one."""
     nodes = [node(name) for name in NODES]
     with place(database, home, nodes, tables=ENGINE_TABLES, furnish=_furnish) as here:
         settings = Settings(home=home, public_url="http://here")
+        if network is not None:
+            here = replace(here, compute=replace(here.compute, network=network))
         climate = _engine_of(here.compute)
         yield World(app_of(Deployment(settings, climate, Doorkeeper(), here.compute)), here, climate)
 

@@ -46,7 +46,11 @@ def test_port_that_is_null_is_not_an_absent_one() -> None:
         ),
         (bodies.FLOATING, {"floating_network_id": "x"}, "floating_network_id must be a UUID"),
         (bodies.QUOTA, {"floatingip": -2}, "quota: floatingip must be a whole number from 0"),
-        (bodies.QUOTA, {"subnet": 1}, "quota: 'subnet' cannot be set; there are check_limit, floatingip, force, port"),
+        (
+            bodies.QUOTA,
+            {"subnet": 1},
+            "quota: 'subnet' cannot be set; there are check_limit, floatingip, force, network, port",
+        ),
     ],
 )
 def test_refused_keys(body: Below, given: dict[str, Any], says: str) -> None:

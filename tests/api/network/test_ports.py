@@ -46,7 +46,8 @@ def test_a_port_is_there_without_a_server(member: Person, stranger: Person, admi
     assert "binding:host_id" not in port
     assert shown(member, port) == port
     for query, count in (
-        ("name=web", 1), ("fixed_ips=ip_address=10.20.0.9", 1), ("device_id=nobody", 0), ("status=ACTIVE", 0),
+        ("name=web", 1), ("fixed_ips=ip_address=10.20.0.9", 1), ("fixed_ips=ip_address_substr=20.0.9", 1),
+        ("fixed_ips=ip_address_substr=30.", 0), ("device_id=nobody", 0), ("status=ACTIVE", 0),
     ):  # fmt: skip
         assert len(member.get(f"{N}/ports?{query}")["ports"]) == count
     assert member.get(f"{N}/ports?fields=id&fields=name")["ports"] == [{"id": port["id"], "name": "web"}]

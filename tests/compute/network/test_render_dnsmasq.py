@@ -87,6 +87,16 @@ def test_nw_16_two_servers_in_one_network() -> None:
     assert dnsmasq.options(held) == "NW-3,3\nNW-4,3\n"
 
 
+def test_routes_come_with_the_default_one_where_there_is_one() -> None:
+    routes = ((IPv4Network("10.9.0.0/24"), IPv4Address("10.0.0.4")),)
+    dhcp = Dhcp(
+        IPv4Network("10.0.0.0/24"), IPv4Address("10.0.0.2"), "x", 120, routes=routes, router=IPv4Address("10.0.0.1")
+    )
+    assert dnsmasq.options([entry(1, routes=True), entry(3, routes=False)], dhcp) == (
+        "121,10.9.0.0/24,10.0.0.4,0.0.0.0/0,10.0.0.1\nNW-3,3\nNW-3,121,10.9.0.0/24,10.0.0.4\n"
+    )
+
+
 def test_a_tag_holds_an_id_and_nothing_else() -> None:
     with pytest.raises(NetworkError, match="not an interface's id"):
         dnsmasq.options([replace(ENTRY, vif_id="5,3\nNW-6", routes=False)])

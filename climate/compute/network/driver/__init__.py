@@ -59,6 +59,10 @@ class Dhcp:
     entries: tuple[Entry, ...] = ()
     servers: tuple[IPv4Address, ...] = ()
     """Upstream name servers; if empty, other names are not resolved."""
+    routes: tuple[tuple[IPv4Network, IPv4Address], ...] = ()
+    """Destination and next hop of each route beside the default one."""
+    router: IPv4Address | None = None
+    """Default gateway; required with `routes`, which replace it otherwise (RFC 3442)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class RecordingNetwork:
             rendered = {
                 "dnsmasq": " ".join(dnsmasq.command(link, dhcp, files)) + "\n",
                 "hosts": dnsmasq.hosts(dhcp.entries, dhcp.domain),
-                "opts": dnsmasq.options(dhcp.entries),
+                "opts": dnsmasq.options(dhcp.entries, dhcp),
                 "leases": dnsmasq.leases(dhcp.entries, dhcp.lease_seconds),
             }
         if served.prefix_v6 is not None:

@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from climate.compute.context import Compute
-from climate.compute.network import floating_ips, networks, pending_networks
+from climate.compute.errors import Conflict, Forbidden
+from climate.compute.network import floating_ips, networks, pending_networks, project_networks
 from climate.compute.network.models import Network
 from climate.compute.network.network_request import NetworkRequest
 from climate.compute.network.pending_networks import Drawn
-from climate.compute.store.networks import floating_pools
+from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks import pending_networks as outline_rows
 from climate.compute.store.networks.floating_pools import PoolRow
 from climate.compute.store.networks.pending_networks import Outline
 from climate.connections import reading
+
+OF_ADMINISTRATORS = "Only administrators change and delete networks that the project did not create."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,9 @@ def listed(compute: Compute, project_id: str | None) -> Networks:
     """Return all networks that a project may use; None: all, including those without a range."""
     with reading(compute.engine) as conn:
         inside, pools = rows.listed(conn, project_id), floating_pools.pools(conn)
-        return Networks(inside, pools, outline_rows.listed(conn) if project_id is None else ())
+        outlines = outline_rows.listed(conn)
+        own = [one for one in outlines if project_id in (None, one.project_id) or one.manager is None]
+        return Networks(inside, pools, own)
 
 
 def create(compute: Compute, wanted: NetworkRequest, manager: str | None) -> list[Network]:
@@ -44,10 +51,65 @@ def create(compute: Compute, wanted: NetworkRequest, manager: str | None) -> lis
         return networks.create(conn, compute.network, wanted, manager)
 
 
-def create_outline(compute: Compute, drawn: Drawn) -> Outline:
-    """Create a network without a range. Raises as `outlines.draw` does."""
+def create_outlines(compute: Compute, drawn: Sequence[Drawn]) -> list[Outline]:
+    """Create networks without a range, all or none. Raises as `pending_networks.draw` does."""
     with compute.engine.begin() as conn:
-        return pending_networks.draw(conn, drawn)
+        return [pending_networks.draw(conn, one) for one in drawn]
+
+
+def create_for_project(compute: Compute, labels: Sequence[str], project_id: str) -> list[Outline]:
+    """Create networks of a project without a subnet, all or none. Raises as `project_networks.create` does."""
+    with compute.engine.begin() as conn:
+        return [project_networks.create(conn, compute.network, label, project_id) for label in labels]
+
+
+def rename(compute: Compute, network_id: str, project_id: str | None, label: str) -> None:
+    """Change the name of a network that a project created; `project_id` None: of any project.
+
+    Raise NotFound, Forbidden for another project; Conflict for other networks, whose properties are fixed.
+    """
+    with compute.engine.begin() as conn:
+        network = _by_project(conn, network_id, project_id)
+        if network is None:
+            raise Conflict(f"Network {network_id} cannot be changed: delete it, and create another")
+        if isinstance(network, Outline):
+            outline_rows.change(conn, network_id, {"label": label})
+        else:
+            rows.set_columns(conn, network_id, {"label": label})
+
+
+def make_external(compute: Compute, network_id: str) -> None:
+    """Make a network without a subnet external. Raise Conflict for another, or one with ports."""
+    with compute.engine.begin() as conn:
+        outline = outline_rows.get(conn, network_id)
+        if outline is None or outline.by_project or ports.in_network(conn, network_id):
+            raise Conflict(f"Network {network_id} cannot be made external: delete it, and create another")
+        outline_rows.change(conn, network_id, {"manager": None, "vlan": None, "project_id": None})
+
+
+def delete_of_project(compute: Compute, network_id: str, project_id: str) -> None:
+    """Delete a network that a project created. Raise NotFound, Forbidden for another, Conflict while it has ports."""
+    with compute.engine.begin() as conn:
+        network = _by_project(conn, network_id, project_id)
+        if isinstance(network, Outline):
+            pending_networks.drop(conn, network.id)
+        elif network is not None:
+            project_networks.delete(conn, network)
+
+
+def _by_project(conn: Connection, network_id: str, project_id: str | None) -> Outline | Network | None:
+    """Return a network that a project created, locked; None if no project did.
+
+    Raise Forbidden if `project_id` is given and did not create it.
+    """
+    found: Outline | Network | None = outline_rows.get(conn, network_id)
+    if found is None:
+        rows.lock(conn, network_id)
+        found = rows.by_ids(conn, [network_id]).get(network_id)
+    result = found if found is not None and found.by_project else None
+    if project_id is not None and (result is None or result.project_id != project_id):
+        raise Forbidden(OF_ADMINISTRATORS)
+    return result
 
 
 def delete(compute: Compute, network_id: str) -> None:
@@ -66,6 +128,8 @@ def delete_any(compute: Compute, network_id: str) -> None:
             pending_networks.drop(conn, network_id)
         elif any(pool.id == network_id for pool in floating_pools.pools(conn)):
             floating_ips.drop_pool(conn, network_id)
+        elif (network := networks.get(conn, network_id, lock=True)).by_project:
+            project_networks.delete(conn, network)
         else:
             networks.delete(conn, network_id)
 

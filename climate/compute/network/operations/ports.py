@@ -19,7 +19,7 @@ from climate.compute.store.networks import ports as rows
 from climate.compute.store.networks.ports import Port
 from climate.connections import reading
 
-QUEUED = "Ports cannot be created while network hosts allocate the addresses (CLIMATE_NETWORK_QUEUE)"
+QUEUED = "Ports cannot be created while network hosts allocate the addresses (CLIMATE_NETWORK_ALLOCATION)"
 
 
 @dataclass(frozen=True, slots=True)

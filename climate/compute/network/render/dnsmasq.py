@@ -16,6 +16,9 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 _SET = "net:"
 _NO_ROUTER = 3
 """Number of the DHCP option for routers; an empty value suppresses it."""
+_ROUTES = 121
+"""Number of the DHCP option for routes (RFC 3442)."""
+_ANYWHERE = "0.0.0.0/0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +98,20 @@ def hosts(entries: Iterable[Entry], domain: str) -> str:
     return "".join(f"{_host(entry, domain)}\n" for entry in entries)
 
 
-def options(entries: Iterable[Entry]) -> str:
-    """Return the dhcp-optsfile: no router for interfaces that are not their server's first."""
-    return "".join(f"{_tag(entry)},{_NO_ROUTER}\n" for entry in entries if not entry.routes)
+def options(entries: Iterable[Entry], dhcp: Dhcp | None = None) -> str:
+    """Return the dhcp-optsfile: further routes, and no router for interfaces that are not their server's first.
+
+    A client that gets the option of routes ignores the one of routers, so the former has the default route too.
+    """
+    routes = "" if dhcp is None else "".join(f",{to},{hop}" for to, hop in dhcp.routes)
+    lines = []
+    if dhcp is not None and routes:
+        lines.append(f"{_ROUTES}{routes},{_ANYWHERE},{dhcp.router}")
+    for entry in entries:
+        if not entry.routes:
+            lines.append(f"{_tag(entry)},{_NO_ROUTER}")
+            lines += [f"{_tag(entry)},{_ROUTES}{routes}"] if routes else []
+    return "".join(f"{line}\n" for line in lines)
 
 
 def leases(entries: Iterable[Entry], seconds: int) -> str:

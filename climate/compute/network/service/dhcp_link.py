@@ -22,5 +22,7 @@ def served(link: Link, network: Network, options: NetworkOptions, entries: Seque
         lease_seconds=options.lease_seconds,
         entries=tuple(entries),
         servers=options.dns_servers,
+        routes=tuple(network.routes),
+        router=network.gateway,
     )
     return Served(link, dhcp, network.cidr_v6)

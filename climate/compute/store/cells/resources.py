@@ -79,9 +79,13 @@ def labels(conn: Connection, ids: Sequence[str]) -> dict[str, str]:
 
 
 def labelled(conn: Connection, wanted: Sequence[str]) -> dict[str, str]:
-    """Return label -> id of the oldest network that has it."""
+    """Return label -> id of the oldest network that has it; those that projects created do not count."""
     named = in_array(networks.c.label, wanted)
-    query = select(networks.c.label, networks.c.id).where(named).order_by(networks.c.created_at.desc())
+    query = (
+        select(networks.c.label, networks.c.id)
+        .where(named, ~networks.c.by_project)
+        .order_by(networks.c.created_at.desc())
+    )
     return {row.label: row.id for row in conn.execute(query)}
 
 

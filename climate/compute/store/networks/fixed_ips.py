@@ -108,7 +108,8 @@ _TIMED_OUT = text(f"""
 """)
 
 _ENTRIES = text("""
-    SELECT a.network_id::text, v.mac, host(a.address) AS address, s.name, v.id::text AS vif_id, v.place = 0 AS first,
+    SELECT a.network_id::text, v.mac, host(a.address) AS address, s.name, v.id::text AS vif_id,
+           v.place = 0 AND n.routed AS first,
            CAST(extract(epoch FROM a.changed_at) AS bigint) AS since, s.id::text AS server_id
     FROM compute_addresses a
     JOIN compute_networks n ON n.id = a.network_id

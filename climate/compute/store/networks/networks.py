@@ -4,20 +4,21 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Text, cast, exists, func, insert, select, text, update
+from sqlalchemy import Connection, RowMapping, Text, cast, exists, func, insert, or_, select, text, update
 from sqlalchemy import delete as delete_from
 
 from climate.advisory_locks import Subject
 from climate.compute.network.models import FLAT, FLAT_DHCP, Draft, Network
 from climate.compute.store.clock import NOW
-from climate.compute.store.columns import in_parameter
+from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.networks import addresses, networks
 
 _COLUMNS = """
     n.id::text, n.subnet_id::text, n.label, n.manager, n.cidr::text, n.cidr_v6::text, host(n.gateway) AS gateway,
     host(n.gateway_v6) AS gateway_v6, host(n.dhcp_start) AS dhcp_start, n.dns::text[] AS dns, n.bridge,
     n.bridge_interface, n.vlan, host(n.vpn_private_address) AS vpn_private_address,
-    host(n.vpn_public_address) AS vpn_public_address, n.vpn_public_port, n.injected, n.project_id, n.host, n.created_at
+    host(n.vpn_public_address) AS vpn_public_address, n.vpn_public_port, n.injected, n.project_id, n.host, n.created_at,
+    n.by_project, n.subnet_name, n.routed, n.ranges, n.routes
 """
 
 _LIST = text(f"""
@@ -172,18 +173,58 @@ def make(conn: Connection, draft: Draft) -> str:
         "vpn_private_address": _text(draft.vpn_private_address),
         "vpn_public_port": draft.vpn_public_port,
         "project_id": draft.project_id,
+        "by_project": draft.by_project,
+        "subnet_name": draft.subnet_name,
+        "routed": draft.routed,
+        "ranges": pairs(draft.ranges),
+        "routes": pairs(draft.routes),
     }
     if draft.network_id is not None:
         row["id"] = draft.network_id
+    if draft.subnet_id is not None:
+        row["subnet_id"] = draft.subnet_id
     network_id = str(conn.execute(insert(networks).values(row).returning(networks.c.id)).scalar_one())
     pool = {"first": str(draft.cidr[0]), "count": draft.cidr.num_addresses}
     conn.execute(_FILL, {"network_id": network_id, "reserved": [str(one) for one in draft.reserved], **pool})
     return network_id
 
 
+def remake(conn: Connection, network_id: str, draft: Draft) -> None:
+    """Change the gateway of a network and the addresses that its pool assigns; no port may have an address."""
+    values = {"gateway": str(draft.gateway), "dhcp_start": str(draft.dhcp_start), "ranges": pairs(draft.ranges)}
+    set_columns(conn, network_id, values)
+    is_reserved = in_array(addresses.c.address, [str(one) for one in draft.reserved])
+    conn.execute(update(addresses).where(addresses.c.network_id == network_id).values(reserved=is_reserved))
+
+
 def change(conn: Connection, network_id: str, changes: str) -> None:
     """Update the keys of a JSON object: injected, gateway_v6, vpn_public_address."""
     conn.execute(_CHANGE, {"id": network_id, "changes": changes})
+
+
+def set_columns(conn: Connection, network_id: str, changes: Mapping[str, Any]) -> None:
+    """Update the label, or what DHCP offers: subnet_name, dns, routed, routes."""
+    conn.execute(update(networks).where(networks.c.id == network_id).values(**changes))
+
+
+def pairs(given: Sequence[tuple[object, object]]) -> list[list[str]]:
+    """Return pairs of addresses or ranges as they are stored."""
+    return [[str(first), str(second)] for first, second in given]
+
+
+def count(conn: Connection, project_id: str) -> int:
+    """Return the number of networks that a project created."""
+    query = select(func.count()).where(networks.c.project_id == project_id, networks.c.by_project)
+    return conn.execute(query).scalar_one()
+
+
+def held(conn: Connection, network_id: str) -> int:
+    """Return the number of its addresses that ports have, or will have."""
+    row = addresses.c
+    query = select(func.count()).where(
+        row.network_id == network_id, or_(row.vif_id.is_not(None), row.grant_id.is_not(None))
+    )
+    return conn.execute(query).scalar_one()
 
 
 def claim(conn: Connection, host: str, now: object, down_seconds: float) -> Network | None:
@@ -205,7 +246,7 @@ def own(conn: Connection, host: str) -> list[Network]:
 
 def associate(conn: Connection, network_id: str, project_id: str | None, *, unhost: bool = False) -> None:
     """Assign a network to a project or to none; `unhost`: another host may claim it."""
-    owner = update(networks).where(networks.c.id == network_id).values(project_id=project_id)
+    owner = update(networks).where(networks.c.id == network_id).values(project_id=project_id, by_project=False)
     conn.execute(owner.values(host=None) if unhost else owner)
 
 
@@ -226,6 +267,8 @@ def network_of(row: RowMapping) -> Network:
     addresses = ("gateway", "gateway_v6", "dhcp_start", "vpn_private_address", "vpn_public_address")
     given |= {name: ip_address(given[name]) for name in addresses if given[name] is not None}
     given |= {name: ip_network(given[name]) for name in ("cidr", "cidr_v6") if given[name] is not None}
+    given["ranges"] = tuple((ip_address(first), ip_address(last)) for first, last in given["ranges"])
+    given["routes"] = tuple((ip_network(to), ip_address(hop)) for to, hop in given["routes"])
     return Network(**given | {"dns": tuple(ip_address(server.partition("/")[0]) for server in given["dns"])})
 
 

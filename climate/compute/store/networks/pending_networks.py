@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from climate.compute.store.tables.pending_networks import network_outlines as outlines
 
@@ -15,6 +15,7 @@ COLUMNS = (
     outlines.c.vlan,
     outlines.c.project_id,
     outlines.c.created_at,
+    outlines.c.by_project,
 )
 
 _OF_ID = outlines.c.id == bindparam("outline_id")
@@ -42,6 +43,8 @@ class Outline:
     vlan: int | None
     project_id: str | None
     created_at: datetime
+    by_project: bool = False
+    """True: created by its project, which deletes it."""
 
 
 def listed(conn: Connection) -> list[Outline]:
@@ -56,8 +59,19 @@ def get(conn: Connection, outline_id: str, *, keep: bool = False) -> Outline | N
 
 
 def make(conn: Connection, wanted: dict[str, object]) -> Outline:
-    """Insert an outline: label, manager, interface, vlan, project_id."""
+    """Insert an outline: label, manager, interface, vlan, project_id, and optionally id and by_project."""
     return Outline(*conn.execute(_MAKE, wanted).one())
+
+
+def change(conn: Connection, outline_id: str, changes: dict[str, object]) -> None:
+    """Update the label of an outline, or its manager, interface and VLAN."""
+    conn.execute(update(outlines).where(_OF_ID).values(**changes), {"outline_id": outline_id})
+
+
+def count(conn: Connection, project_id: str) -> int:
+    """Return the number of outlines that a project created."""
+    query = select(func.count()).where(outlines.c.project_id == project_id, outlines.c.by_project)
+    return conn.execute(query).scalar_one()
 
 
 def drop(conn: Connection, outline_id: str) -> None:

@@ -216,6 +216,11 @@ def in_network(conn: Connection, network_id: str) -> int:
     return conn.execute(query).scalar_one()
 
 
+def move_to_outline(conn: Connection, network_id: str) -> None:
+    """Move the ports of a network, none of which has an address, to the outline with the same id."""
+    conn.execute(update(vifs).where(vifs.c.network_id == network_id).values(network_id=None, outline_id=network_id))
+
+
 def move_to_network(conn: Connection, network_id: str) -> None:
     """Move the ports of a network without a range to the network with the same id that it has become."""
     conn.execute(update(vifs).where(vifs.c.outline_id == network_id).values(network_id=network_id, outline_id=None))

@@ -17,6 +17,7 @@ BUILT_IN: Mapping[str, int] = {
     "fixed_ips": -1,
     "floating_ips": 10,
     "ports": 500,
+    "networks": 10,
 }
 """The limits of projects for which neither the project nor the default class has others."""
 

@@ -24,7 +24,7 @@ networks = Table(
     metadata,
     uuid("id", key=True, made=True),
     uuid("subnet_id", made=True, nullable=False),
-    Column("label", Text, nullable=False, unique=True),
+    Column("label", Text, nullable=False, index=True),
     Column("manager", Text, nullable=False),
     Column("cidr", CIDR, nullable=False, unique=True),
     Column("cidr_v6", CIDR, unique=True),
@@ -42,12 +42,23 @@ networks = Table(
     Column("project_id", Text, index=True),
     Column("host", Text, index=True),
     time("created_at"),
+    # Created by its project, which deletes it.
+    Column("by_project", Boolean, nullable=False, server_default=text("false")),
+    # NULL: the label.
+    Column("subnet_name", Text),
+    # False: DHCP offers no default gateway.
+    Column("routed", Boolean, nullable=False, server_default=text("true")),
+    # First and last address of each range that the pool assigns; empty: all that is not reserved.
+    Column("ranges", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
+    # Destination and next hop of each further route that DHCP offers.
+    Column("routes", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
     UniqueConstraint("vpn_public_address", "vpn_public_port"),
     # No two networks share an address.
     ExcludeConstraint((text("cidr inet_ops"), "&&"), name="ex_compute_networks_cidr", using="gist"),
     CheckConstraint("manager IN ('flat', 'flat_dhcp', 'vlan')", name="manager"),
     CheckConstraint("vlan BETWEEN 1 AND 4094", name="vlan"),
     CheckConstraint("gateway << cidr AND dhcp_start << cidr", name="inside"),
+    CheckConstraint("NOT by_project OR (project_id IS NOT NULL AND vlan IS NOT NULL)", name="by_project"),
 )
 
 vifs = Table(

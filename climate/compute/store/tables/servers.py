@@ -196,6 +196,7 @@ quotas = Table(
     Column("fixed_ips", Integer),
     Column("floating_ips", Integer),
     Column("ports", Integer),
+    Column("networks", Integer),
 )
 """Limits of projects; NULL: the limit of the class `default`, or the built-in one."""
 

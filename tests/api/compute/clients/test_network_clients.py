@@ -94,6 +94,31 @@ def test_pools_and_floating_addresses(boss: Person, demo: Person, dhcp: str) -> 
     demo("server delete f9 --wait")
 
 
+def test_ports(boss: Person, demo: Person, dhcp: str) -> None:
+    made = demo.read(f"port create p9 --network {dhcp} --fixed-ip ip-address=10.20.0.20 --description web")
+    assert (made["name"], made["status"], made["fixed_ips"][0]["ip_address"]) == ("p9", "DOWN", "10.20.0.20")
+    demo("port set p9 --name p10 --disable --no-security-group")
+    shown = demo.read("port show p10")
+    assert (shown["admin_state_up"], shown["security_group_ids"]) == (False, [])
+    demo("port set p10 --enable --security-group default")
+    demo("server create --flavor m1.tiny --image demo --port p10 s9")
+    demo.sees("s9", "ACTIVE")
+    assert demo.read("server show s9")["addresses"] == {"dhcp": ["10.20.0.20"]}
+    assert "409" in demo.refused("server create --flavor m1.tiny --image demo --port p10 s10")
+    demo("server remove port s9 p10")
+    demo.sees("s9", "ACTIVE")
+    assert demo.read("port show p10")["device_id"] == ""
+    demo("server add port s9 p10")
+    demo.sees("s9", "ACTIVE")
+    demo("server delete s9 --wait")
+    assert demo.names("port list") == ["p10"]
+    boss("quota set --ports 1 demo")
+    assert "quota" in demo.refused(f"port create p11 --network {dhcp}").lower()
+    boss("quota delete --network demo")
+    demo("port delete p10")
+    assert demo.names("port list") == []
+
+
 def test_fixed_addresses(demo: Person, dhcp: str) -> None:
     demo("server create --flavor m1.tiny --image demo --nic net-id=private,v4-fixed-ip=10.10.0.50 a9")
     demo.sees("a9", "ACTIVE")

@@ -111,7 +111,7 @@ def test_a_detached_port_is_unplugged_and_a_deleted_one_gone(wired: Wired) -> No
 def test_ports_are_refused_while_network_hosts_allocate(wired: Wired) -> None:
     port = made(wired)
     queued = replace(wired.compute, network_queue=cast(Any, object()))
-    with pytest.raises(Conflict, match="CLIMATE_NETWORK_QUEUE"):
+    with pytest.raises(Conflict, match="CLIMATE_NETWORK_ALLOCATION"):
         ports.create(queued, [NewPort("demo", port.network_id)], "demo")
-    with pytest.raises(Conflict, match="CLIMATE_NETWORK_QUEUE"):
+    with pytest.raises(Conflict, match="CLIMATE_NETWORK_ALLOCATION"):
         ports.change(queued, port.port_id, WHO, ChangedPort(fixed_ips=[]))

@@ -114,7 +114,7 @@ class DhcpServers:
         atomic_files.write(kept.script, dnsmasq.SCRIPT, 0o755)
         wanted = {
             kept.hosts: dnsmasq.hosts(dhcp.entries, dhcp.domain),
-            kept.options: dnsmasq.options(dhcp.entries),
+            kept.options: dnsmasq.options(dhcp.entries, dhcp),
         }
         stale = kept.home / _STALE
         if any(atomic_files.read(path) != text for path, text in wanted.items()):

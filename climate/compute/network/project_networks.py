@@ -1,0 +1,182 @@
+"""Networks that projects create: each has a VLAN of the administrators' range, and a subnet once it is given one."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Network
+
+from sqlalchemy import Connection
+
+from climate.compute.errors import BadRequest, Conflict, QuotaExceeded
+from climate.compute.network import networks, subnets
+from climate.compute.network.models import VLAN, Draft, Network
+from climate.compute.network.network_options import NetworkOptions
+from climate.compute.network.pending_networks import Stretch
+from climate.compute.store.networks import floating_pools, network_hosts, ports
+from climate.compute.store.networks import networks as rows
+from climate.compute.store.networks import pending_networks as outline_rows
+from climate.compute.store.networks.pending_networks import Outline
+from climate.compute.store.projects import quotas
+
+Route = tuple[IPv4Network, IPv4Address]
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """The subnet of a network of a project."""
+
+    cidr: IPv4Network
+    gateway: IPv4Address | None
+    """None: DHCP offers no default gateway."""
+    name: str | None = None
+    """None: the name of the network."""
+    dns: tuple[IPv4Address, ...] = ()
+    ranges: Sequence[Stretch] = ()
+    """Ranges that the pool assigns; empty: all addresses but the gateway."""
+    routes: Sequence[Route] = ()
+
+
+def create(conn: Connection, options: NetworkOptions, label: str, project_id: str) -> Outline:
+    """Create a network without a subnet. Raise QuotaExceeded; Conflict if no VLAN is left."""
+    limit = quotas.lock_limits(conn, project_id)["networks"]
+    if 0 <= limit <= rows.count(conn, project_id) + outline_rows.count(conn, project_id):
+        raise QuotaExceeded("Quota exceeded for resources: ['network'].")
+    rows.taken(conn)
+    used = {one.vlan for one in outline_rows.listed(conn)}
+    for network in rows.listed(conn):
+        used.add(network.vlan)
+        named = re.fullmatch(r"br(\d{1,4})", network.bridge or "")
+        used |= {int(named[1])} if named else set()
+    vlan = next((number for number in options.project_vlans if number not in used), None)
+    if vlan is None:
+        raise Conflict("Unable to create the network. No tenant network is available for allocation.")
+    values = {"label": label, "manager": VLAN, "vlan": vlan, "project_id": project_id, "by_project": True}
+    return outline_rows.make(conn, values)
+
+
+def complete(conn: Connection, options: NetworkOptions, outline: Outline, wanted: Subnet) -> None:
+    """Give a locked outline its subnet: it becomes a network with the same id, and its ports move there.
+
+    Raise BadRequest for a range that is not usable, or that overlaps another network.
+    """
+    _check(options, wanted)
+    taken = [IPv4Network(cidr) for cidr in rows.taken(conn)]
+    taken += [IPv4Network(pool.cidr) for pool in floating_pools.pools(conn)]
+    if any(other.overlaps(wanted.cidr) for other in taken):
+        raise BadRequest(
+            f"Invalid input for operation: Requested subnet with cidr: {wanted.cidr} for network: {outline.id} "
+            "overlaps with another subnet."
+        )
+    draft = _draft(options, outline, wanted)
+    if options.use_ipv6:
+        prefix = subnets.prefix_v6(options.range_v6, networks.place_v6(options.range_v6, 1, rows.listed(conn)))
+        draft = replace(draft, cidr_v6=prefix, gateway_v6=prefix[1])
+    outline_rows.drop(conn, outline.id)
+    rows.make(conn, draft)
+    ports.move_to_network(conn, outline.id)
+
+
+def _check(options: NetworkOptions, wanted: Subnet) -> None:
+    """Raise BadRequest for a range that the networks of projects cannot have, or ranges that are not in it."""
+    cidr = wanted.cidr
+    subnets.check_usable(cidr)
+    subnets.prefix_length(cidr.num_addresses)
+    if not cidr.subnet_of(options.fixed_range):
+        raise BadRequest(f"cidr {cidr} must be inside {options.fixed_range}, the range of all networks of servers")
+    ends = (cidr[0], cidr[-1])
+    if wanted.gateway is not None and (wanted.gateway not in cidr or wanted.gateway in ends):
+        raise BadRequest(f"gateway_ip {wanted.gateway} is not an address for an interface in {cidr}")
+    for first, last in wanted.ranges:
+        if first not in cidr or last not in cidr:
+            raise BadRequest(f"allocation_pools: {first} to {last} is not inside {cidr}")
+        if wanted.gateway is not None and first <= wanted.gateway <= last:
+            raise BadRequest(f"allocation_pools: {first} to {last} contains the gateway {wanted.gateway}")
+
+
+def _draft(options: NetworkOptions, outline: Outline, wanted: Subnet) -> Draft:
+    cidr, gateway = wanted.cidr, wanted.gateway or wanted.cidr[1]
+    spared = {cidr[0], cidr[-1], gateway}
+    assigned = [one for one in cidr if one not in spared and _is_assigned(one, wanted.ranges)]
+    if not assigned:
+        raise BadRequest(f"allocation_pools: no address of {cidr} is left for servers")
+    return Draft(
+        label=outline.label,
+        manager=VLAN,
+        cidr=cidr,
+        gateway=gateway,
+        dhcp_start=assigned[0],
+        dns=wanted.dns,
+        bridge=f"br{outline.vlan}",
+        bridge_interface=options.vlan_interface,
+        vlan=outline.vlan,
+        project_id=outline.project_id,
+        reserved=tuple(sorted(set(cidr) - set(assigned))),
+        network_id=outline.id,
+        by_project=True,
+        subnet_name=wanted.name,
+        routed=wanted.gateway is not None,
+        ranges=tuple(wanted.ranges),
+        routes=tuple(wanted.routes),
+    )
+
+
+def _is_assigned(address: IPv4Address, ranges: Sequence[Stretch]) -> bool:
+    return not ranges or any(first <= address <= last for first, last in ranges)
+
+
+def subnet_of(network: Network) -> Subnet:
+    """Return the subnet of a network."""
+    gateway = network.gateway if network.routed else None
+    return Subnet(network.cidr, gateway, network.subnet_name, network.dns, network.ranges, network.routes)
+
+
+def change(conn: Connection, options: NetworkOptions, network: Network, wanted: Subnet) -> None:
+    """Change the subnet of a locked network; another gateway or other ranges only while no port has an address.
+
+    Raise Conflict, BadRequest.
+    """
+    before = subnet_of(network)
+    is_kept = wanted.gateway in (None, network.gateway) and list(wanted.ranges) == list(before.ranges)
+    if not is_kept:
+        if rows.in_use(conn, network.id):
+            raise Conflict(f"Subnet {network.subnet_id} has addresses in use: its gateway and pools cannot change")
+        _check(options, wanted)
+        remade = replace(_draft(options, _outline(network), wanted), subnet_id=network.subnet_id)
+        rows.remake(conn, network.id, remade)
+    changes = {
+        "subnet_name": wanted.name,
+        "dns": [str(server) for server in wanted.dns],
+        "routed": wanted.gateway is not None,
+        "routes": rows.pairs(wanted.routes),
+    }
+    rows.set_columns(conn, network.id, changes)
+    _call(conn, network)
+
+
+def drop_subnet(conn: Connection, network: Network) -> None:
+    """Delete the subnet of a locked network, which stays without one. Raise Conflict while a port has an address."""
+    if rows.held(conn, network.id):
+        raise Conflict(f"Unable to complete operation on subnet {network.subnet_id}: ports have addresses of it.")
+    outline = _outline(network)
+    fields = ("id", "label", "manager", "interface", "vlan", "project_id", "by_project")
+    outline_rows.make(conn, {name: getattr(outline, name) for name in fields})
+    ports.move_to_outline(conn, network.id)
+    rows.delete(conn, network.id)
+    _call(conn, network)
+
+
+def delete(conn: Connection, network: Network) -> None:
+    """Delete a locked network with its subnet. Raise Conflict while it has ports."""
+    if ports.in_network(conn, network.id) or rows.held(conn, network.id):
+        raise Conflict(f"Unable to complete operation on network {network.id}: it has ports that are in use.")
+    rows.delete(conn, network.id)
+    _call(conn, network)
+
+
+def _outline(network: Network) -> Outline:
+    return Outline(network.id, network.label, VLAN, None, network.vlan, network.project_id, network.created_at, True)
+
+
+def _call(conn: Connection, network: Network) -> None:
+    if network.host is not None:
+        network_hosts.call(conn, [network.host])
