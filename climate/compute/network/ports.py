@@ -81,7 +81,7 @@ def _network(conn: Connection, network_id: str, seen_by: str | None) -> Network 
 def _outline(conn: Connection, network_id: str, seen_by: str | None) -> str:
     """Return the id of a network without a range, which is kept until the transaction ends."""
     outline = outline_rows.get(conn, network_id, keep=True)
-    is_seen = outline is not None and seen_by in (None, outline.project_id)
+    is_seen = outline is not None and outline.is_seen_by(seen_by)
     is_pool = any(pool.id == network_id for pool in floating_pools.pools(conn))
     if is_pool or (outline is not None and outline.manager is None and is_seen):
         raise Conflict(f"Network {network_id} is external: its addresses are floating IPs, and it has no ports")

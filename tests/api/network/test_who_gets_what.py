@@ -36,7 +36,7 @@ MATRIX: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("PUT", NETWORK): CHANGED,
     ("DELETE", NETWORK): CHANGED,
     ("GET", f"{N}/subnets"): FOR_ALL,
-    ("POST", f"{N}/subnets"): FOR_ADMINS,
+    ("POST", f"{N}/subnets"): CHANGED,
     ("GET", SUBNET): FOR_THE_PROJECT,
     ("PUT", SUBNET): CHANGED,
     ("DELETE", SUBNET): CHANGED,

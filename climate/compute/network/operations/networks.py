@@ -37,12 +37,11 @@ def of_servers(compute: Compute, project_id: str | None) -> list[Network]:
 
 
 def listed(compute: Compute, project_id: str | None) -> Networks:
-    """Return all networks that a project may use; None: all, including those without a range."""
+    """Return all networks that a project sees; None: all."""
     with reading(compute.engine) as conn:
         inside, pools = rows.listed(conn, project_id), floating_pools.pools(conn)
         outlines = outline_rows.listed(conn)
-        own = [one for one in outlines if project_id in (None, one.project_id) or one.manager is None]
-        return Networks(inside, pools, own)
+        return Networks(inside, pools, [one for one in outlines if one.is_seen_by(project_id)])
 
 
 def create(compute: Compute, wanted: NetworkRequest, manager: str | None) -> list[Network]:

@@ -46,6 +46,13 @@ class Outline:
     by_project: bool = False
     """True: created by its project, which deletes it."""
 
+    def is_seen_by(self, project_id: str | None) -> bool:
+        """Return whether a project sees it, None: an administrator.
+
+        Others see external networks, and those that they created.
+        """
+        return project_id is None or self.manager is None or (self.by_project and self.project_id == project_id)
+
 
 def listed(conn: Connection) -> list[Outline]:
     """Return all of them, oldest first."""

@@ -1,0 +1,40 @@
+"""Rows of networks without a range: who sees them, and whose they are."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection
+
+from climate.compute.store.networks import pending_networks as rows
+from tests.databases import connected
+
+
+@pytest.fixture
+def conn(scratch: str) -> Iterator[Connection]:
+    with connected(scratch) as engine, engine.begin() as opened:
+        yield opened
+        opened.rollback()
+
+
+def made(conn: Connection, **values: object) -> rows.Outline:
+    return rows.make(
+        conn, {"label": "n", "manager": "vlan", "interface": None, "vlan": None, "project_id": None, **values}
+    )
+
+
+def test_projects_see_external_networks_and_those_that_they_created(conn: Connection) -> None:
+    own = made(conn, vlan=2000, project_id="p", by_project=True)
+    theirs, outside = made(conn, project_id="p"), made(conn, manager=None)
+    seen = {who: [one.id for one in rows.listed(conn) if one.is_seen_by(who)] for who in (None, "p", "other")}
+    assert seen == {None: [own.id, theirs.id, outside.id], "p": [own.id, outside.id], "other": [outside.id]}
+    assert (rows.count(conn, "p"), rows.count(conn, "other")) == (1, 0)
+
+
+def test_an_outline_is_changed_and_dropped(conn: Connection) -> None:
+    outline = made(conn)
+    rows.change(conn, outline.id, {"label": "renamed", "manager": None})
+    found = rows.get(conn, outline.id, keep=True)
+    assert found is not None
+    assert (found.label, found.manager) == ("renamed", None)
+    rows.drop(conn, outline.id)
+    assert rows.get(conn, outline.id) is None
