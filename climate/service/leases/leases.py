@@ -305,6 +305,12 @@ def at_version(conn: Connection, climate: Climate, caller: Caller, lease_id: UUI
     return lease_pools.identified(conn, fold(known))
 
 
+def as_created(conn: Connection, ids: Sequence[UUID]) -> list[Lease]:
+    """Return leases that are not archived as they were created, also deleted ones."""
+    first = [entry for entry in journal.read_many(conn, ids) if entry.version == 1]
+    return [lease_pools.identified(conn, fold(journal.of_lease([entry]))) for entry in first]
+
+
 def scope(caller: Caller) -> str | None:
     """Return the project that the caller is confined to; None for an admin."""
     return None if caller.is_admin else caller.project_id

@@ -21,6 +21,7 @@ from climate.domain.errors import (
     OccurrencesClash,
     Tampered,
 )
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.series import Make, Series, SeriesCreated, Skipped
@@ -82,18 +83,19 @@ def create(
 
     A dry run returns what each occurrence would get, or the reason why it does not fit, with alternatives. Raise
     InvalidInput for a rule that is wrong or too long, and OccurrencesClash if too little fits. With a key that was used
-    before, return the series as it is.
+    before, return the series as it was created, whatever has become of it since.
     """
     require(caller, "leases:post")
     if key and (known := run(climate, _earlier, caller, key)):
         return known
     request = _read(climate, caller, wanted, key, dry_run=dry_run)
     outcome = enforcement.run_all_approved(climate, caller, _create, climate, request, dry_run=dry_run)
-    if not dry_run:
-        for one in outcome.occurrences:
-            if one.lease:
-                lease_pools.announce(climate, one.lease, new=True)
-    return replace(outcome, occurrences=suggested(climate, caller, wanted.order, outcome.occurrences))
+    occurrences = outcome.occurrences if dry_run else [_announced(climate, one) for one in outcome.occurrences]
+    return replace(outcome, occurrences=suggested(climate, caller, wanted.order, occurrences))
+
+
+def _announced(climate: Climate, one: Occurrence) -> Occurrence:
+    return one if one.lease is None else replace(one, lease=lease_pools.announce(climate, one.lease, new=True))
 
 
 def _read(climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None, *, dry_run: bool) -> _Request:
@@ -131,18 +133,23 @@ def _orders(order: Order, periods: Sequence[Period], zone: ZoneInfo) -> Iterable
 
 
 def _earlier(conn: Connection, caller: Caller, key: Key) -> Outcome | None:
+    """Return the series of an earlier request with this key as it was created, also if it is deleted."""
     known = idempotency.earlier(conn, caller, key)
     if known is None:
         return None
-    series = stored.get(conn, UUID(known), project_id=leases.scope(caller))
-    return Outcome(series, whole(conn, series))
+    series = stored.as_created(conn, UUID(known))
+    return Outcome(series, _sorted(series, leases.as_created(conn, stored.all_occurrences(conn, series.id))))
 
 
 def whole(conn: Connection, series: Series) -> list[Occurrence]:
     """Return the occurrences of a series, and those that it skipped, by their start."""
     own = stored_leases.get_many(conn, stored.occurrences(conn, series.id)).values()
+    return _sorted(series, [lease for lease in own if not lease.gone])
+
+
+def _sorted(series: Series, own: Iterable[Lease]) -> list[Occurrence]:
     zone = zone_of(series.zone)
-    occurrences = [Occurrence(lease.name, lease.period, lease) for lease in own if not lease.gone]
+    occurrences = [Occurrence(lease.name, lease.period, lease) for lease in own]
     skipped = [
         Occurrence(name_of(series.name, one.period.start, zone, timed=one.timed), one.period, reason=one.reason)
         for one in series.skipped
