@@ -211,7 +211,15 @@ class WaitingOut(Schema):
     estimate = out_date(
         required=False,
         allow_none=True,
-        metadata={"description": "First start at which it would fit as things stand now; absent in lists."},
+        metadata={
+            "description": "Start at which it would get its resources as things stand now, never after its wait; absent"
+            " in lists."
+        },
+    )
+    reason = fields.String(metadata={"description": "Reason why there is no estimate; otherwise absent."})
+    fits_from = out_date(
+        required=False,
+        metadata={"description": "First start at which it would fit, if that is too late for the lease."},
     )
 
 
