@@ -53,8 +53,13 @@ def waiting(lease: Row) -> str | None:
     if not known:
         return None
     place = f"place {known['place']}, " if known.get("place") else ""
-    estimate = f"; it would fit from {_said(known['estimate'])}" if known.get("estimate") else ""
-    return f"{place}until {_said(known['until'])}{estimate}"
+    return f"{place}until {_said(known['until'])}{_estimate(known)}"
+
+
+def _estimate(known: Mapping[str, Any]) -> str:
+    if known.get("estimate"):
+        return f"; it would fit from {_said(known['estimate'])}"
+    return f"; it would fit from {_said(known['fits_from'])}, too late" if known.get("fits_from") else ""
 
 
 def _said(time: str) -> str:
