@@ -56,7 +56,7 @@ def find() -> ResponseReturnValue:
         reason=reason,
         strip=_drawn(points, searched),
         snippets=snippets.of_search(searched) if found else {},
-        holds=holds.listed(climate(), caller()),
+        holds=holds.listed(climate(), caller(), caller().project_id),
         lengths=search_words,
         fields=form_fields,
         now=now,

@@ -30,7 +30,8 @@ def show() -> ResponseReturnValue:
     if not who.project_id or not who.has("reader"):
         return render_template("no_project.html")
     now = present(climate())
-    known = leases.listed(climate(), who, Listing(project_id=who.project_id, ends_after=now, limit=MOST + 1))
+    wanted = Listing(project_id=who.project_id, ends_after=now, limit=MOST + 1, soonest=True)
+    known = leases.listed(climate(), who, wanted)
     known.sort(key=lambda lease: (lease.period.start > now, lease.period.end))
     strip, problem = _strip(now) if who.has("member") else (None, "")
     return render_template(
