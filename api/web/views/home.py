@@ -14,6 +14,7 @@ from climate.domain.errors import ClimateError
 from climate.domain.period import Period
 from climate.service.availability.question import present
 from climate.service.leases import leases
+from climate.service.waiting_list import places
 from climate.store.leases.leases import Listing
 
 MOST = 50
@@ -42,6 +43,7 @@ def show() -> ResponseReturnValue:
         now=now,
         strip=strip,
         problem=problem,
+        lines=places.of(climate(), known[:MOST]),
         words=lease_words,
     )
 
