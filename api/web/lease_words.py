@@ -169,6 +169,11 @@ def happenings(entries: Sequence[Entry]) -> list[Happening]:
     return result
 
 
+def steps_until(history: Sequence[Happening], at: datetime | None) -> int:
+    """Return the number of entries of a history up to a time; all of them without one."""
+    return sum(at is None or one.at <= at for one in history)
+
+
 def happening_title(kind: str) -> str:
     """Return the words for a kind of fact; without any of its own, those of its name."""
     return KINDS.get(kind) or re.sub(r"(?<!^)([A-Z])", r" \1", kind).capitalize()

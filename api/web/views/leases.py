@@ -67,8 +67,11 @@ def list_all() -> ResponseReturnValue:
 
 @page("GET", "/leases/<lease_id>", "leases:get")
 def show(lease_id: str) -> ResponseReturnValue:
-    """Show a lease as it is, or as it was at a time."""
+    """Show a lease as it is, as it was at a time, or after a step of its history."""
     known, at = _id(lease_id), form_fields.moment(request.args, "at")
+    history = lease_words.happenings(leases.history(climate(), caller(), known))
+    step = form_fields.number(request.args, "step", 0, 1, max(1, len(history)))
+    at = history[step - 1].at if 0 < step < len(history) and at is None else at
     lease = leases.get(climate(), caller(), known, at)
     now = present(climate())
     place = places.estimated(climate(), lease) if at is None else None
@@ -78,7 +81,8 @@ def show(lease_id: str) -> ResponseReturnValue:
         at=at,
         now=now,
         hosts=lease_hosts.listed(climate(), caller(), known) if at is None else [],
-        history=lease_words.happenings(leases.history(climate(), caller(), known)),
+        history=history,
+        step=step or lease_words.steps_until(history, at),
         notices=delivery.listed(climate(), caller(), Notices(lease_id=known, limit=MOST_NOTICES)),
         lines={lease.id: place} if place else {},
         longer=_longer(lease) if at is None and caller().has("member") else [],
