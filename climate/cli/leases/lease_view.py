@@ -24,7 +24,7 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 
 
 def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return the fields of a lease for a table; `found` are addresses of servers by their ids."""
+    """Return the fields of a lease for a table; `addresses` are those of servers by their ids."""
     servers = [(host, server) for host in hosts or () for server in host.get("servers") or ()]
     return {
         "name": lease.get("name"),
