@@ -1,19 +1,19 @@
 """Rows of networks without a range: who sees them, and whose they are."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
 
 from climate.compute.store.networks import pending_networks as rows
-from tests.databases import connected
+from tests.compute.recorded_networks import wired_place
 
 
 @pytest.fixture
-def conn(scratch: str) -> Iterator[Connection]:
-    with connected(scratch) as engine, engine.begin() as opened:
+def conn(scratch: str, tmp_path: Path) -> Iterator[Connection]:
+    with wired_place(scratch, tmp_path) as made, made.compute.engine.begin() as opened:
         yield opened
-        opened.rollback()
 
 
 def made(conn: Connection, **values: object) -> rows.Outline:
