@@ -93,7 +93,10 @@ def pass_on(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime
         log.info("message waits for the broker", cell=cell.name, method=message.method, reason=str(error))
         waiting = Waiting(message.type, message.stored().to_json(READ_AT_MOST), letter.delivery)
         with compute.engine.begin() as conn:
-            cell_messages.put(conn, [cell.name], waiting, now, now + timedelta(seconds=compute.cells.call_timeout))
+            # The clock of the process may be ahead, and the message would not be due when its notification is heard.
+            stored_at = compute.now(conn)
+            expires_at = stored_at + timedelta(seconds=compute.cells.call_timeout)
+            cell_messages.put(conn, [cell.name], waiting, stored_at, expires_at)
 
 
 def delivery_of(message: Message, to: Cell) -> str:
