@@ -78,12 +78,22 @@ def _calls(found: Cells, idle: Processor, times: int) -> None:
 
     acts = [lambda: interfaces.interfaces(found.top, server_id), below("top!right"), below("top!right!leaf")]
     walls, work = _by_turns(found, acts, idle, times)
+    method = _alone(acts[0], times)
     for what, wall in zip(("at home", "one cell below", "two cells below"), walls, strict=True):
         line(f"call, {what}", wall)
     line("added by each level to a call", f"{(walls[2].median - walls[0].median) / 2:.1f} ms", "less than 20 ms")
     line("processor time that a level adds to a call", work[2].each(2), "less than 2 ms")
     # Two levels include the method itself, and how the top cell sends and waits. The second level only forwards.
     line("of it, the second level alone", work[2].since(work[1]))
+    line("the method itself at home, without its database", f"{1000 * method:.2f} ms")
+
+
+def _alone(act: Callable[[], object], times: int) -> float:
+    """Return the processor time of this process for one call, in seconds."""
+    before = time.process_time()
+    for _ in range(times):
+        act()
+    return (time.process_time() - before) / times
 
 
 def _boots(found: Cells, idle: Processor, times: int) -> None:

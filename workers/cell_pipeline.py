@@ -1,7 +1,7 @@
 """In-memory pipeline of a cells process: sends, processes and confirms messages without more database reads."""
 
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,7 @@ from climate.compute import Compute
 from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging import inbox, outbox
 from climate.compute.cells.messaging.dispatch import Handlers
+from climate.compute.cells.messaging.messages import Message
 from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import CellTransport
 from climate.compute.cells.state.link_cache import Here, Surroundings
@@ -116,6 +117,23 @@ def _run(queue: SimpleQueue[Callable[[], object] | None]) -> None:
         act()
 
 
+@dataclass(slots=True)
+class Remembered:
+    """Signatures of the latest envelopes that are not stored; used by the receiving thread."""
+
+    most: int = 10_000
+    known: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def is_new(self, signature: str) -> bool:
+        """Return whether a signature is not known, and remember it."""
+        if signature in self.known:
+            return False
+        self.known[signature] = None
+        if len(self.known) > self.most:
+            self.known.popitem(last=False)
+        return True
+
+
 @dataclass
 class ProcessPipeline:
     """Pipeline of one cells process."""
@@ -138,6 +156,7 @@ class ProcessPipeline:
     confirmed: dict[str, tuple[Cell, list[str]]] = field(default_factory=dict)
     """Messages to confirm, by the name of the neighbour."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    remembered: Remembered = field(default_factory=Remembered)
     kept: KeptConnections = field(init=False)
     lazy: Compute = field(init=False)
     surroundings: Surroundings = field(init=False)
@@ -160,6 +179,13 @@ class ProcessPipeline:
     def send(self, cell: Cell, messages: Sequence[Sent], now: datetime) -> None:
         act = partial(outbox.publish, self.quick, self.transport, (cell, now), messages)
         self.senders.submit(cell.name, partial(self.guarded, f"sending to {cell.name}", act))
+
+    def pass_on(self, cell: Cell, message: Message, now: datetime) -> None:
+        act = partial(outbox.pass_on, self.quick, self.transport, (cell, now), message)
+        self.senders.submit(cell.name, partial(self.guarded, f"sending to {cell.name}", act))
+
+    def is_new(self, signature: str) -> bool:
+        return self.remembered.is_new(signature)
 
     def process(self, task: Task) -> None:
         self.stations[task.arrived.kind].add(task)
@@ -208,7 +234,7 @@ class ProcessPipeline:
             self.sending.discard(name)
 
     def _send_once(self, name: str) -> int:
-        return outbox.send(self.quick, self.transport, name, self.here())
+        return outbox.send(self.quick, self.transport, name, self.here(), self.writing())
 
     def confirm_all(self) -> None:
         """Confirm received messages in batches, until `stopping` is set: one thread."""

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,15 +16,12 @@ from typing import TypeVar
 
 import psycopg
 import structlog
-from kombu.entity import Queue
-from kombu.exceptions import KombuError
 
 from climate import bootstrap, connections, log_setup
 from climate.bootstrap import Deployment
 from climate.compute.cells.builds import estimate
 from climate.compute.cells.builds.scheduler import CellScheduler
 from climate.compute.cells.messaging import inbox
-from climate.compute.cells.messaging.broker import OPTIONS
 from climate.compute.cells.messaging.dispatch import Handlers
 from climate.compute.cells.messaging.messages import BROADCAST, RESPONSE, TARGETED
 from climate.compute.cells.messaging.signing import KEPT
@@ -39,8 +35,9 @@ from climate.service import housekeeping, process_health
 from climate.settings import Settings
 from climate.store import db_errors
 from climate.store.engine import line
-from workers import celery_app, cell_boots, cell_leases, safe_transport
+from workers import celery_app, cell_boots, cell_leases
 from workers.cell_pipeline import ProcessPipeline, stations
+from workers.cell_receiver import Receiver
 from workers.cell_reports import ServerReports
 
 log = structlog.get_logger(__name__)
@@ -58,9 +55,6 @@ LOOK_AGAIN = 1.0
 
 QUICK = 4
 """Options of connections whose commits do not wait for the disk; each is used briefly."""
-
-CROWDED = 0.001
-"""Age in seconds of a received message from which others are assumed to wait behind it."""
 
 SWEEP_SECONDS = 60.0
 
@@ -119,43 +113,22 @@ class CellsProcess:
 
     def receive(self) -> None:
         """Store messages that arrive in the broker of this cell."""
-        queues = [Queue(name, routing_key=name) for name in QUEUES.values()]  # type: ignore[no-untyped-call]
         while not self.stopping.is_set():
-            connection = safe_transport.connect(self.broker_url, OPTIONS)
-            lost = (*connection.connection_errors, *connection.channel_errors)
-            errors: tuple[type[Exception], ...] = (OSError, KombuError, *lost)
+            receiver = Receiver(self.broker_url, list(QUEUES.values()))
             try:
-                self._consume(connection, queues)
-            except errors as error:
+                self._receive_from(receiver)
+            except receiver.errors as error:
                 log.warning("not receiving: broker unreachable", error=type(error).__name__)
                 self.stopping.wait(1)
             finally:
-                connection.release()
+                receiver.close()
 
-    def _consume(self, connection: safe_transport.BrokerConnection, queues: list[Queue]) -> None:
-        messages: list[object] = []
-        # The sender keeps each message until it is confirmed, so that the broker need not.
-        with connection.Consumer(
-            queues, callbacks=[lambda body, message: messages.append(body)], no_ack=True, accept=["json"]
-        ):
-            while not self.stopping.is_set():
-                self._drain(connection, messages)
-                if messages:
-                    batch, compute = list(messages), self.deployment.compute
-                    receive = partial(inbox.receive, compute, self.transport, batch, self.pipeline)
-                    self._guarded("a batch of messages", receive)
-                    messages.clear()
-
-    def _drain(self, connection: safe_transport.BrokerConnection, messages: list[object]) -> None:
-        """Wait for a message. If one was there already, take the others that are there."""
-        begun = time.monotonic()
-        try:
-            connection.drain_events(timeout=1.0)
-            while len(messages) < BATCH and time.monotonic() < begun + CROWDED:
-                connection.drain_events(timeout=CROWDED)
-                begun = time.monotonic()
-        except TimeoutError:
-            return
+    def _receive_from(self, receiver: Receiver) -> None:
+        while not self.stopping.is_set():
+            batch = receiver.read(LOOK_AGAIN, BATCH)
+            if batch:
+                receive = partial(inbox.receive, self.deployment.compute, self.transport, batch, self.pipeline)
+                self._guarded("a batch of messages", receive)
 
     def look(self) -> None:
         """Read due messages periodically without a notification: a pause may be over, or a process may have died."""

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from climate.compute.cells import neighbours
 from climate.compute.cells.errors import CellRoutingInconsistency, CellTimeout
 from climate.compute.cells.messaging import send
-from climate.compute.cells.messaging.broker import BrokerTransport, SendingConnection
+from climate.compute.cells.messaging.broker import BrokerTransport, KeptConnection
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import DOWN, UP, Message
 from climate.compute.cells.messaging.transport import QUEUES as NAMES
@@ -203,17 +203,17 @@ def test_first_message_after_a_restart_of_the_broker_is_sent_at_once(stacks: dic
 def test_sending_makes_one_client_for_a_neighbour(stacks: dict[str, CellStack]) -> None:
     made: list[object] = []
 
-    class Channel(SendingConnection().get_transport_cls().Channel):  # type: ignore[misc]
+    class Channel(KeptConnection().get_transport_cls().Channel):  # type: ignore[misc]
         def _create_client(self, asynchronous: bool = False) -> Any:
             made.append(super()._create_client(asynchronous))
             return made[-1]
 
-    class Transport(SendingConnection().get_transport_cls()):  # type: ignore[misc]
+    class Transport(KeptConnection().get_transport_cls()):  # type: ignore[misc]
         pass
 
     Transport.Channel = Channel
 
-    class Counted(SendingConnection):
+    class Counted(KeptConnection):
         def get_transport_cls(self) -> Any:
             return Transport
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from kombu.connection import Connection
@@ -39,8 +39,8 @@ OPTIONS: Mapping[str, Any] = {
 }
 
 
-class _SendingChannel(redis.Channel):
-    """Channel that keeps one connection of its client.
+class _KeptChannel(redis.Channel):
+    """Channel that keeps one connection of its client, for sending or for reading.
 
     To take one out of the pool for each message, and the client's layers over it, cost twice as much as sending it.
     """
@@ -49,31 +49,40 @@ class _SendingChannel(redis.Channel):
 
     def _put(self, queue: str, message: Mapping[str, Any], **options: Any) -> None:
         """Push a message to a queue; without an answer of the broker, raise one of the connection's errors."""
-        command = ("LPUSH", f"{self.global_keyprefix}{queue}", dumps(message))  # type: ignore[no-untyped-call]
+        command = ("LPUSH", self.key(queue), dumps(message))  # type: ignore[no-untyped-call]
         try:
-            self._ask(*command)
+            self.ask(*command)
         except ConnectionLost:
             # The broker may have restarted since the last message. One that it has taken is stored once all the same.
             self._line.disconnect()
-            self._ask(*command)
+            self.ask(*command)
 
-    def _ask(self, *command: str) -> None:
+    def key(self, queue: str) -> str:
+        """Return the key of a queue."""
+        return f"{self.global_keyprefix}{queue}"
+
+    def ask(self, *command: str | float) -> Any:
+        """Return the broker's answer to a command; without one, raise one of the connection's errors."""
         if self._line is None:
             client = self._create_client()  # type: ignore[no-untyped-call]
             self._line = client.connection_pool.get_connection()
         self._line.send_command(*command)
-        self._line.read_response()
+        return self._line.read_response()
 
 
-class _SendingTransport(redis.Transport):
-    Channel = _SendingChannel
+class _KeptTransport(redis.Transport):
+    Channel = _KeptChannel
 
 
-class SendingConnection(Connection):
-    """Connection to the Redis or Valkey of a neighbour, for sending."""
+class KeptConnection(Connection):
+    """Connection to a Redis or Valkey, for sending to a neighbour or for reading the queues of this cell."""
 
-    def get_transport_cls(self) -> type[_SendingTransport]:
-        return _SendingTransport
+    def get_transport_cls(self) -> type[_KeptTransport]:
+        return _KeptTransport
+
+    def ask(self, *command: str | float) -> Any:
+        """Return the broker's answer to a command; without one, raise one of the connection's errors."""
+        return cast(_KeptChannel, self.default_channel).ask(*command)
 
 
 def params(broker: Broker) -> dict[str, Any]:
@@ -92,7 +101,7 @@ def params(broker: Broker) -> dict[str, Any]:
 class BrokerTransport:
     """Connections to the brokers of the neighbours, one each; thread-safe."""
 
-    connect: Callable[..., Connection] = SendingConnection
+    connect: Callable[..., Connection] = KeptConnection
     _open: dict[str, "_Link"] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

@@ -17,6 +17,7 @@ from climate.compute.cells.messaging import routing
 from climate.compute.cells.messaging.messages import (
     BROADCAST,
     RESPONSE,
+    TARGETED,
     UP,
     Message,
     Response,
@@ -79,6 +80,8 @@ class Handlers:
     """Methods that cells below may call here; other methods are only for cells above and this one."""
     at_top: frozenset[str] = frozenset()
     """Upward broadcasts that only the cell without parents runs."""
+    queries: Mapping[str, Callable[[Mapping[str, Any]], bool]] = field(default_factory=dict)
+    """Targeted method -> whether it only reads with these arguments, so that it may run again at any time."""
 
     def joined(self, other: "Handlers") -> "Handlers":
         """Return the methods of both."""
@@ -87,7 +90,13 @@ class Handlers:
             {**self.broadcast, **other.broadcast},
             self.upward | other.upward,
             self.at_top | other.at_top,
+            {**self.queries, **other.queries},
         )
+
+    def only_reads(self, message: Message) -> bool:
+        """Return whether the method of a targeted message only reads."""
+        is_query = self.queries.get(message.method)
+        return message.type == TARGETED and is_query is not None and is_query(message.kwargs)
 
 
 @dataclass(frozen=True, slots=True)

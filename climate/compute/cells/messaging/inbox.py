@@ -1,4 +1,7 @@
-"""Inbox: messages are checked, stored, confirmed, and then processed."""
+"""Inbox: messages are checked, stored, confirmed, and then processed.
+
+A call is kept by the cell that asks, which repeats its question. Cells on the way store and confirm nothing of it.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -6,13 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid5
 
 import structlog
 from sqlalchemy import Connection
 
 from climate import strict_json
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.errors import BadMessage, CellError, Postpone
 from climate.compute.cells.messaging import messages, outbox, routing, signing
 from climate.compute.cells.messaging.dispatch import CellContext, Effect, Handlers, Outcome, arrive, process, refuse
@@ -25,7 +26,7 @@ from climate.compute.cells.state.link_cache import Here, read
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, handover
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.handover import Kept, Key, Outgoing
+from climate.compute.store.cells.handover import OF_ITSELF, Kept, Key, Outgoing
 from climate.compute.store.cells.messages import Arrived, Sent
 from climate.compute.store.db_errors import DATABASE_ERRORS
 
@@ -48,11 +49,8 @@ class _Arrival:
     arrived: Arrived
     message: Message
     outcome: Outcome
-
-    @property
-    def is_stored(self) -> bool:
-        """Return whether its delivery id is stored; a response that ends here changes nothing when it comes again."""
-        return self.outcome.answer is None
+    is_stored: bool
+    """False: it changes nothing when it comes again, or the cell that asks sends it again."""
 
 
 @dataclass(slots=True)
@@ -77,7 +75,14 @@ class _Post:
         if runs and self.pipeline is not None and self.taken[letter.kind] < self.pipeline.room(letter.kind):
             self.taken[letter.kind] += 1
             arrived = replace(arrived, attempts=1, waits=LEASE)
-        self.arrivals[sender, letter.delivery] = _Arrival(arrived, message, outcome)
+        stored = outcome.answer is None and not (message.repeats and self._needs_no_store(message, outcome, arrived))
+        self.arrivals[sender, letter.delivery] = _Arrival(arrived, message, outcome, stored)
+
+    def _needs_no_store(self, message: Message, outcome: Outcome, arrived: Arrived) -> bool:
+        """Return whether a message that the asking cell sends again is sent on or read now."""
+        if arrived.waits is not None:
+            return bool(arrived.attempts) and self.context.handlers.only_reads(message)
+        return _are_reachable(self.links, outcome)
 
 
 def receive(
@@ -85,8 +90,9 @@ def receive(
 ) -> int:
     """Store the messages in these envelopes and confirm them to their senders; return the number of new ones.
 
-    Messages for other cells are forwarded in the same transaction. Forged, foreign, expired or malformed envelopes are
-    logged and dropped; duplicates are confirmed again.
+    Messages for other cells are forwarded in the same transaction. With a pipeline, messages that the asking cell sends
+    again are not confirmed, and forwarded without being stored; so are queries processed. Forged, foreign, expired or
+    malformed envelopes are logged and dropped; duplicates are confirmed again.
     """
     here = pipeline.here() if pipeline is not None else None
     with _writing(compute, pipeline) as conn:
@@ -104,7 +110,7 @@ def receive(
             cells.seen(conn, list(post.confirmed), now)
     if pipeline is not None:
         _send(Here(links, now), kept.mine, pipeline)
-        _hand_on(post, new, pipeline)
+        _hand_on(post, new, pipeline, now)
         return len(new)
     for sender, deliveries in post.confirmed.items():
         if (cell := links.opened(sender)) is not None:
@@ -130,9 +136,12 @@ def work(compute: Compute, handlers: Handlers, kind: str, pipeline: Pipeline | N
 
 def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline | None = None) -> None:
     """Process a message that was taken."""
-    arrived, message = task.arrived, task.message
+    arrived, message = task.arrived, task.message.stored() if task.is_stored else task.message
     passed_on = bool(arrived.sender) and not message.need_response
     context = replace(_context(compute, handlers, task.links), attempt=arrived.attempts, passed_on=passed_on)
+    if pipeline is not None and not task.is_stored:
+        _read_now(task, context, pipeline)
+        return
     try:
         _complete(compute, task, process(context, message), pipeline)
     except Postpone as wait:
@@ -146,6 +155,21 @@ def finish(compute: Compute, handlers: Handlers, task: Task, pipeline: Pipeline 
                 cell_messages.postpone(conn, arrived, min(30.0, float(arrived.attempts)), compute.now(conn))
             return
         _complete(compute, task, refuse(context, message, error), pipeline)
+
+
+def _read_now(task: Task, context: CellContext, pipeline: Pipeline) -> None:
+    """Answer a query that is not stored. If the database is away, the cell that asks sends it again."""
+    try:
+        outcome = process(context, task.message)
+    except (Postpone, *DATABASE_ERRORS) as error:
+        log.warning("query not answered", method=task.message.method, error=type(error).__name__)
+        return
+    here = pipeline.here()
+    if _are_reachable(task.links, outcome):
+        _pass_on(Here(task.links, here.now), outcome, pipeline)
+        return
+    with pipeline.writing() as conn:
+        handover.store(conn, (), _outgoing(task.links, OF_ITSELF, outcome, None), here.now)
 
 
 def _complete(compute: Compute, task: Task, outcome: Outcome, pipeline: Pipeline | None) -> None:
@@ -182,13 +206,19 @@ def _new(arrivals: Mapping[Key, _Arrival], stored: Container[Key]) -> Iterator[_
         if key in stored or not one.is_stored:
             yield one
         else:
-            log.info("duplicate message of a cell", cell=key[0], delivery=key[1])
+            _log_duplicate(*key)
 
 
-def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline) -> None:
+def _log_duplicate(cell: str, delivery: str) -> None:
+    log.info("duplicate message of a cell", cell=cell, delivery=delivery)
+
+
+def _hand_on(post: _Post, new: Sequence[_Arrival], pipeline: Pipeline, now: datetime) -> None:
     for one in new:
         if one.arrived.attempts:
-            pipeline.process(Task(one.arrived, one.message, post.links))
+            pipeline.process(Task(one.arrived, one.message, post.links, one.is_stored))
+        elif not one.is_stored:
+            _pass_on(Here(post.links, now), one.outcome, pipeline)
     for sender, deliveries in post.confirmed.items():
         if (cell := post.links.opened(sender)) is not None:
             pipeline.confirm(cell, deliveries)
@@ -199,6 +229,18 @@ def _send(here: Here, sent: Mapping[str, Sequence[Sent]], pipeline: Pipeline | N
         cell = here.links.opened(name)
         if cell is not None and pipeline is not None:
             pipeline.send(cell, listed, here.now)
+
+
+def _pass_on(here: Here, outcome: Outcome, pipeline: Pipeline) -> None:
+    """Send the messages of an outcome without storing them."""
+    for neighbour, message in outcome.sends:
+        if (cell := here.links.opened(neighbour.name)) is not None:
+            pipeline.pass_on(cell, message, here.now)
+
+
+def _are_reachable(links: Links, outcome: Outcome) -> bool:
+    """Return whether the brokers of all neighbours of an outcome's messages were reachable lately."""
+    return all(links.rows[cell.name].cell.failures == 0 for cell, _ in outcome.sends)
 
 
 def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
@@ -213,7 +255,6 @@ def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
     if letter.kind == CONFIRMATION:
         post.deleted[sender.name] += _deliveries(letter)
         return
-    post.confirmed[sender.name].append(letter.delivery)
     try:
         message = messages.from_json(letter.body).arrived(compute.cells.name, compute.cells.max_hop_count)
         if message.type != letter.kind:
@@ -221,8 +262,15 @@ def _open(compute: Compute, post: _Post, envelope: Any, now: datetime) -> None:
         routing.check_arrival(message, sender)
     except CellError as refusal:
         log.warning("message refused", reason=str(refusal), **_named(envelope))
+        post.confirmed[sender.name].append(letter.delivery)
         return
-    post.add(sender.name, letter, message)
+    if post.pipeline is None or not message.repeats:
+        post.confirmed[sender.name].append(letter.delivery)
+        post.add(sender.name, letter, message.stored())
+    elif post.pipeline.is_new(envelope["signature"]):
+        post.add(sender.name, letter, message)
+    else:
+        _log_duplicate(sender.name, letter.delivery)
 
 
 def _named(envelope: Envelope) -> dict[str, str]:
@@ -254,12 +302,12 @@ def _outgoing(links: Links, because: Key, outcome: Outcome, pipeline: Pipeline |
     result: list[Outgoing] = []
     for cell, message in outcome.sends:
         try:
-            text = message.to_json(READ_AT_MOST)
+            text = message.stored().to_json(READ_AT_MOST)
         except BadMessage as refusal:
             log.warning("message not forwarded", cell=cell.name, method=message.method, reason=str(refusal))
             continue
         direct = pipeline is not None and links.rows[cell.name].cell.failures == 0
-        result.append(Outgoing(cell.name, message.type, text, _delivery(message, cell), because, direct))
+        result.append(Outgoing(cell.name, message.type, text, outbox.delivery_of(message, cell), because, direct))
     return result
 
 
@@ -271,8 +319,3 @@ def _answer(conn: Connection, outcomes: Sequence[Outcome], now: datetime) -> Non
         uuid, response = outcome.answer
         if not cell_messages.answer(conn, uuid, response.cell_name, response.body(), now):
             log.info("response dropped: nobody waits for it", cell=response.cell_name)
-
-
-def _delivery(message: Message, to: Cell) -> str:
-    """Return the delivery id of a message for a neighbour, which stays the same after a crash."""
-    return str(uuid5(UUID(message.uuid), f"{message.routing_path} {to.name}"))

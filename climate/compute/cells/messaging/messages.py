@@ -55,6 +55,10 @@ class Message:
     """Path from the cell that created the message to its target."""
     response_uuid: str | None = None
     """Uuid of the message that this one responds to."""
+    repeats: bool = False
+    """True: the cell that asks sends this question again until it is answered, so that no cell on the way stores the
+    question. In a response: its loss leads to the same question again, so that no cell stores the response.
+    """
 
     @property
     def is_mine(self) -> bool:
@@ -69,6 +73,14 @@ class Message:
     def answered(self) -> Self:
         """Return the message with a response required."""
         return replace(self, need_response=True)
+
+    def asked(self) -> Self:
+        """Return the message of a call: a response is required, and it is sent again until there is one."""
+        return replace(self, need_response=True, repeats=True)
+
+    def stored(self) -> Self:
+        """Return the message as a cell stores it: from then on each cell keeps it until the next one confirms it."""
+        return replace(self, repeats=False) if self.repeats else self
 
     def arrived(self, name: str, max_hop_count: int) -> Self:
         """Return the message as it arrives in the cell `name`."""
@@ -149,6 +161,7 @@ def response_to(message: Message, response: Response) -> Message:
         message.max_hop_count,
         target_cell=paths.response_target(message.routing_path),
         response_uuid=message.uuid,
+        repeats=message.repeats,
     )
 
 
@@ -196,6 +209,7 @@ def _fields(message: Message) -> dict[str, Any]:
         "max_hop_count": message.max_hop_count,
         "target_cell": message.target_cell,
         "response_uuid": message.response_uuid,
+        "repeats": message.repeats,
     }
 
 
@@ -217,6 +231,8 @@ def _checked(given: Mapping[str, Any]) -> Message:
         if "target_cell" in given
         else False,
         "response_uuid": _is_uuid(given.get("response_uuid")) if kind == RESPONSE else True,
+        # Absent in older releases, whose cells store all messages. A broadcast is always stored.
+        "repeats": given.get("repeats", False) in ((False,) if kind == BROADCAST else (False, True)),
     }
     wrong = [name for name, fine in checks.items() if not fine]
     if not wrong and given["hop_count"] != paths.hops(given["routing_path"]) + 1:
@@ -235,6 +251,7 @@ def _checked(given: Mapping[str, Any]) -> Message:
         given["need_response"],
         given.get("target_cell"),
         given.get("response_uuid") if kind == RESPONSE else None,
+        given.get("repeats", False) is True,
     )
 
 

@@ -2,22 +2,25 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
-from uuid import uuid4
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4, uuid5
 
 import structlog
+from sqlalchemy import Connection
 
 from climate.compute.cells import neighbours
 from climate.compute.cells.cell import Cell
+from climate.compute.cells.errors import BadMessage
 from climate.compute.cells.messaging import signing
-from climate.compute.cells.messaging.messages import RESPONSE
+from climate.compute.cells.messaging.messages import READ_AT_MOST, RESPONSE, Message
 from climate.compute.cells.messaging.signing import CONFIRMATION, Letter
 from climate.compute.cells.messaging.transport import QUEUES, CellTransport, TransportError
 from climate.compute.cells.state.link_cache import Here
 from climate.compute.context import Compute
 from climate.compute.store.cells import cells, handover
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.messages import Sent
+from climate.compute.store.cells.messages import Sent, Waiting
 from climate.connections import reading
 
 log = structlog.get_logger(__name__)
@@ -32,13 +35,19 @@ def due(compute: Compute) -> list[str]:
         return cell_messages.waiting(conn, compute.now(conn))
 
 
-def send(compute: Compute, transport: CellTransport, name: str, here: Here | None = None) -> int:
+def send(
+    compute: Compute,
+    transport: CellTransport,
+    name: str,
+    here: Here | None = None,
+    writing: AbstractContextManager[Connection] | None = None,
+) -> int:
     """Send due messages to a neighbour; return the number that its broker accepted.
 
-    If the broker is unreachable, the messages wait, with growing pauses of up to 30 seconds. `here`: the surroundings,
-    if the caller has them.
+    If the broker is unreachable, the messages wait, with growing pauses of up to 30 seconds. `here` and
+    `writing`: the surroundings and a connection, if the caller has them.
     """
-    with compute.engine.begin() as conn:
+    with compute.engine.begin() if writing is None else writing as conn:
         now = here.now if here is not None else compute.now(conn)
         taken = cell_messages.take(conn, name, now, BATCH)
         links = (here.links if here is not None else neighbours.links(compute, conn)) if taken else None
@@ -64,6 +73,35 @@ def publish(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime
         failures = cells.failed(conn, cell.name, str(error), now)
     log.warning("cell unreachable", cell=cell.name, failures=failures, reason=str(error))
     return sent
+
+
+def pass_on(compute: Compute, transport: CellTransport, to: tuple[Cell, datetime], message: Message) -> None:
+    """Send a message that is not stored; if the neighbour's broker is unreachable, store it for a later attempt.
+
+    `to`: the neighbour and the time.
+    """
+    cell, now = to
+    try:
+        text = message.to_json(READ_AT_MOST)
+    except BadMessage as refusal:
+        log.warning("message not forwarded", cell=cell.name, method=message.method, reason=str(refusal))
+        return
+    letter = Letter(compute.cells.name, delivery_of(message, cell), message.type, text)
+    try:
+        transport.send(cell, QUEUES[message.type], _sealed(compute, cell, letter, now))
+    except TransportError as error:
+        log.info("message waits for the broker", cell=cell.name, method=message.method, reason=str(error))
+        waiting = Waiting(message.type, message.stored().to_json(READ_AT_MOST), letter.delivery)
+        with compute.engine.begin() as conn:
+            # The clock of the process may be ahead, and the message would not be due when its notification is heard.
+            stored_at = compute.now(conn)
+            expires_at = stored_at + timedelta(seconds=compute.cells.call_timeout)
+            cell_messages.put(conn, [cell.name], waiting, stored_at, expires_at)
+
+
+def delivery_of(message: Message, to: Cell) -> str:
+    """Return the delivery id of a message for a neighbour, which stays the same when it is sent again."""
+    return str(uuid5(UUID(message.uuid), f"{message.routing_path} {to.name}"))
 
 
 def confirm(compute: Compute, transport: CellTransport, cell: Cell, deliveries: Sequence[str], now: datetime) -> None:

@@ -25,6 +25,8 @@ class Task:
     message: Message
     links: Links
     """Neighbours at that time."""
+    is_stored: bool = True
+    """False: nothing about it is in the database, because the cell that asks sends it again."""
 
 
 class Pipeline(Protocol):
@@ -61,8 +63,16 @@ class Pipeline(Protocol):
         """Send messages now that were stored as sent."""
         ...
 
+    def pass_on(self, cell: Cell, message: Message, now: datetime) -> None:
+        """Send a message that is not stored."""
+        ...
+
+    def is_new(self, signature: str) -> bool:
+        """Return whether an envelope with this signature has not been received before, as far as is remembered."""
+        ...
+
     def process(self, task: Task) -> None:
-        """Process a message that was stored as taken."""
+        """Process a message that was stored as taken, or one that need not be stored."""
         ...
 
     def confirm(self, cell: Cell, deliveries: Sequence[str]) -> None:

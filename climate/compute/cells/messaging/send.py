@@ -1,6 +1,7 @@
 """Messages to other cells: cast, broadcast and call.
 
-A message is written to the outbox in the caller's transaction; the cells process sends it after the commit.
+A message is written to the outbox in the caller's transaction; the cells process sends it after the commit. A call
+stays there until it is answered or its time is over, and is sent again meanwhile.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from climate.compute.cells.messaging.messages import DOWN, Direction, Message, r
 from climate.compute.context import Compute
 from climate.compute.store.cells import handover
 from climate.compute.store.cells import messages as cell_messages
-from climate.compute.store.cells.messages import Arrived
+from climate.compute.store.cells.messages import Arrived, Waiting
 
 
 def cast(
@@ -94,7 +95,7 @@ def ask(compute: Compute, target: str, method: str, kwargs: Mapping[str, Any], s
     options = compute.cells
     if not options.enabled:
         raise CellError("Cells are not enabled; set CLIMATE_CELLS_ENABLE=true")
-    message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).answered()
+    message = messages.targeted(options.name, target, method, kwargs, DOWN, options.max_hop_count).asked()
     with compute.engine.begin() as conn:
         # After a crash of the database its caller gets an error, so a synchronous commit is not needed.
         handover.unsynced(conn)
@@ -120,9 +121,10 @@ def _post(compute: Compute, conn: Connection, message: Message, seconds: float |
         return
     now = compute.now(conn)
     expires_at = None if seconds is None else now + timedelta(seconds=seconds)
-    cell_messages.put(conn, [cell.name for cell in cells], message.type, message.to_json(), now, expires_at)
+    waiting = Waiting(message.type, message.to_json(), message.uuid, message.repeats)
+    cell_messages.put(conn, [cell.name for cell in cells], waiting, now, expires_at)
 
 
 def _post_here(compute: Compute, conn: Connection, message: Message) -> None:
-    here = Arrived("", message.uuid, message.type, message.to_json())
+    here = Arrived("", message.uuid, message.type, message.stored().to_json())
     handover.store(conn, [here], (), compute.now(conn))

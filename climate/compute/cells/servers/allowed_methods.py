@@ -210,6 +210,9 @@ CALLS: Mapping[str, Method] = {
 }
 """Called methods, whose value the top cell waits for."""
 
+QUERIES = frozenset({"get_console_output", "get_interfaces"})
+"""Called methods that only read."""
+
 
 def find_flavor(conn: Connection, flavor_id: str, name: str) -> Flavor:
     """Return the flavor of this cell with that name, preferably with the same id. Raise BadRequest if missing."""

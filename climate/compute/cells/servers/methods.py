@@ -222,6 +222,7 @@ HANDLERS = Handlers(
         DELETE_EVERYWHERE: delete_everywhere,
         SYNC: sync_instances,
     },
+    queries={RUN: lambda kwargs: kwargs.get("method") in allowed_methods.QUERIES},
     upward=frozenset({sync.UPDATE, sync.DESTROY, sync.FAULT, REFUSED}),
     at_top=frozenset({sync.UPDATE, sync.DESTROY, sync.FAULT, REFUSED}),
 )

@@ -42,7 +42,8 @@ _STORE = """
         JOIN new ON new.sender = g.of_sender AND new.delivery = g.of_delivery
         CROSS JOIN LATERAL (
             SELECT CASE WHEN g.taken AND (SELECT count(*) FROM (
-                SELECT FROM compute_cell_outbox f WHERE f.cell = g.cell AND f.tries > 0 LIMIT %(most)s) l) < %(most)s
+                SELECT FROM compute_cell_outbox f
+                WHERE f.cell = g.cell AND f.tries > 0 AND NOT f.repeats LIMIT %(most)s) l) < %(most)s
                 THEN 1 ELSE 0 END AS open) o
         RETURNING id, delivery, cell, tries)
     SELECT CAST(NULL AS bigint), delivery::text, sender, 0 FROM arrived

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
@@ -29,13 +29,17 @@ OUTBOX, INBOX, NEIGHBOURS = "outbox", "inbox", "neighbours"
 MOST_UNCONFIRMED = 1000
 """Maximum number of unconfirmed messages to one neighbour, so that its broker is not filled while it is down."""
 
+ASK_AGAIN = 5
+"""Seconds after which a question is sent again that is not answered; then the pause doubles each time."""
+
 LOOK_AGAIN = 1.0
 """Seconds after which a response is read although no notification arrived."""
 
 _PUT = text("""
     WITH stored AS (
-        INSERT INTO compute_cell_outbox (cell, kind, body, due_at, expires_at)
-        SELECT c.name, :kind, :body, :now, :expires_at FROM unnest(CAST(:cells AS text[])) AS c(name)
+        INSERT INTO compute_cell_outbox (cell, kind, body, delivery, repeats, due_at, expires_at)
+        SELECT c.name, :kind, :body, CAST(:delivery AS uuid), :repeats, :now, :expires_at
+        FROM unnest(CAST(:cells AS text[])) AS c(name)
         RETURNING cell)
     SELECT pg_notify(:channel, :payload || ' ' || cell) FROM stored
 """)
@@ -43,11 +47,13 @@ _PUT = text("""
 # A process estimates the clock of the database: a message stored just now must be due if it lags.
 _NOW = "greatest(CAST(:now AS timestamptz), statement_timestamp())"
 
-# The delay doubles after each attempt, because unconfirmed messages wait in a broker whose cell is down.
+# The delay doubles after each attempt, because unconfirmed messages wait in a broker whose cell is down. Somebody waits
+# for the answer to a question that repeats, so its delay is shorter; unanswered ones hold up no other message.
 _TAKE = text(f"""
     UPDATE compute_cell_outbox o
     SET tries = tries + 1,
-        due_at = CAST(:now AS timestamptz) + make_interval(secs => least(300, 30 * power(2, least(tries, 5))))
+        due_at = CAST(:now AS timestamptz) + make_interval(
+            secs => least(300, (CASE WHEN repeats THEN {ASK_AGAIN} ELSE 30 END) * power(2, least(tries, 5))))
     FROM (
         SELECT w.id FROM compute_cell_outbox w
         JOIN compute_cells c ON c.name = w.cell
@@ -55,7 +61,8 @@ _TAKE = text(f"""
           AND (c.retry_at IS NULL OR c.retry_at <= :now)
         ORDER BY w.due_at, w.id
         LIMIT least(:limit, greatest(0, :most - (
-            SELECT count(*) FROM compute_cell_outbox f WHERE f.cell = :cell AND f.due_at > :now AND f.tries > 0)))
+            SELECT count(*) FROM compute_cell_outbox f
+            WHERE f.cell = :cell AND f.due_at > :now AND f.tries > 0 AND NOT f.repeats)))
         FOR UPDATE OF w SKIP LOCKED
     ) due
     WHERE o.id = due.id
@@ -87,13 +94,15 @@ _NEXT = text(f"""
     RETURNING i.sender, i.delivery::text, i.kind, i.body, i.attempts, i.id
 """)
 
-# By the path of the responding cell: a broadcast has several responses. The first of a cell counts.
+# By the path of the responding cell: a broadcast has several responses. The first of a cell counts. A question that is
+# answered is not sent again.
 _ANSWER = text("""
     WITH answered AS (
         UPDATE compute_cell_responses
         SET body = jsonb_build_object(CAST(:cell AS text), CAST(:body AS jsonb)) || coalesce(body, '{}'::jsonb)
         WHERE uuid = CAST(:uuid AS uuid) AND expires_at > :now
-        RETURNING uuid)
+        RETURNING uuid),
+    over AS (DELETE FROM compute_cell_outbox o USING answered a WHERE o.delivery = a.uuid AND o.repeats)
     SELECT pg_notify(:channel, CAST(uuid AS text)) FROM answered
 """)
 
@@ -107,6 +116,18 @@ _FORGET = delete(responses).where(responses.c.uuid == bindparam("of_uuid"))
 
 Responses = Mapping[str, Mapping[str, Any]]
 """Path of a cell -> its response as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A message that is to be sent to neighbours."""
+
+    kind: str
+    body: str
+    delivery: str
+    """Its id on the way to each of them."""
+    repeats: bool = False
+    """True: it is sent again until it is answered, or its time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +161,12 @@ def notify(conn: Connection, payload: str) -> None:
 
 
 def put(
-    conn: Connection, cells: Sequence[str], kind: str, body: str, now: datetime, expires_at: datetime | None = None
+    conn: Connection, cells: Sequence[str], message: Waiting, now: datetime, expires_at: datetime | None = None
 ) -> None:
     """Store a message for each of these neighbours; it is sent after the commit."""
     details = {"channel": CHANNEL, "payload": OUTBOX}
     if cells:
-        values = {"cells": list(cells), "kind": kind, "body": body, "now": now, "expires_at": expires_at}
+        values = {**asdict(message), "cells": list(cells), "now": now, "expires_at": expires_at}
         conn.execute(_PUT, {**values, **details}).all()
 
 

@@ -58,6 +58,8 @@ outbox = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("tries", Integer, nullable=False, server_default="0"),
+    # A question that is sent again until it is answered.
+    Column("repeats", Boolean, nullable=False, server_default=text("false")),
     Column("due_at", DateTime(timezone=True), nullable=False),
     Column("expires_at", DateTime(timezone=True)),
     time("created_at"),

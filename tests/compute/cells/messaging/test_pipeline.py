@@ -1,70 +1,24 @@
 """Messages that the process which stores them hands on itself: nothing is lost or doubled when it dies."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import text
 
-from climate.compute import Compute
-from climate.compute.cells.cell import Cell
 from climate.compute.cells.messaging import inbox, outbox
 from climate.compute.cells.messaging import send as messaging
 from climate.compute.cells.messaging.dispatch import CellContext, Handlers
 from climate.compute.cells.messaging.messages import TARGETED, UP, Message
-from climate.compute.cells.messaging.pipeline import Task
 from climate.compute.cells.messaging.transport import Envelope
-from climate.compute.cells.state.link_cache import Here, Surroundings
 from climate.compute.store.cells import handover
 from climate.compute.store.cells.handover import Outgoing
-from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Arrived, Sent
+from climate.compute.store.cells.messages import MOST_UNCONFIRMED, Arrived
+from tests.compute.cells.hands import Hands, statements_of
 from tests.compute.cells.tree import Tree
 
 LEAF = "top!right!leaf"
-
-
-@dataclass
-class Hands:
-    """A pipeline that keeps what it is given."""
-
-    quick: Compute
-    handlers: Handlers
-    most: int = 1
-    sent: list[tuple[Cell, Sequence[Sent], datetime]] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
-    confirmed: list[tuple[str, Sequence[str]]] = field(default_factory=list)
-
-    @property
-    def lazy(self) -> Compute:
-        return self.quick
-
-    def writing(self) -> AbstractContextManager[Connection]:
-        return self.quick.engine.begin()
-
-    def here(self) -> Here:
-        return Surroundings(self.quick).here()
-
-    def room(self, kind: str) -> int:
-        return self.most
-
-    def send(self, cell: Cell, messages: Sequence[Sent], now: datetime) -> None:
-        self.sent.append((cell, messages, now))
-
-    def process(self, task: Task) -> None:
-        self.tasks.append(task)
-
-    def confirm(self, cell: Cell, deliveries: Sequence[str]) -> None:
-        self.confirmed.append((cell.name, deliveries))
-
-    def publish(self, cells: Tree) -> None:
-        """Send what was handed over."""
-        for cell, messages, now in self.sent:
-            outbox.publish(self.quick, cells.transport, (cell, now), messages)
-        self.sent.clear()
 
 
 class Seen:
@@ -221,22 +175,6 @@ def test_broadcast_for_the_top_is_only_sent_on(cells: Tree, seen: Seen, hands: H
     hands.publish(cells)
     cells.settle()
     assert seen.calls == [("leaf!right!top", 7)]
-
-
-@contextmanager
-def statements_of(hands: Hands) -> Iterator[list[str]]:
-    """The statements of the block, without those that read the neighbours and the clock once in five seconds."""
-    found: list[str] = []
-
-    def note(conn: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if "compute_cells" not in statement and "clock_timestamp" not in statement:
-            found.append(statement)
-
-    event.listen(hands.quick.engine, "before_cursor_execute", note)
-    try:
-        yield found
-    finally:
-        event.remove(hands.quick.engine, "before_cursor_execute", note)
 
 
 def test_message_that_is_sent_on_costs_one_statement(cells: Tree, hands: Hands) -> None:

@@ -1,0 +1,1 @@
+ALTER TABLE compute_cell_outbox ADD COLUMN IF NOT EXISTS repeats BOOLEAN DEFAULT false NOT NULL;
