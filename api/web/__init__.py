@@ -11,13 +11,18 @@ from api.web.views import (
     hosts,
     leases,
     preference_forms,
+    series,
     servers,
     settings,
     sign_in,
     usage,
+    waiting_list,
 )
 
-PAGES = (home, leases, find, calendar, servers, usage, settings, preference_forms, sign_in, hosts, administration)
+PAGES = (
+    *(home, leases, find, series, waiting_list, calendar, servers, usage, settings, preference_forms, sign_in),
+    *(hosts, administration),
+)
 """Modules whose import registers the pages."""
 
 

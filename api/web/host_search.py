@@ -29,6 +29,8 @@ class HostSearch:
     earliest: datetime
     latest: datetime
     requirements: Sequence[Requirement] = ()
+    preemptible: bool = False
+    """Set for hosts that nobody was promised, until an ordinary lease needs them."""
 
     @property
     def reservation(self) -> Mapping[str, Any]:
@@ -39,6 +41,7 @@ class HostSearch:
             "max": self.hosts,
             "hypervisor_properties": "",
             "resource_properties": properties(self.requirements),
+            **({"preemptible": True} if self.preemptible else {}),
         }
 
 

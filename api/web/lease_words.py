@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from climate.domain import preemption
 from climate.domain.facts import Fact
 from climate.domain.lease import Lease, Reservation, evolve
 from climate.domain.status import LeaseStatus
@@ -45,6 +46,11 @@ KINDS: Mapping[str, str] = {
     "LeasePartHeld": "Part held elsewhere",
     "LeasePartConfirmed": "Part confirmed elsewhere",
     "LeasePartReleased": "Part released elsewhere",
+    "LeaseGranted": "Hosts given to the waiting lease",
+    "WaitExpired": "Wait ended in vain",
+    "PreemptionPlanned": "Host to be taken",
+    "PreemptionWarned": "Warning that a host is taken",
+    "HostPreempted": "Host taken",
     "DeletionRequested": "Deletion requested",
     "LeaseDeleted": "Lease deleted",
 }
@@ -75,18 +81,32 @@ class Happening:
 
 def state(lease: Lease) -> str:
     """Return the status of a lease as a sentence."""
+    if lease.waits:
+        return "In the waiting list: it gets its hosts when some are released."
     return STATES[lease.status]
+
+
+def is_preemptible(lease: Lease) -> bool:
+    """Return whether ordinary leases may take the hosts of a lease."""
+    return any(preemption.is_preemptible(one.spec) for one in lease.reservations)
+
+
+def taken_at(lease: Lease) -> datetime | None:
+    """Return the first time at which hosts of a preemptible lease are taken; None if none is to be taken."""
+    return min((plan.take_at for one in lease.reservations for plan in one.preemptions), default=None)
 
 
 def can_change(lease: Lease) -> bool:
     """Return whether the end of a lease can be changed at all."""
-    return lease.status in OPEN
+    return lease.status in OPEN and not lease.waits
 
 
 def why_not(lease: Lease) -> str:
     """Return why the end of a lease cannot be changed; an empty text if it can."""
     if lease.status is LeaseStatus.HELD:
         return "It is only held: take it first."
+    if lease.waits:
+        return "It stands in line."
     return "" if can_change(lease) else f"It is {lease.status}."
 
 
@@ -147,6 +167,11 @@ def happenings(entries: Sequence[Entry]) -> list[Happening]:
             result.append(_happening(entry, before, after))
             before = after
     return result
+
+
+def steps_until(history: Sequence[Happening], at: datetime | None) -> int:
+    """Return the number of entries of a history up to a time; all of them without one."""
+    return sum(at is None or one.at <= at for one in history)
 
 
 def happening_title(kind: str) -> str:

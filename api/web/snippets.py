@@ -24,6 +24,7 @@ def of_search(one: HostSearch) -> Mapping[str, str]:
     words = ["climate", "find", "--hosts", str(one.hosts), "--for", _plain(one.length)]
     words += ["--from", one.earliest.strftime(DATE), "--within", _plain(one.latest - one.earliest)]
     words += ["--resource", properties] if properties else []
+    words += ["--preemptible"] if one.preemptible else []
     return {"Command": shlex.join(words), "curl": _curl("availability", body), "Python": _python(one, properties)}
 
 
@@ -44,7 +45,9 @@ def _curl(path: str, body: Mapping[str, object]) -> str:
 
 def _python(one: HostSearch, properties: str) -> str:
     """Return the search by the Python client."""
-    hosts = f"hosts({one.hosts}, resources={properties!r})" if properties else f"hosts({one.hosts})"
+    more = [f"resources={properties!r}"] if properties else []
+    more += ["preemptible=True"] if one.preemptible else []
+    hosts = f"hosts({', '.join([str(one.hosts), *more])})"
     length, within = (int(time.total_seconds()) for time in (one.length, one.latest - one.earliest))
     return "\n".join(
         (

@@ -4,7 +4,7 @@ Use is counted along time: a lease uses its hosts from its start to its end, inc
 without the cleaning time.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -164,7 +164,15 @@ def share(limits: Mapping[Limit, int], wish: Wish, others: Use) -> float:
 
 def most(limit: Limit, taken: Use, window: Period, days: timedelta) -> float:
     """Return the maximum use of a limit within the window."""
-    return max(point.others for point in _points(limit, (taken, NOTHING, NOTHING), window, days))
+    if limit not in COUNTED:
+        return _points(limit, (taken, NOTHING, NOTHING), window, days)[0].others
+    course = _Course.of(taken.edges, COUNTED[limit])
+    if limit is not Limit.HOST_HOURS:
+        return float(course.most(window))
+    return max(
+        course.within(start, start + days) / HOUR
+        for start in _starts({window.start, window.end, *course.times}, window, days)
+    )
 
 
 def _over(points: Sequence[Point], value: float, *, even: bool) -> Iterator[Point]:
@@ -203,10 +211,15 @@ def _points(limit: Limit, uses: tuple[Use, Use, Use], window: Period, days: time
 
 def _hours(courses: Sequence["_Course"], edges: Set[datetime], window: Period, days: timedelta) -> list[Point]:
     """Return the host hours of each period of `days` that touches the window and may have the maximum."""
+    starts = _starts(edges, window, days)
+    return [Point(*(course.within(start, start + days) / HOUR for course in courses)) for start in starts]
+
+
+def _starts(edges: Set[datetime], window: Period, days: timedelta) -> list[datetime]:
+    """Return the starts of periods of `days` that touch the window and may have the maximum of hours."""
     # Between the edges hours grow and shrink evenly: the maximum is where a period begins or ends at one.
     starts = {at - back for at in edges for back in (timedelta(0), days)}
-    touching = sorted(start for start in starts if start <= window.end and start + days >= window.start)
-    return [Point(*(course.within(start, start + days) / HOUR for course in courses)) for start in touching]
+    return sorted(start for start in starts if start <= window.end and start + days >= window.start)
 
 
 def _of_dates(limit: Limit, wish: Wish) -> Point:
@@ -267,6 +280,11 @@ class _Course:
     def at(self, moment: datetime) -> int:
         place = bisect_right(self.times, moment) - 1
         return self.levels[place] if place >= 0 else 0
+
+    def most(self, window: Period) -> int:
+        """Return the highest level within the window."""
+        inside = slice(bisect_left(self.times, window.start), bisect_left(self.times, window.end))
+        return max((self.at(window.start), *self.levels[inside]))
 
     def within(self, start: datetime, end: datetime) -> timedelta:
         return self._until(end) - self._until(start)

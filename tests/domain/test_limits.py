@@ -146,3 +146,15 @@ def test_the_most_that_is_used(taken: list[Span]) -> None:
     levels = [sum(hosts for start, end, hosts in taken if start <= moment < end) for moment in range(-20, 40)]
     window = Period(at(-20), at(40))
     assert most(Limit.HOSTS_AT_ONCE, use(*taken), window, DAYS) == max(levels)
+
+
+@given(lists, st.integers(-10, 10), st.integers(1, 12))
+def test_the_most_that_is_used_within_a_time(taken: list[Span], begin: int, hours: int) -> None:
+    def level(moment: float) -> int:
+        return sum(hosts for start, end, hosts in taken if start <= moment < end)
+
+    window = Period(at(begin), at(begin + hours))
+    assert most(Limit.HOSTS_AT_ONCE, use(*taken), window, DAYS) == max(map(level, range(begin, begin + hours)))
+    touching = range(begin - 6, begin + hours + 1)
+    summed = max(sum(level(start + hour) for hour in range(6)) for start in touching)
+    assert most(Limit.HOST_HOURS, use(*taken), window, DAYS) == summed

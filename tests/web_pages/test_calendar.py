@@ -89,9 +89,10 @@ def test_end_is_changed_by_keyboard_alone(open_browser: Open, pages: Pages, rese
         keys = page.keyboard
         keys.press("Control+Home")
         for _ in range(6):  # at most: a group and four hosts
-            if bar.evaluate("bar => bar.closest('.lt-row').contains(document.activeElement)"):
+            if page.locator(".lt-row:focus-within", has=bar).count():
                 break
             keys.press("ArrowDown")
+        expect(page.locator(".lt-row:focus-within", has=bar)).to_have_count(1)
         keys.press("Home")
         keys.press("ArrowRight")
         expect(bar).to_be_focused()
@@ -128,6 +129,36 @@ def test_edge_is_dragged_and_a_clash_is_told(open_browser: Open, pages: Pages, r
         page.get_by_role("button", name="Cancel").click()
         shown = Api(pages.stack.home, "climate-demo").read(f"/v1/leases/{lease['id']}")["lease"]
         assert shown["end_date"] == lease["end_date"]
+
+
+def test_start_is_dragged_and_changed_by_keyboard(open_browser: Open, pages: Pages, reserve: Reserve) -> None:
+    lease = reserve("to come", 48, 6, 10, min=4, max=4)
+    reserve("before it", 48, 1, 3, cloud="climate", min=4, max=4)
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(48))
+        bar = page.get_by_role("button", name="lease to come").first
+        box, track = bar.bounding_box(), page.locator(".lt-axis .lt-track").bounding_box()
+        assert box
+        assert track
+        hour, left, middle = track["width"] / 24, box["x"] + 2, box["y"] + box["height"] / 2
+        page.mouse.move(left, middle)
+        page.mouse.down()
+        page.mouse.move(left - 4 * hour, middle, steps=4)
+        expect(page.locator(".lt-mark")).to_have_attribute("data-words", "clashes")
+        page.mouse.move(left - 2 * hour, middle, steps=4)
+        expect(page.locator(".lt-mark")).to_have_attribute("data-words", "fits")
+        page.mouse.up()
+        page.get_by_role("button", name="Cancel").click()
+        bar.focus()
+        for _ in range(2):
+            page.keyboard.press("Control+Shift+ArrowLeft")
+        expect(page.locator(".lt-status")).to_contain_text("fits")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Apply")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".lt-status")).to_contain_text("now starts")
+        shown = Api(pages.stack.home, "climate-demo").read(f"/v1/leases/{lease['id']}")["lease"]
+        assert (shown["start_date"], shown["end_date"]) == (f"{at(48, 5):%Y-%m-%dT%H:%M:%S.000000}", lease["end_date"])
 
 
 def test_free_time_opens_the_form_by_pointer_and_by_keyboard(open_browser: Open, pages: Pages) -> None:

@@ -1,4 +1,4 @@
-"""Calendar of hosts: the component with its data, the same as a table, and changes of ends by dragging."""
+"""Calendar of hosts: the component with its data, the same as a table, and changes of times by dragging."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from api.reservation.leases.event_stream import MEDIA_TYPE, StreamQuery
 from api.reservation.operations import Strict
 from api.reservation.zone_tree import over_the_tree
 from api.web.blueprint import page
-from climate.domain.errors import ClimateError, InvalidInput
+from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
 from climate.domain.policy import MEMBER
 from climate.service.hosts import timeline
@@ -85,22 +85,33 @@ def events() -> ResponseReturnValue:
     return event_stream.answer(caller(), _query(StreamQuery()))
 
 
-@page("POST", "/calendar/leases/<lease_id>/end", "leases:put", answers=JSON)
-def change_end(lease_id: str) -> ResponseReturnValue:
-    """Change the end of a lease, or with `dry_run` say whether that would fit."""
+@page("POST", "/calendar/leases/<lease_id>/times", "leases:put", answers=JSON)
+def change_times(lease_id: str) -> ResponseReturnValue:
+    """Change the start or the end of a lease, or both; with `dry_run` say whether that would fit."""
     is_trial = request.form.get("dry_run") == "1"
     try:
         known = path_id(lease_id, f"Object with {{'lease_id': '{lease_id[:80]}'}} not found")
         before = leases.get(climate(), caller(), known)
-        changes = Changes(end=dates.read(request.form.get("end", "")))
+        changes = _times()
         after = tree_leases.update(over_the_tree(), caller(), known, changes, dry_run=is_trial)
+    except NotFound as error:
+        return jsonify(fits=False, message=str(error)), 404
     except ClimateError as refusal:
         return jsonify(fits=False, message=f"clashes: {refusal}")
     return jsonify(
         fits=True,
         message="fits" if _hosts(before) <= _hosts(after) else "fits, on other hosts",
+        start=date(after.period.start),
         end=date(after.period.end),
     )
+
+
+def _times() -> Changes:
+    """Return the new times of the form. Raise InvalidInput without any."""
+    given = {name: dates.read(request.form[name]) for name in ("start", "end") if name in request.form}
+    if not given:
+        raise InvalidInput("start and end are missing: at least one is needed, such as 2030-01-31T18:00Z")
+    return Changes(start=given.get("start"), end=given.get("end"))
 
 
 def _hosts(lease: Lease) -> set[int]:

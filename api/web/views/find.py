@@ -1,7 +1,6 @@
 """New lease: a question, offers for it, a hold of one of them, and the lease made of it."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
 from flask import flash, redirect, render_template, request
@@ -10,11 +9,20 @@ from structlog.contextvars import bind_contextvars
 
 from api.request_context import caller, climate
 from api.reservation.ids import path_id
-from api.web import form_fields, free_strip, host_search, lease_words, search_words, snippets
+from api.web import (
+    form_fields,
+    free_strip,
+    host_search,
+    lease_words,
+    repetitions,
+    search_fields,
+    search_words,
+    snippets,
+)
 from api.web.blueprint import PREFIX, page
 from api.web.free_strip import FreeStrip
 from api.web.host_search import USUAL, HostSearch
-from api.web.search_words import USUAL_LENGTH, Wish
+from api.web.search_words import USUAL_LENGTH
 from climate.domain.availability.free_counts import Point
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.holds import renewable
@@ -25,7 +33,6 @@ from climate.service.availability.holds import Details
 from climate.service.availability.question import present
 
 FIND, HOLDS, LEASES = (f"{PREFIX}/{word}" for word in ("find", "holds", "leases"))
-MOST_HOSTS = 10_000
 
 
 @page("GET", "/find", "leases:post")
@@ -33,11 +40,12 @@ def find() -> ResponseReturnValue:
     """Show the form and, once it is filled in, what fits."""
     now = present(climate())
     given = request.args
-    problem, searched, answer, understood = "", None, None, None
+    problem, searched, answer, understood, repeat = "", None, None, None, None
     try:
         text = given.get("q", "")
         understood = search_words.read(text, now, form_fields.zone()) if text.strip() else None
-        searched = _searched(understood, now)
+        searched = search_fields.read(given, now, understood)
+        repeat = repetitions.read(given)
         if given:
             answer = host_search.ask(searched)
     except ClimateError as error:
@@ -56,9 +64,13 @@ def find() -> ResponseReturnValue:
         reason=reason,
         strip=_drawn(points, searched),
         snippets=snippets.of_search(searched) if found else {},
-        holds=holds.listed(climate(), caller()),
+        holds=holds.listed(climate(), caller(), caller().project_id),
+        repeat=repeat,
+        choices=repetitions.CHOICES,
         lengths=search_words,
         fields=form_fields,
+        kept=search_fields.written(searched),
+        wait_until=searched.latest - searched.length,
         now=now,
     ), (400 if problem else 200)
 
@@ -67,27 +79,6 @@ def _drawn(points: Sequence[Point] | None, searched: HostSearch) -> FreeStrip | 
     if not points:
         return None
     return free_strip.draw(points, Period(searched.earliest, searched.latest), form_fields.zone())
-
-
-def _searched(wish: Wish | None, now: datetime) -> HostSearch:
-    """Return the search of the fields; what the search box says goes before them."""
-    given = request.args
-    wish = wish or Wish()
-    wanted = search_words.read(form_fields.text(given, "requirements"), now)
-    if wanted != Wish(requirements=wanted.requirements):
-        raise InvalidInput(
-            f"requirements are {given['requirements'][:80]!r}: conditions such as gpu_count>1 rack=A are expected"
-        )
-    earliest = wish.earliest or max(now, form_fields.moment(given, "earliest") or now)
-    length = wish.length or form_fields.length(given, "length", USUAL_LENGTH)
-    latest = wish.latest or form_fields.moment(given, "latest")
-    return HostSearch(
-        hosts=wish.hosts or form_fields.number(given, "hosts", 1, 1, MOST_HOSTS),
-        length=length,
-        earliest=earliest,
-        latest=latest or earliest + max(USUAL, 2 * length),
-        requirements=(*wish.requirements, *wanted.requirements),
-    )
 
 
 @page("POST", "/holds", "leases:post")

@@ -14,6 +14,7 @@ from climate.domain.errors import ClimateError
 from climate.domain.period import Period
 from climate.service.availability.question import present
 from climate.service.leases import leases
+from climate.service.waiting_list import places
 from climate.store.leases.leases import Listing
 
 MOST = 50
@@ -30,7 +31,8 @@ def show() -> ResponseReturnValue:
     if not who.project_id or not who.has("reader"):
         return render_template("no_project.html")
     now = present(climate())
-    known = leases.listed(climate(), who, Listing(project_id=who.project_id, ends_after=now, limit=MOST + 1))
+    wanted = Listing(project_id=who.project_id, ends_after=now, limit=MOST + 1, soonest=True)
+    known = leases.listed(climate(), who, wanted)
     known.sort(key=lambda lease: (lease.period.start > now, lease.period.end))
     strip, problem = _strip(now) if who.has("member") else (None, "")
     return render_template(
@@ -41,6 +43,7 @@ def show() -> ResponseReturnValue:
         now=now,
         strip=strip,
         problem=problem,
+        lines=places.of(climate(), known[:MOST]),
         words=lease_words,
     )
 

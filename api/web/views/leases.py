@@ -21,6 +21,7 @@ from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import lease_hosts, leases
 from climate.service.leases.update import Changes
 from climate.service.notifications import delivery
+from climate.service.waiting_list import places
 from climate.store.calendar_feeds import Entry
 from climate.store.leases.leases import Listing
 from climate.store.notifications import Listing as Notices
@@ -54,24 +55,36 @@ def list_all() -> ResponseReturnValue:
     kept = {key: value for key, value in given.items() if key in ("name", "status", "all", "before", "after") and value}
     following = {**kept, "marker": str(known[ON_A_PAGE - 1].id)} if len(known) > ON_A_PAGE else None
     return render_template(
-        "leases.html", leases=known[:ON_A_PAGE], given=given, following=following, statuses=STATUSES, words=lease_words
+        "leases.html",
+        leases=known[:ON_A_PAGE],
+        lines=places.of(climate(), known[:ON_A_PAGE]),
+        given=given,
+        following=following,
+        statuses=STATUSES,
+        words=lease_words,
     )
 
 
 @page("GET", "/leases/<lease_id>", "leases:get")
 def show(lease_id: str) -> ResponseReturnValue:
-    """Show a lease as it is, or as it was at a time."""
+    """Show a lease as it is, as it was at a time, or after a step of its history."""
     known, at = _id(lease_id), form_fields.moment(request.args, "at")
+    history = lease_words.happenings(leases.history(climate(), caller(), known))
+    step = form_fields.number(request.args, "step", 0, 1, max(1, len(history)))
+    at = history[step - 1].at if 0 < step < len(history) and at is None else at
     lease = leases.get(climate(), caller(), known, at)
     now = present(climate())
+    place = places.estimated(climate(), lease) if at is None else None
     return render_template(
         "lease.html",
         lease=lease,
         at=at,
         now=now,
         hosts=lease_hosts.listed(climate(), caller(), known) if at is None else [],
-        history=lease_words.happenings(leases.history(climate(), caller(), known)),
+        history=history,
+        step=step or lease_words.steps_until(history, at),
         notices=delivery.listed(climate(), caller(), Notices(lease_id=known, limit=MOST_NOTICES)),
+        lines={lease.id: place} if place else {},
         longer=_longer(lease) if at is None and caller().has("member") else [],
         words=lease_words,
         moment_value=form_fields.local(lease.period.end),

@@ -1,7 +1,8 @@
 """climate demo: the life of a lease on its own stack, each step verified through the API."""
 
+import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,9 +65,16 @@ ENDING = (
     "Shown: hosts are promised, lent and given back on time. Boots of others are refused. A server sleeps until its",
     "lease starts. Storage is there for as long as its lease. A host is off until it is needed, then it is recycled.",
     "Look next: `climate up --demo` starts a stack to try it yourself, `climate lease create --help` has examples.",
-    "Logs of this demo: {home}/logs. Its data: `CLIMATE_HOME={home} climate up --demo`.",
+    "Logs of this demo: {home}/logs.",
 )
-"""Last lines after all steps were verified."""
+"""Lines after all steps were verified."""
+
+PAGE = (
+    "What just happened, in a browser: `CLIMATE_HOME={home} climate up --demo --port {port}` starts the stack again.",
+    "Then the page of the lease has its history: {url}/ui/leases/{lease}#history",
+    "Sign in as demo; the password is in {home}/demo-password.",
+)
+"""Last lines: the page that shows the lease of the demo."""
 
 
 @click.command("demo")
@@ -80,8 +88,12 @@ def command(lab: bool, clusters: bool) -> None:
     steps = len(cluster_steps.STEPS if clusters else STEPS)
     shown = screen(session.colourful)
     shown.say(f"climate demo, in {environ['CLIMATE_HOME']}; {networks}")
+    page: Sequence[str] = ()
     try:
-        verified = _perform_on_a_cluster(environ, shown) if clusters else _perform_on_a_stack(environ, shown)
+        if clusters:
+            verified = _perform_on_a_cluster(environ, shown)
+        else:
+            verified, page = _perform_on_a_stack(environ, shown)
     finally:
         shown.close()
     shown.say(f"{verified} of {steps} steps verified in {shown.spent:.0f} s")
@@ -89,8 +101,8 @@ def command(lab: bool, clusters: bool) -> None:
         logs = f"see {environ['CLIMATE_HOME']}/logs"
         raise Failure("a step of the demo failed", hint=logs)
     if not clusters:
-        for line in ENDING:
-            shown.say(line.format(home=environ["CLIMATE_HOME"]))
+        for line in (*(line.format(home=environ["CLIMATE_HOME"]) for line in ENDING), *page):
+            shown.say(line)
 
 
 def _networks(session: Session, lab: bool) -> str:
@@ -104,14 +116,22 @@ def _networks(session: Session, lab: bool) -> str:
     return f"networks are recorded only: {reason}"
 
 
-def _perform_on_a_stack(environ: Mapping[str, str], shown: Screen) -> int:
+def _perform_on_a_stack(environ: Mapping[str, str], shown: Screen) -> tuple[int, Sequence[str]]:
     with running(environ, lambda spent: shown.waiting("the stack to start", spent=spent)) as stack:
         with play_on(stack, shown) as play:
             verified = perform(play)
             if verified == len(STEPS):
                 cleanup.visitor_goes(play)
+            page = page_of(play) if verified == len(STEPS) else ()
         shown.waiting("the stack to stop")
-    return verified
+    return verified, page
+
+
+def page_of(play: Play) -> list[str]:
+    """Return the lines that name the page of the first lease, and how the stack is started again for it."""
+    environ, url = play.stack.environ, play.stack.url.rstrip("/")
+    home, port = shlex.quote(environ["CLIMATE_HOME"]), environ["CLIMATE_PORT"]
+    return [line.format(home=home, port=port, url=url, lease=play.lease["id"]) for line in PAGE]
 
 
 def _perform_on_a_cluster(environ: Mapping[str, str], shown: Screen) -> int:

@@ -74,9 +74,9 @@ def get(climate: Climate, caller: Caller, hold_id: UUID) -> Lease:
     return lease
 
 
-def listed(climate: Climate, caller: Caller) -> list[Lease]:
-    """Return the holds of the project, or all for an admin; oldest first."""
-    return leases.listed(climate, caller, Listing(status="HELD"))
+def listed(climate: Climate, caller: Caller, project_id: str | None = None) -> list[Lease]:
+    """Return the holds of the project, or of all projects for an admin who names none; oldest first."""
+    return leases.listed(climate, caller, Listing(project_id, status="HELD"))
 
 
 def release(climate: Climate, caller: Caller, hold_id: UUID) -> None:

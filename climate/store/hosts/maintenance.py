@@ -7,8 +7,21 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, select, tuple_, update
-from sqlalchemy.dialects.postgresql import Range
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.maintenance_facts import (
@@ -188,8 +201,9 @@ def lock_open(conn: Connection, host: int) -> list[UUID]:
 
 def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
     """Return those of the hosts that are in maintenance now."""
-    query = select(windows.c.host).where(windows.c.host.in_(sorted(numbers)), windows.c.state == ACTIVE)
-    return frozenset(conn.scalars(query))
+    wanted = windows.c.host == func.any(bindparam("numbers", type_=ARRAY(BigInteger)))
+    query = select(windows.c.host).where(wanted, windows.c.state == ACTIVE)
+    return frozenset(conn.scalars(query, {"numbers": sorted(numbers)}))
 
 
 def moving(conn: Connection, numbers: Collection[int]) -> frozenset[int]:

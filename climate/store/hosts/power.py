@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, text, true, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import BigInteger, Connection, bindparam, delete, func, select, text, true, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from climate.store import locks
 from climate.store.leases.event_claims import next_token
@@ -68,7 +68,8 @@ def of(conn: Connection, numbers: Collection[int]) -> dict[int, Supply]:
     """Return the power rows of these hosts, by number; hosts without power management are missing."""
     if not numbers:
         return {}
-    rows = conn.execute(select(host_power).where(host_power.c.host.in_(sorted(numbers))))
+    wanted = host_power.c.host == func.any(bindparam("numbers", type_=ARRAY(BigInteger)))
+    rows = conn.execute(select(host_power).where(wanted), {"numbers": sorted(numbers)})
     return {row.host: Supply(**row._mapping) for row in rows}
 
 

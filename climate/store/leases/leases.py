@@ -229,6 +229,8 @@ class Listing:
     series_id: UUID | None = None
     marker: UUID | None = None
     limit: int | None = None
+    soonest: bool = False
+    """Leases of a project in the order of their ends, without a marker, instead of the oldest first."""
 
 
 def listed(conn: Connection, wanted: Listing) -> list[Lease]:
@@ -236,10 +238,14 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
 
     Each condition has an index, in the order of the list where that is possible.
     """
-    query = _WHOLE.where(~leases.c.gone).order_by(leases.c.created_at, leases.c.id)
+    first = leases.c.end_date if wanted.soonest else leases.c.created_at
+    query = _WHOLE.where(~leases.c.gone).order_by(first, leases.c.id)
+    if wanted.status in _LEASE_STATUSES:  # a plan for any status expects as many leases of a rare one
+        query = query.where(has(leases.c.status, wanted.status))
+    elif wanted.status is not None:
+        query = query.where(leases.c.status == wanted.status)
     conditions = {
         leases.c.project_id: wanted.project_id,
-        leases.c.status: wanted.status,
         leases.c.name: wanted.name,
         leases.c.series_id: wanted.series_id,
     }
@@ -248,11 +254,14 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
     if wanted.starts_before is not None:
         latest = min(wanted.starts_before, LAST - AHEAD_OF_ITS_START) + AHEAD_OF_ITS_START
         query = query.where(leases.c.start_date < wanted.starts_before, leases.c.created_at < latest)
-    if wanted.ends_after is not None:
+    if wanted.ends_after is not None and wanted.soonest:
+        query = query.where(leases.c.end_date > wanted.ends_after)
+    elif wanted.ends_after is not None:
         # Selected by a list of ids, hence by the index of ends: the order of the list begins with ended leases.
         late = (
             select(leases.c.id).where(~leases.c.gone, leases.c.end_date > wanted.ends_after).order_by(leases.c.end_date)
         )
+        late = late if wanted.project_id is None else late.where(leases.c.project_id == wanted.project_id)
         query = query.where(leases.c.id == func.any(func.array(late.scalar_subquery())))
     if wanted.marker is not None:
         query = query.where(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
@@ -476,3 +485,4 @@ _time = datetime.fromisoformat
 # A mapping is much quicker than a call of the enumeration, and lists have many events.
 _KINDS = {str(kind): kind for kind in EventKind}
 _STATUSES = {str(status): status for status in EventStatus}
+_LEASE_STATUSES = frozenset(str(status) for status in LeaseStatus)

@@ -19,7 +19,7 @@ from climate.cli.client import Client
 from climate.cli.clouds import entry, find
 from climate.cli.demo import host_steps, storage_steps
 from climate.cli.demo.actors import Play, Unseen, require
-from climate.cli.demo.demo import ENDING, STEPS, perform
+from climate.cli.demo.demo import ENDING, STEPS, page_of, perform
 from climate.cli.demo.screen import Screen
 from climate.cli.demo.stack import Stack, running, surroundings
 from climate.cli.errors import Failure
@@ -310,7 +310,10 @@ def test_storage_that_is_not_gone_with_its_lease_is_seen(
         storage_steps.storage_goes(play)
 
 
-def test_the_ending_names_the_logs_and_the_data() -> None:
-    told = "\n".join(ENDING).format(home="/a/home")
-    assert "/a/home/logs" in told
-    assert "CLIMATE_HOME=/a/home climate up" in told
+def test_the_ending_names_the_logs_the_data_and_the_page_of_the_lease(play: Play) -> None:
+    assert "/a/home/logs" in "\n".join(ENDING).format(home="/a/home")
+    environ = {"CLIMATE_HOME": "/a/my home", "CLIMATE_PORT": "8791"}
+    play.stack, play.lease = Stack(environ, "http://127.0.0.1:8791/", {}), {"id": "l1"}
+    told = "\n".join(page_of(play))
+    assert "CLIMATE_HOME='/a/my home' climate up --demo --port 8791" in told
+    assert "http://127.0.0.1:8791/ui/leases/l1#history" in told

@@ -1,5 +1,7 @@
 """Leases read from rows: they are what their journal says, whatever parts they have."""
 
+from dataclasses import replace
+
 from climate.context import Climate
 from climate.domain.lease import Lease, fold
 from climate.service.leases import event_dispatch
@@ -54,3 +56,15 @@ def test_a_list_is_one_statement_and_its_events_are_json_lists(climate: Climate,
     assert row is not None
     assert len(seen) == 2
     assert all(isinstance(event, list) for event in row.parts[1]), "objects take twice the time"
+
+
+def test_the_soonest_ends_are_listed_first(climate: Climate, clock: Clock) -> None:
+    made = [make(climate, clock, start=start, hours=1) for start in (9, 3, 6, 1)]
+    wanted = Listing(made[0].project_id, ends_after=made[3].period.end, limit=2, soonest=True)
+    with climate.engine.connect() as conn:
+        assert leases.listed(conn, wanted) == [made[1], made[2]]
+        assert leases.listed(conn, replace(wanted, project_id="other")) == []
+        assert leases.listed(conn, Listing(made[0].project_id, ends_after=made[3].period.end)) == made[:3]
+        assert leases.listed(conn, Listing("other", ends_after=clock.time)) == []
+        assert leases.listed(conn, Listing(status="PENDING")) == made
+        assert leases.listed(conn, Listing(status="none")) == []

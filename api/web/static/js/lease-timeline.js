@@ -285,10 +285,13 @@ class LeaseTimeline extends HTMLElement {
       if (version !== this.version) return;
       if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error_message || `the server answered ${answer.status}`);
       this.accept(page, (await answer.json()).timeline, keeps);
-      this.say(this.total ? "" : "No host matches.");
+      if (!this.total) this.say("No host matches.");
+      else if (this.hasTrouble) this.say("");  // what was said of a change stays
+      this.hasTrouble = !this.total;
     } catch (error) {
       if (version !== this.version) return;
       this.pages.delete(page);
+      this.hasTrouble = true;
       this.say(`The calendar could not be loaded: ${error.message}. It is tried again.`);
       clearTimeout(this.retry);
       this.retry = setTimeout(() => this.refresh(), 3000);
@@ -503,6 +506,7 @@ class LeaseTimeline extends HTMLElement {
       button.append(make("span", "lt-text", this.title(span)));
       button.title = this.words(row, span);
       if (this.isMine(span) && span.to <= this.to) button.append(make("span", "lt-edge"));
+      if (this.isUnbegun(span) && span.from >= this.from) button.append(make("span", "lt-edge lt-start"));
       if (span.from < this.from) button.classList.add("lt-before");
       if (span.to > this.to) button.classList.add("lt-after");
     }
@@ -524,6 +528,9 @@ class LeaseTimeline extends HTMLElement {
     const about = span.kind === "lease" ? `lease ${span.lease_name}` : span.kind === "busy" ? "busy" : `${this.title(span)}${span.lease_name ? ` after ${span.lease_name}` : ""}`;
     return `${row.name}: ${about}${status}, ${time}`;
   }
+
+  /** Whether the start of a lease can be changed, too. */
+  isUnbegun(span) { return this.isMine(span) && span.from > Date.now(); }
 
   isMine(span) {
     return span.kind === "lease" && span.lease_id && this.hasAttribute("may-update") && !this.isKiosk
@@ -655,7 +662,7 @@ class LeaseTimeline extends HTMLElement {
       this.goTo(this.focus.item + moves[event.key]);
     } else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
       const direction = event.key === "ArrowRight" ? 1 : -1;
-      if (event.shiftKey) this.nudge(button, direction); else this.step(button, direction);
+      if (event.shiftKey) this.nudge(button, direction, event.ctrlKey); else this.step(button, direction);
     } else if (event.key === "Home" || event.key === "End") {
       if (event.ctrlKey) this.goTo(event.key === "Home" ? 0 : this.items.length - 1);
       else this.buttons(this.focus.item).at(event.key === "Home" ? 0 : -1)?.focus();
@@ -683,9 +690,14 @@ class LeaseTimeline extends HTMLElement {
     this.goTo(this.focus.item, at);
   }
 
-  nudge(button, direction) {
+  /** Move the end of what is chosen by a step, or its start. */
+  nudge(button, direction, movesStart) {
     const { span, row } = button;
     if (!span) return;
+    if (movesStart && !this.isUnbegun(span)) {
+      this.say(span.kind === "free" ? "" : `${this.words(row, span)}: its start cannot be changed here.`);
+      return;
+    }
     if (!this.selection) {
       if (span.kind === "free" && this.mayCreate()) {
         const start = this.snapped(Math.max(span.from, Date.now() + this.snap / 2, this.from));
@@ -694,9 +706,13 @@ class LeaseTimeline extends HTMLElement {
       else { this.say(`${this.words(row, span)}: this cannot be changed here.`); return; }
     }
     const chosen = this.selection;
+    if (movesStart) { this.select({ ...chosen, from: this.startAt(chosen.from + direction * this.snap, chosen.to) }); return; }
     const limit = span.kind === "free" ? span.to : Infinity;
     this.select({ ...chosen, to: Math.min(limit, Math.max(chosen.from + this.snap, this.snapped(chosen.to + direction * this.snap))) });
   }
+
+  /** The start of a lease that is nearest to a time: still to come, and before its end. */
+  startAt(at, end) { return Math.min(Math.max(this.snapped(at), this.snapped(Date.now() + this.snap / 2)), end - this.snap); }
 
   mayCreate() { return this.hasAttribute("may-create") && !this.isKiosk; }
 
@@ -711,7 +727,7 @@ class LeaseTimeline extends HTMLElement {
     const button = event.target.closest("button.lt-span");
     if (!button || event.button !== 0 || this.isKiosk) return;
     const { span, row } = button;
-    const isEdge = event.target.classList.contains("lt-edge");
+    const isEdge = event.target.classList.contains("lt-edge"), isStart = event.target.classList.contains("lt-start");
     if (!isEdge && !(span.kind === "free" && this.mayCreate())) return;
     const begin = isEdge ? span.from : this.snapped(this.timeAt(event.clientX));
     const begun = event.clientX;
@@ -720,6 +736,7 @@ class LeaseTimeline extends HTMLElement {
       if (Math.abs(moved.clientX - begun) > 4) this.drag.moved = true;
       if (!this.drag.moved) return;
       const at = this.snapped(this.timeAt(moved.clientX));
+      if (isStart) { this.select({ row, span, button, from: this.startAt(at, span.to), to: span.to }); return; }
       if (isEdge) { this.select({ row, span, button, from: span.from, to: Math.max(span.from + this.snap, at) }); return; }
       const [from, to] = at < begin ? [at, begin] : [begin, at];
       const earliest = Math.max(span.from, this.snapped(Date.now() + this.snap / 2));
@@ -768,6 +785,7 @@ class LeaseTimeline extends HTMLElement {
     if (!this.mark) this.mark = make("div", "lt-mark");
     const row = chosen.button.closest(".lt-row");
     row?.querySelector(".lt-track").append(this.mark);
+    if (!this.mark.isConnected) this.keepMark();  // its row was drawn anew meanwhile
     this.mark.style.setProperty("left", `${(Math.max(chosen.from, this.from) - this.from) / this.span * 100}%`);
     this.mark.style.setProperty("width", `${Math.max(0, Math.min(chosen.to, this.to) - Math.max(chosen.from, this.from)) / this.span * 100}%`);
     const time = `${this.clockTime(chosen.from)} to ${this.clockTime(chosen.to)}`;
@@ -777,19 +795,26 @@ class LeaseTimeline extends HTMLElement {
     this.asking = setTimeout(() => this.ask(chosen), DRY_RUN_PAUSE);
   }
 
-  /** Ask whether the new end would fit, and say so; nothing is changed. */
+  /** The times that are changed, in words. */
+  changeOf({ span, from, to }) {
+    return [from === span.from ? "" : `from ${this.clockTime(from)}`, to === span.to && from !== span.from ? "" : `until ${this.clockTime(to)}`].filter(Boolean);
+  }
+
+  /** Ask whether the new times would fit, and say so; nothing is changed. */
   async ask(chosen) {
     const answer = await this.send(chosen, true);
     if (this.selection !== chosen) return answer;
     this.mark.classList.toggle("lt-clash", !answer.fits);
     this.mark.dataset.words = answer.fits ? "fits" : "clashes";
-    this.say(`${chosen.span.lease_name} until ${this.clockTime(chosen.to)}: ${answer.message}${answer.fits ? ". Enter applies, Escape cancels." : ""}`);
+    this.say(`${chosen.span.lease_name} ${this.changeOf(chosen).join(" ")}: ${answer.message}${answer.fits ? ". Enter applies, Escape cancels." : ""}`);
     return answer;
   }
 
   async send(chosen, dryRun) {
-    const url = `${this.getAttribute("change")}${chosen.span.lease_id}/end`;
-    const body = new URLSearchParams({ end: iso(chosen.to), ...(dryRun ? { dry_run: "1" } : {}) });
+    const { span, from, to } = chosen;
+    const url = `${this.getAttribute("change")}${span.lease_id}/times`;
+    const times = { ...(from === span.from ? {} : { start: iso(from) }), ...(to === span.to && from !== span.from ? {} : { end: iso(to) }) };
+    const body = new URLSearchParams({ ...times, ...(dryRun ? { dry_run: "1" } : {}) });
     try {
       const answer = await fetch(url, { method: "POST", body, credentials: "same-origin", headers: { "X-CSRF-Token": this.getAttribute("csrf"), Accept: "application/json" } });
       const told = await answer.json();
@@ -811,9 +836,12 @@ class LeaseTimeline extends HTMLElement {
     this.offer(chosen, answer);
   }
 
-  /** Ask before the end of a lease is changed. */
+  /** Ask before the times of a lease are changed. */
   offer(chosen, answer) {
-    const words = `${chosen.to > chosen.span.to ? "Prolong" : "Shorten"} ${chosen.span.lease_name} to ${this.clockTime(chosen.to)}? ${answer.message}.`;
+    const { span, from, to } = chosen;
+    const what = from !== span.from ? `Change ${span.lease_name}: ${this.changeOf(chosen).join(" ")}`
+      : `${to > span.to ? "Prolong" : "Shorten"} ${span.lease_name} to ${this.clockTime(to)}`;
+    const words = `${what}? ${answer.message}.`;
     const apply = make("button", "primary", "Apply"), keep = make("button", "", "Cancel");
     apply.type = keep.type = "button";
     const close = () => { this.cancel(); this.wantsFocus = true; this.draw(); };
@@ -822,7 +850,8 @@ class LeaseTimeline extends HTMLElement {
       apply.disabled = true;
       const done = await this.send(chosen, false);
       close();
-      this.say(done.fits ? `${chosen.span.lease_name} now ends ${this.clockTime(chosen.to)}.` : `Not changed: ${done.message}`);
+      const result = [from === span.from ? "" : `starts ${this.clockTime(from)}`, to === span.to ? "" : `ends ${this.clockTime(to)}`].filter(Boolean);
+      this.say(done.fits ? `${span.lease_name} now ${result.join(" and ")}.` : `Not changed: ${done.message}`);
       this.refresh();
     });
     this.confirm.onkeydown = (event) => { if (event.key === "Escape") close(); };

@@ -27,7 +27,7 @@ def end(browser: Browser, lease: str, moment: str, **more: str) -> Any:
     )
     fields = {"end": moment, **more}
     headers = {"Accept": "application/json", "X-CSRF-Token": secret, "Origin": "http://localhost"}
-    return browser.client.post(f"/ui/calendar/leases/{lease}/end", data=fields, headers=headers)
+    return browser.client.post(f"/ui/calendar/leases/{lease}/times", data=fields, headers=headers)
 
 
 def test_page_has_the_component_and_a_table_beside_it(member: Browser) -> None:
@@ -85,6 +85,21 @@ def test_trial_of_an_end_says_whether_it_fits_and_changes_nothing(pages: Flask, 
     assert (changed["fits"], changed["end"]) == (True, "2030-01-02T14:00:00.000000")
 
 
+def test_start_is_tried_and_changed(pages: Flask, member: Browser) -> None:
+    person = Person(pages, "member")
+    lease = person.lease()
+    start = lease["start_date"]
+    sent = {"csrf_token": "secret", "start": "2030-01-02 10:30"}
+    path = f"/ui/calendar/leases/{lease['id']}/times"
+    assert member.post(path, {**sent, "dry_run": "1"}).json["fits"] is True
+    assert person.get(f"/leases/{lease['id']}")["lease"]["start_date"] == start
+    told = member.post(path, {**sent, "end": "2030-01-02 15:00"}).json
+    assert (told["start"], told["end"]) == ("2030-01-02T10:30:00.000000", "2030-01-02T15:00:00.000000")
+    for wrong in ({}, {"start": "never"}, {"start": "2030-01-02 16:00"}, {"start": "2029-01-01 00:00"}):
+        refused = member.post(path, {"csrf_token": "secret", **wrong}).json
+        assert (refused["fits"], refused["message"].startswith("clashes: ")) == (False, True)
+
+
 def test_clash_is_told(pages: Flask, member: Browser) -> None:
     person, other = Person(pages, "member"), Person(pages, "stranger")
     lease = person.lease(reservations=[{**HOSTS, "min": 8, "max": 8}])
@@ -106,14 +121,14 @@ HOSTS = {
 
 def test_lease_of_another_project_is_not_changed(pages: Flask, stranger: Browser, reader: Browser) -> None:
     lease = Person(pages, "member").lease("hidden-name")
-    told = end(stranger, lease["id"], "2030-01-02 14:00").json
-    assert (told["fits"], "not found" in told["message"], "hidden-name" in told["message"]) == (False, True, False)
+    answer = end(stranger, lease["id"], "2030-01-02 14:00")
+    assert (answer.status_code, answer.json["fits"], "hidden-name" in answer.text) == (404, False, False)
     assert end(reader, lease["id"], "2030-01-02 14:00").status_code == 403
 
 
 def test_change_without_the_secret_is_refused(pages: Flask, member: Browser) -> None:
     lease = Person(pages, "member").lease()
-    assert member.post(f"/ui/calendar/leases/{lease['id']}/end", {"end": "2030-01-02 14:00"}).status_code == 403
+    assert member.post(f"/ui/calendar/leases/{lease['id']}/times", {"end": "2030-01-02 14:00"}).status_code == 403
 
 
 def test_stream_is_that_of_the_session(pages: Flask, member: Browser, stranger: Browser) -> None:

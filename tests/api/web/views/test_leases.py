@@ -97,6 +97,24 @@ def test_lease_is_shown_as_it_was(climate: Climate, clock: Clock, member: Browse
     assert "Name: training → renamed" in text
 
 
+def test_history_is_gone_through_step_by_step(climate: Climate, clock: Clock, member: Browser) -> None:
+    path = f"/ui/leases/{made(climate, clock)}"
+    for name in ("second", "third"):
+        clock.forward(minutes=1)
+        member.submit(path, f"{path}/name", name=name)
+    text = member.text(f"{path}?step=1")
+    assert "<h1>training" in text
+    assert "1 of 3: Lease created" in text
+    assert f'rel="next" href="{path}?step=2"' in text
+    assert "Prolong by" not in text
+    assert "<h1>second" in member.text(f"{path}?step=2")
+    last = member.text(f"{path}?step=3")
+    assert "<h1>third" in last
+    assert "as it was" not in last
+    for wrong in ("0", "4", "x"):
+        member.get(f"{path}?step={wrong}", 400)
+
+
 def test_end_is_changed_renamed_and_deleted(climate: Climate, clock: Clock, member: Browser) -> None:
     lease = made(climate, clock)
     path = f"/ui/leases/{lease}"
