@@ -9,6 +9,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate
 from api.errors import MISSING, describe
 from climate.domain.errors import Conflict, InvalidInput
 from climate.domain.lease import Lease
+from climate.domain.preemption import FIELD as PREEMPTIBLE
 from climate.plugin import ResourcePlugin
 
 Plugins = Mapping[str, ResourcePlugin]
@@ -19,7 +20,13 @@ def read_new(plugins: Plugins, given: Mapping[str, Any]) -> Spec:
     """Return a reservation of a new lease, in the types of its plugin."""
     if given.get("resource_type") is None:
         raise InvalidInput("Missing parameter resource_type")
-    return _load(request_schema(plugin_of(plugins, given["resource_type"])), given)
+    schema = request_schema(plugin_of(plugins, given["resource_type"]))
+    if given.get(PREEMPTIBLE) and PREEMPTIBLE not in schema.fields:
+        raise InvalidInput(
+            f"{PREEMPTIBLE} is for whole hosts, the resource type physical:host: a reservation of"
+            f" {given['resource_type']} never gives way, so leave the field out"
+        )
+    return _load(schema, given)
 
 
 def read_changes(plugins: Plugins, lease: Lease, given: Sequence[Mapping[str, Any]]) -> list[Spec]:

@@ -1,6 +1,5 @@
 """Free times of what leases of the waiting list want, read once for many of them."""
 
-import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -28,6 +27,9 @@ from climate.store.hosts import pool_settings
 
 REFUSALS = (NotEnoughHosts, NotEnoughAddresses, NotEnoughStorage, Unmatchable)
 """Refusals for which a lease waits."""
+
+Reservations = Sequence[tuple[str, dict[str, object]]]
+"""Resource type and request of each reservation."""
 
 NUMBERS = ("min", "max")
 """Keys of a request of whole hosts that do not change which hosts match."""
@@ -77,6 +79,8 @@ class FreeTimes:
     """Set if all projects may use the same hosts, so that one read is for all of them."""
     known: dict[str, list[Demand] | None] = field(default_factory=dict)
     counts: dict[tuple[str, int], Steps] = field(default_factory=dict)
+    texts: dict[int, tuple[Reservations, str]] = field(default_factory=dict)
+    """By the identity of the reservations, which equal entries share."""
 
     def forget(self) -> None:
         """Read everything again at the next question, because something was given away."""
@@ -85,23 +89,21 @@ class FreeTimes:
 
     def fits(self, entry: Entry, period: Period, kept: Set[int]) -> bool:
         """Return whether the entry fits in the period, as far as is known; false if the search takes too long."""
-        demands = self.demands(entry)
-        if demands is None:
+        key = self._key(entry)
+        known = self._known(entry, key)
+        if known is None:
             return False
+        start, end = seconds(period.start), seconds(period.end + ALMOST)
+        only = known[0] if len(known) == 1 else None
+        if not kept and isinstance(only, WholeDemand) and not only.must:
+            return self._count(key, only, start, end - start) >= _least(only, entry.reservations[0][1])
         try:
-            return self._fits(entry, demands, period, kept)
+            return search.matched(without(_all_sized(known, entry), kept), start, end) is not None
         except TooComplex:
             return False
 
-    def _fits(self, entry: Entry, demands: Sequence[Demand], period: Period, kept: Set[int]) -> bool:
-        start, end = seconds(period.start), seconds(period.end + ALMOST)
-        only = demands[0] if len(demands) == 1 else None
-        if not kept and isinstance(only, WholeDemand) and not only.must:
-            return self._count(entry, only, start, end - start) >= only.least
-        return search.matched(without(demands, kept), start, end) is not None
-
-    def _count(self, entry: Entry, demand: WholeDemand, start: int, length: int) -> int:
-        key = (self._key(entry), length)
+    def _count(self, text: str, demand: WholeDemand, start: int, length: int) -> int:
+        key = (text, length)
         if key not in self.counts:
             self.counts[key] = demand.counts(length)
         return self.counts[key].at(start)
@@ -135,16 +137,21 @@ class FreeTimes:
 
     def demands(self, entry: Entry) -> list[Demand] | None:
         """Return the demands of an entry; None if one of its plugins is not loaded, or refuses it."""
-        key = self._key(entry)
+        found = self._known(entry, self._key(entry))
+        return None if found is None else _all_sized(found, entry)
+
+    def _known(self, entry: Entry, key: str) -> list[Demand] | None:
+        """Return the demands of entries with that key, in any number of hosts."""
         if key not in self.known:
             self.known[key] = self._read(entry)
-        found = self.known[key]
-        if found is None:
-            return None
-        return [_sized(demand, spec) for demand, (_, spec) in zip(found, entry.reservations, strict=True)]
+        return self.known[key]
 
     def _key(self, entry: Entry) -> str:
-        return _text(entry) if self.is_same_for_all else f"{entry.project_id} {_text(entry)}"
+        wanted = entry.reservations
+        if id(wanted) not in self.texts:
+            self.texts[id(wanted)] = wanted, _text(wanted)
+        _, text = self.texts[id(wanted)]
+        return text if self.is_same_for_all else f"{entry.project_id} {text}"
 
     def _read(self, entry: Entry) -> list[Demand] | None:
         climate, caller = self.climate, owner(entry.project_id, entry.user_id)
@@ -160,20 +167,30 @@ class FreeTimes:
         return demands if len(demands) == len(found) else None
 
 
-def _text(entry: Entry) -> str:
+def _text(reservations: Reservations) -> str:
     """Return a text that is the same for entries that want the same resources, in any number of hosts."""
-    specs = [
-        (kind, {name: value for name, value in spec.items() if name not in NUMBERS})
-        for kind, spec in entry.reservations
-    ]
-    return json.dumps(specs, sort_keys=True, default=str)
+    # The database has the keys of a spec in one order.
+    return repr([(kind, [item for item in spec.items() if item[0] not in NUMBERS]) for kind, spec in reservations])
+
+
+def _all_sized(demands: Sequence[Demand], entry: Entry) -> list[Demand]:
+    return [_sized(demand, spec) for demand, (_, spec) in zip(demands, entry.reservations, strict=True)]
 
 
 def _sized(demand: Demand, spec: Mapping[str, object]) -> Demand:
     """Return the demand with the number of hosts of this entry."""
-    if isinstance(demand, WholeDemand) and demand.kind == HOSTS and "min" in spec:
+    if isinstance(demand, WholeDemand) and _has_numbers(demand, spec):
         return replace(demand, least=int(str(spec["min"])), most=int(str(spec["max"])))
     return demand
+
+
+def _least(demand: WholeDemand, spec: Mapping[str, object]) -> int:
+    """Return the smallest number of hosts or addresses that is enough for this entry."""
+    return int(str(spec["min"])) if _has_numbers(demand, spec) else demand.least
+
+
+def _has_numbers(demand: WholeDemand, spec: Mapping[str, object]) -> bool:
+    return demand.kind == HOSTS and "min" in spec
 
 
 def without(demands: Sequence[Demand], kept: Set[int]) -> list[Demand]:

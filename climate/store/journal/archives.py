@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate import advisory_locks
+from climate.store import locks
 from climate.store.journal.archive_files import Line, Place, Written
 from climate.store.schema import Time
 from climate.store.tables.archives import archived_leases, archives
@@ -263,13 +264,12 @@ _CHANGED = text("""
         OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
     RETURNING a.lease_id
 """).bindparams(_IDS)
-_SERIES_LEFT = (
+_SERIES_LEFT = locks.ordered(
     select(lease_series.c.id)
     .join(archived_leases, archived_leases.c.lease_id == lease_series.c.id)
     .where(archived_leases.c.archive == bindparam("number"))
-    .order_by(lease_series.c.id)
-    .limit(bindparam("limit", type_=Integer))
-    .with_for_update(of=lease_series)
+    .limit(bindparam("limit", type_=Integer)),
+    lease_series.c.id,
 )
 _SERIES_CHANGED = (
     delete(archived_leases)

@@ -1,8 +1,10 @@
 """Rows of the waiting list: its leases in their order, and the marks that say why to try them."""
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from uuid import UUID
 
 from sqlalchemy import Connection, Uuid, bindparam, delete, func, insert, literal, select, text
@@ -82,19 +84,17 @@ def entries(conn: Connection, marks: Marks, now: datetime, share_days: int, pati
         "end": during.end if during else None,
         "ids": list(marks.lease_ids),
     }
+    read = cache(_reservations)  # many leases ask for the same
     return [
-        Entry(
-            row.id,
-            row.project_id,
-            row.user_id,
-            Period(row.start_date, row.end_date),
-            row.wait_until,
-            row.created_at,
-            [(kind, spec) for kind, spec in row.reservations],
-            row.is_passed_over,
+        Entry(lease_id, project_id, user_id, Period(start, end), until, since, read(reservations), is_passed_over)
+        for lease_id, project_id, user_id, start, end, until, since, reservations, is_passed_over in conn.execute(
+            _ENTRIES, given
         )
-        for row in conn.execute(_ENTRIES, given)
     ]
+
+
+def _reservations(text_: str) -> Sequence[tuple[str, dict[str, object]]]:
+    return tuple((kind, spec) for kind, spec in json.loads(text_))
 
 
 def places(conn: Connection, lease_ids: Collection[UUID], now: datetime, share_days: int) -> dict[UUID, int]:
@@ -147,7 +147,7 @@ _ENTRIES = text(f"""
         WHERE :everything OR id = ANY(:ids) OR (start_date < :end AND reach > :start)),
     wide AS (SELECT min(start_date) AS start, max(reach) AS until FROM chosen)
     SELECT l.id, l.project_id, l.user_id, l.start_date, l.end_date, l.wait_until, l.created_at,
-        (SELECT coalesce(json_agg(json_build_array(r.resource_type, r.spec) ORDER BY r.position), '[]')
+        (SELECT coalesce(json_agg(json_build_array(r.resource_type, r.spec) ORDER BY r.position), '[]')::text
             FROM reservations r WHERE r.lease_id = l.id) AS reservations,
         c.id IS NULL OR EXISTS (SELECT FROM waiting_marks m
             WHERE m.lease_id = l.id AND m.during IS NULL AND m.not_before > :now) AS is_passed_over

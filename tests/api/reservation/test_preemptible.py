@@ -76,3 +76,17 @@ def test_preemptible_hosts_have_a_limit_of_their_own(member: Person, admin: Pers
 def _hosts(climate: Climate) -> int:
     with climate.engine.connect() as conn:
         return int(conn.scalar(text("SELECT count(*) FROM hosts")) or 0)
+
+
+def test_slots_are_never_preemptible(member: Person) -> None:
+    size = {"vcpus": 1, "memory_mb": 128, "disk_gb": 1, "amount": 1, "affinity": None, "resource_properties": ""}
+    slots = {"resource_type": "virtual:instance", "preemptible": True, **size}
+    for path, body in (
+        ("/leases", order(reservations=[slots])),
+        ("/leases", order(reservations=[reservation(preemptible=True), slots])),
+        ("/availability", {"duration": 3600, "reservations": [slots]}),
+    ):
+        refused = member("POST", path, body)
+        assert refused.status_code == 400, refused.json
+        assert "preemptible is for whole hosts" in refused.json["error_message"]
+        assert "virtual:instance never gives way" in refused.json["error_message"]
