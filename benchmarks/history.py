@@ -25,6 +25,8 @@ from climate.service.hosts import inventory
 from climate.service.leases import event_dispatch, events, lease_pools, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
+from climate.store.journal import journal
+from climate.store.usage import host_hours
 from workers import periodic
 
 SIZES = (100_000, 1_000_000)
@@ -52,6 +54,8 @@ def main(short: bool) -> None:
                 seed.copy(engine, past, size - known, AGE, SPREAD)
                 seed.migrations(engine, size - known)
                 seed.settle(engine)
+                with engine.begin() as conn:
+                    host_hours.proceed(conn, journal.last_position(conn))  # as if rounds had run all the time
             known = size
             found.append(_measured(engine, acts(deployment), 5 if short else 15))
         _show(*found)

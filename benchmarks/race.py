@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
@@ -49,34 +50,50 @@ def _measure(deployment: Deployment, hosts: int, windows: int) -> None:
     engine = deployment.climate.engine
     with engine.begin() as conn:
         conn.execute(_TABLE)
-    won, lost, waited = [], [], []
+    won, lost, waited, later, before = [], [], [], [], 0
     for number in range(1, windows + 1):
         answers = _race(deployment, first + timedelta(hours=2 * number))
-        won += [seconds for seconds, winner in answers if winner]
-        lost += [seconds for seconds, winner in answers if not winner]
+        winners, losers = [one for one in answers if one.won], [one for one in answers if not one.won]
+        won += [one.seconds for one in winners]
+        lost += [one.seconds for one in losers]
+        told = max(one.at for one in winners)
+        later.append(median(one.at for one in losers) - told)
+        before += sum(one.at <= told for one in losers)
         waited += sorted(_locked(engine))[1:]
     line("winners", spread(won))
     line("losers", spread(lost), "< 50 ms")
+    line("the median loser after the last winner of the same race", f"{1000 * median(later):.1f} ms")
+    line("losers that were told before it", f"{before} of {len(lost)}")
     line("ceiling: all but the first of a SELECT FOR UPDATE", spread(waited))
     line("losers beside the ceiling", f"{median(lost) / median(waited):.1f}")
     line("windows with as many winners as hosts", f"{len(won) / hosts:.0f} of {windows}")
     line("double-booked", _double_booked(deployment.climate.engine), "0", f"{peer.DOUBLE_BOOKED} of windows")
 
 
-def _race(deployment: Deployment, start: datetime) -> Sequence[tuple[float, bool]]:
-    """Seconds until each rival has its answer, and whether it won."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer of a rival: seconds since it asked, whether it won, and the moment on the clock of all rivals."""
+
+    seconds: float
+    won: bool
+    at: float
+
+
+def _race(deployment: Deployment, start: datetime) -> Sequence[Answer]:
     order = Order("race", start, start + timedelta(hours=1), reservations=(SPEC,))
     together = threading.Barrier(RIVALS)
-    answers: list[tuple[float, bool]] = []
+    answers: list[Answer] = []
 
     def want() -> None:
         together.wait()
         begun = time.perf_counter()
+        won = True
         try:
             leases.create(deployment.climate, CALLER, order)
-            answers.append((time.perf_counter() - begun, True))
         except NotEnoughHosts:
-            answers.append((time.perf_counter() - begun, False))
+            won = False
+        at = time.perf_counter()
+        answers.append(Answer(at - begun, won, at))
 
     threads = [threading.Thread(target=want) for _ in range(RIVALS)]
     for thread in threads:

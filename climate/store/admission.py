@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, column, text
+from sqlalchemy.dialects.postgresql import JSONB
 
 from climate.domain.hosts.pools import Pool
 from climate.domain.limits import Limit
 from climate.store.limits import DEFAULT, Rule
+from climate.store.schema import Time
 
 # The empty text of the default limits sorts first, so that a project's own limits replace them.
 _RULES = text("""
@@ -16,7 +18,7 @@ _RULES = text("""
         (SELECT coalesce(jsonb_agg(jsonb_build_array(project_id, name, value) ORDER BY project_id), '[]')
             FROM limits WHERE project_id IN (:default, :project_id)) AS limits,
         (SELECT to_jsonb(t) FROM pool_terms t WHERE t.pool = :pool) AS terms
-""")
+""").columns(column("time", Time), column("limits", JSONB), column("terms", JSONB))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,15 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from climate.domain.errors import InvalidRequirements
 
 MAX_DEPTH = 8
 MAX_TERMS = 64
+SHORT = 1000
+"""Longest text, in characters, whose requirement is kept."""
 LARGEST = 10**18
 """Numbers lie between this and its negative, as text and as JSON."""
 
@@ -80,7 +83,15 @@ def parse(text: object) -> Requirement:
 
     Raises InvalidRequirements, with Blazar's messages.
     """
-    if text is None or (isinstance(text, str) and not text.strip()):
+    if text is None:
+        return ANYTHING
+    if isinstance(text, str) and len(text) <= SHORT:
+        return _read_short(text)
+    return _read(text)
+
+
+def _read(text: object) -> Requirement:
+    if isinstance(text, str) and not text.strip():
         return ANYTHING
     try:
         tree = json.loads(text) if isinstance(text, str) else text
@@ -92,6 +103,10 @@ def parse(text: object) -> Requirement:
     if sum(1 for _ in terms(requirement)) > MAX_TERMS:
         raise InvalidRequirements(f"Malformed requirements: more than {MAX_TERMS} terms")
     return requirement
+
+
+_read_short = lru_cache(maxsize=500)(_read)
+"""Each lease states its requirements anew, and most leases state the same ones."""
 
 
 def malformed(text: object) -> InvalidRequirements:

@@ -168,10 +168,13 @@ def place(
     grant, now = terms.grant, terms.now
     period = period_of(order, now, climate)
     soon = preparation.is_soon(climate.settings, period, now)
-    ask = Ask({}, period, grant.caller, climate.settings, patient=patient, soon=soon)
-    ask = planning.under(ask, terms.agreed, parts)
+    grace = planning.longest_grace(terms.agreed, parts)
+    ask = Ask(
+        {}, period, grant.caller, climate.settings, patient=patient, terms=terms.agreed, grace_of_lease=grace, soon=soon
+    )
     losers = _losers(conn, terms, ask.window)
-    ask = replace(ask, giving_way=giving_way.reservations(losers))
+    if losers:
+        ask = replace(ask, giving_way=giving_way.reservations(losers))
     planned = planning.reserve(conn, parts, ask, grant.gate.liked)
     if terms.turn is Turn.FIRST:
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))

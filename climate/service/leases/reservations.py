@@ -81,8 +81,12 @@ def checked(climate: Climate, caller: Caller, asked: Sequence[Part], until: date
 
 def under(ask: Ask, agreed: Mapping[str, object], asked: Sequence[Part]) -> Ask:
     """Return the request under the terms of the pool: the lease has the longest grace time of its parts."""
-    graces = [{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)]
-    return replace(ask, terms=agreed, grace_of_lease=lease_events.grace(graces))
+    return replace(ask, terms=agreed, grace_of_lease=longest_grace(agreed, asked))
+
+
+def longest_grace(agreed: Mapping[str, object], asked: Sequence[Part]) -> timedelta:
+    """Return the longest grace time of the parts of a lease under the terms of the pool."""
+    return lease_events.grace([{**agreed, **part.spec} for part in asked if _knows_grace(part.plugin.spec_schema)])
 
 
 @cache

@@ -39,6 +39,8 @@ def explained(climate: Climate) -> Iterator[None]:
     try:
         yield
     except BARE as bare:
+        if isinstance(bare, Short) and bare.shortage is not None:  # nothing is left to read
+            raise NotEnoughHosts(_say(bare.shortage, bare.wanted)) from None
         raise run(climate, explanation, bare) from None
 
 

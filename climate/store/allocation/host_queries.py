@@ -31,7 +31,7 @@ from sqlalchemy import (
     true,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, Range, aggregate_order_by
+from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, aggregate_order_by
 
 from climate.domain.hosts.pools import BOOKABLE, Pool
 from climate.domain.hosts.requirements import Requirement
@@ -42,7 +42,10 @@ from climate.store.schema import Time
 from climate.store.tables.hosts import host_power, hosts
 from climate.store.tables.leases import GIVES_WAY, allocations, has, in_force, reservations
 
-FAR = timedelta(days=3650)
+# Constants are part of the statements: each parameter takes time for each run.
+FAR = literal_column("'3650 days'::interval", Interval)
+_AUTHORIZED = literal_column(f"'{AUTHORIZED_PROJECTS}'", Text)
+_ONE = literal_column("1", Integer)
 
 FARTHEST = 3
 """Highest rank of `far_from_up`."""
@@ -103,12 +106,12 @@ class Search:
 
 
 def given(asked: Asked, **more: object) -> Mapping[str, object]:
-    """Return the common parameters of the statements, and `more`."""
+    """Return the common parameters of the statements, and `more`; the window as text, which is quicker than a Range."""
     window = asked.window
     return {
         "start": window.start,
         "end": window.end,
-        "during": Range(window.start, window.end),
+        "during": f'["{window.start}","{window.end}")',
         "own": list(asked.own | asked.giving_way),
         "giving_way": list(asked.giving_way),
         "gives_way": asked.gives_way,
@@ -135,7 +138,9 @@ def search(requirement: Requirement, has_own: bool, weighs_losses: bool = False)
     return Search(
         best=best,
         quick=best.with_for_update(of=hosts, key_share=True, skip_locked=True),
-        anywhere=_anywhere(suitable).with_for_update(of=hosts, key_share=True, skip_locked=True),
+        anywhere=_anywhere(and_(_matches(requirement), _not_excluded())).with_for_update(
+            of=hosts, key_share=True, skip_locked=True
+        ),
         still_free=among.where(suitable, _free(allocations.c.host == number.c.number, has_own)),
         few_still_free=among.where(suitable, _free(one, has_own)),
         candidates=_candidates(and_(suitable, _free(_on_host, has_own)), weighs_losses),
@@ -162,17 +167,24 @@ def _numbers(name: str) -> ColumnElement[Any]:
 
 def suits(requirement: Requirement) -> ColumnElement[bool]:
     """Return the condition for hosts that can be allocated and match, or are in `must`, without the excluded ones."""
+    return and_(or_(_matches(requirement), hosts.c.id == func.any(_numbers("must"))), _not_excluded())
+
+
+def _matches(requirement: Requirement) -> ColumnElement[bool]:
     there = and_(
         open_to_project(), hosts.c.reservable, hosts.c.removed_at.is_(None), has(hosts.c.pool, *sorted(BOOKABLE))
     )
-    suitable = and_(there, condition(requirement))
-    return and_(or_(suitable, hosts.c.id == func.any(_numbers("must"))), hosts.c.id != func.all(_numbers("without")))
+    return and_(there, condition(requirement))
+
+
+def _not_excluded() -> ColumnElement[bool]:
+    return hosts.c.id != func.all(_numbers("without"))
 
 
 def open_to_project() -> ColumnElement[bool]:
     """Return the condition that a host names no authorized projects, or `project_id` is among them."""
-    named = func.regexp_split_to_array(hosts.c.extra[AUTHORIZED_PROJECTS].astext, r"[\s,]+")
-    return or_(~hosts.c.extra.has_key(AUTHORIZED_PROJECTS), bindparam("project_id", type_=Text) == func.any(named))
+    named = func.regexp_split_to_array(hosts.c.extra[_AUTHORIZED].astext, literal_column(r"'[\s,]+'", Text))
+    return or_(~hosts.c.extra.has_key(_AUTHORIZED), bindparam("project_id", type_=Text) == func.any(named))
 
 
 def far_from_up() -> ColumnElement[int]:
@@ -286,10 +298,9 @@ def _free_stretch(host: ColumnElement[int]) -> ColumnElement[timedelta]:
     mine = (a.c.host == host, in_force(a))
     begins, ends = func.lower(a.c.during), func.upper(a.c.during)
     start, end = bindparam("start", type_=Time), bindparam("end", type_=Time)
-    before = select(ends).where(*mine, begins < start).order_by(begins.desc()).limit(1).scalar_subquery()
-    after = select(begins).where(*mine, begins >= end).order_by(begins).limit(1).scalar_subquery()
-    far = literal(FAR, Interval)
-    return func.coalesce(after - end, far) + func.coalesce(start - before, far)
+    before = select(ends).where(*mine, begins < start).order_by(begins.desc()).limit(_ONE).scalar_subquery()
+    after = select(begins).where(*mine, begins >= end).order_by(begins).limit(_ONE).scalar_subquery()
+    return func.coalesce(after - end, FAR) + func.coalesce(start - before, FAR)
 
 
 def _busy(suits: ColumnElement[bool]) -> ScalarSelect[Any]:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, TextClause, delete, text, tuple_
+from sqlalchemy import BigInteger, Connection, Table, Text, TextClause, TextualSelect, column, delete, text, tuple_
 
 from climate.connections import Insert
 from climate.domain.lease import Lease
@@ -51,11 +51,12 @@ def save(
     With `pools` also write those of the cloud's pools; return the ids of their aggregates, by reservation. `rowless`
     means that none of the leases has any row yet, which saves the search for them; IntegrityError if one has.
     """
-    dropped = [key for before, after in changed for key in _held(before) - _held(after)]
+    present = [(before, after) for before, after in changed if before]
+    dropped = [key for before, after in present for key in _held(before) - _held(after)]
     if dropped:
         conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
     for table, keys_of in ((floating_allocations, _addresses_of), (inventory_allocations, _amounts_of)):
-        given_up = [key for before, after in changed for key in keys_of(before) - keys_of(after)]
+        given_up = [key for before, after in present for key in keys_of(before) - keys_of(after)]
         if given_up:
             conn.execute(delete(table).where(tuple_(table.c.reservation_id, table.c.number).in_(given_up)))
     written = {table.name: new_rows(changed, key, rows_of) for table, key, rows_of in PARTS}
@@ -73,7 +74,10 @@ def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], li
     """Return the rows that are new or changed, by the columns of their key; linear in their number."""
     rows: list[Row] = []
     for before, after in changed:
-        known = {tuple(row[name] for name in key): row for row in rows_of(before)} if before else {}
+        if before is None:
+            rows += rows_of(after)
+            continue
+        known = {tuple(row[name] for name in key): row for row in rows_of(before)}
         rows += [row for row in rows_of(after) if known.get(tuple(row[name] for name in key)) != row]
     return rows
 
@@ -149,8 +153,8 @@ def _event_rows(lease: Lease) -> list[Row]:
     ]
 
 
-def _held(lease: Lease | None) -> set[tuple[UUID, int]]:
-    return {(r.id, hold.host) for r in lease.reservations for hold in r.holds} if lease else set()
+def _held(lease: Lease) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.host) for r in lease.reservations for hold in r.holds}
 
 
 def _allocation_rows(lease: Lease) -> list[Row]:
@@ -172,8 +176,8 @@ def _allocation_rows(lease: Lease) -> list[Row]:
     ]
 
 
-def _addresses_of(lease: Lease | None) -> set[tuple[UUID, int]]:
-    return {(r.id, hold.number) for r in lease.reservations for hold in r.addresses} if lease else set()
+def _addresses_of(lease: Lease) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.number) for r in lease.reservations for hold in r.addresses}
 
 
 def _address_rows(lease: Lease) -> list[Row]:
@@ -189,8 +193,8 @@ def _address_rows(lease: Lease) -> list[Row]:
     ]
 
 
-def _amounts_of(lease: Lease | None) -> set[tuple[UUID, int]]:
-    return {(r.id, hold.number) for r in lease.reservations for hold in r.amounts} if lease else set()
+def _amounts_of(lease: Lease) -> set[tuple[UUID, int]]:
+    return {(r.id, hold.number) for r in lease.reservations for hold in r.amounts}
 
 
 def _amount_rows(lease: Lease) -> list[Row]:
@@ -240,7 +244,7 @@ def _upsert(table: Table, key: Sequence[str]) -> str:
 
 
 @cache
-def _saving(names: Sequence[str], rowless: bool, pools: str = "") -> TextClause:
+def _saving(names: Sequence[str], rowless: bool, pools: str = "") -> TextClause | TextualSelect:
     """Return the one statement for these tables; a table without rows costs as much as one with a row.
 
     With the SQL of pools it returns the reservation and the aggregate of each.
@@ -255,4 +259,6 @@ def _saving(names: Sequence[str], rowless: bool, pools: str = "") -> TextClause:
         noted = "INSERT INTO lease_pools (reservation_id, aggregate_id) SELECT CAST(name AS uuid), id FROM pools_made"
         parts += [f"journal_saved AS ({last})", f"pools_made (name, id) AS ({pools})", f"pools_noted AS ({noted})"]
         last = "SELECT name, id FROM pools_made"
-    return text(f"WITH {', '.join(parts)} {last}" if parts else last)
+    statement = text(f"WITH {', '.join(parts)} {last}" if parts else last)
+    # With its columns declared, the description of its result is made once.
+    return statement.columns(column("name", Text), column("id", BigInteger)) if pools else statement

@@ -7,7 +7,7 @@ import pytest
 
 from climate.domain.errors import InvalidRequirements
 from climate.domain.hosts import requirements
-from climate.domain.hosts.requirements import ANYTHING, MAX_DEPTH, MAX_TERMS, AllOf, Among, AnyOf, Compare
+from climate.domain.hosts.requirements import ANYTHING, MAX_DEPTH, MAX_TERMS, SHORT, AllOf, Among, AnyOf, Compare
 
 HOST: dict[str, object] = {"vcpus": 8, "gpu": "2", "model": "x1", "note": None, "10": "ten", "reservable": True}
 
@@ -105,6 +105,14 @@ def test_not_understood(text: object) -> None:
 )
 def test_met_by_a_host(requirement: list[object], met: bool) -> None:
     assert requirements.matches(requirements.parse(requirement), HOST) is met
+
+
+def test_the_same_short_text_is_understood_once() -> None:
+    text = json.dumps(["==", "$model", "x1"])
+    assert requirements.parse(text) is requirements.parse(text)
+    long = json.dumps(["==", "$model", "x" * SHORT])
+    assert requirements.parse(long) == requirements.parse(long) == Compare("==", "model", "x" * SHORT)
+    assert requirements.parse(long) is not requirements.parse(long)
 
 
 def test_keys() -> None:
