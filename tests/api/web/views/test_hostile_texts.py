@@ -1,7 +1,5 @@
 """Every text that a page shows, with markup in it: the page has no element and no attribute of that markup."""
 
-from collections.abc import Iterator
-from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
@@ -48,7 +46,7 @@ def harmless(browser: Browser, path: str, status: int = 200, *, shows: bool = Tr
 
 
 @pytest.fixture
-def paths(climate: Climate, clock: Clock, pages: Flask, member: Browser) -> Iterator[dict[str, list[str]]]:
+def paths(climate: Climate, clock: Clock, pages: Flask, member: Browser) -> dict[str, list[str]]:
     """Pages of the member and of the administrator with the text in names, properties and reasons."""
     admin, owner = Person(pages, "admin"), Person(pages, "member")
     admin.done(admin("PUT", "/os-hosts/1", {"note": HOSTILE}))
@@ -61,7 +59,7 @@ def paths(climate: Climate, clock: Clock, pages: Flask, member: Browser) -> Iter
     series = str(member.submit(f"/ui/series/new?{dates}", "/ui/series", name=HOSTILE[:64], make="all").location)
     with climate.engine.begin() as conn:
         delivery.notify_now(conn, climate, Notice("lease.before_end", HOSTILE, MEMBER.project_id, lease_id=None))
-    yield {
+    return {
         "member": [
             "/ui/",
             "/ui/leases",
