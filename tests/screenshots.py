@@ -4,6 +4,7 @@ A climate with the demo cloud is started for them, and Chromium of the system ta
 """
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,6 +33,7 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory(prefix="climate-screenshots-") as home, running(Path(home)) as pages:
         paths = {**pages.furnish(), **OF_ADMINISTRATORS}
+        paths["past"] += f"?at={datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         paths["explain"] = f"{paths['server']}/explain"
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)

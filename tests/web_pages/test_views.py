@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from tests.web_pages.chromium import NARROW, WIDE, Visitor
+from tests.web_pages.chromium import MEDIUM, NARROW, WIDE, Visitor
 from tests.web_pages.conftest import Open
 from tests.web_pages.stack import READER, Pages
 
@@ -55,6 +55,7 @@ class Look:
 
 LOOKS = {
     "wide light": Look(WIDE),
+    "medium light": Look(MEDIUM),
     "wide dark": Look(WIDE, dark=True),
     "narrow light": Look(NARROW),
     "narrow dark": Look(NARROW, dark=True),
