@@ -1,6 +1,6 @@
 """Poller process: waits until events are due, claims them, and sends messages for them.
 
-APScheduler only provides periodic calls; the database decides what is due. object number of pollers may run.
+APScheduler only provides periodic calls; the database decides what is due. Any number of pollers may run.
 """
 
 import logging
@@ -248,7 +248,7 @@ class Poller:
                 if self._reads_messages(queue, up=up):
                     celery_app.send(self.bell, celery_app.TEND_NETWORKS, [thorough], queue, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
-            self._log_postponed("network services are not rung for", error)
+            self._log_postponed("wake-up of network services skipped", error)
 
     def wake_compute_services(self) -> None:
         """Wake the compute services for their own rounds, which include a heartbeat."""
@@ -258,7 +258,7 @@ class Poller:
                 if self._reads_messages(queue, up=up):
                     celery_app.send(self.bell, celery_app.TEND, [], queue, expires=CHORES_SECONDS)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
-            self._log_postponed("compute services are not rung for", error)
+            self._log_postponed("wake-up of compute services skipped", error)
 
     def do_housekeeping(self) -> None:
         """Run housekeeping and the deletion of orphans; an error in one does not stop the others."""
@@ -312,7 +312,7 @@ class Poller:
                 celery_app.send(self.bell, celery_app.TEND_OUTSIDE, [], QUEUE, expires=seconds)
         except (*DATABASE_IS_AWAY, *BROKER_IS_AWAY) as error:
             self.rounds_asked.set()
-            self._log_postponed("rounds are not rung for", error)
+            self._log_postponed("wake-up of rounds skipped", error)
 
     def poll_zones(self) -> None:
         """Poll the child zones, in a thread of its own, so that an unresponsive one delays no event."""

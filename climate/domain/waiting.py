@@ -57,6 +57,10 @@ class Entry:
         """Return the latest end that its period may have."""
         return max(self.asked.end, self.until + (self.asked.end - self.asked.start))
 
+    def may_start(self, start: datetime) -> bool:
+        """Return whether it can begin then: at its start, or if its period moves up to the end of its wait."""
+        return start < max(self.asked.start, self.until) + timedelta(seconds=1)  # searches round to seconds
+
     def period(self, now: datetime) -> Period:
         """Return the period for which it wants its resources now."""
         start = max(self.asked.start, now) if self.moves else self.asked.start

@@ -12,6 +12,7 @@ from climate.store.batch_delete import drop
 from climate.store.tables.leases import idempotency_keys
 
 KEPT = timedelta(hours=24)
+"""Time for which a key is remembered. `DAY` of `climate/cli/leases/request_times.py` must not be shorter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from tests.installed_plugins import installed_plugins
 HOSTS = ("h1", "h2", "h3", "h4")
 TABLES = (
     "journal, leases, reservations, events, allocations, floating_allocations, inventory_allocations, claims, actions, "
-    "idempotency_keys, maintenance_windows, host_power, cleanings, pool_terms, limits, notices"
+    "idempotency_keys, maintenance_windows, host_power, cleanings, pool_terms, limits, notices, "
+    "lease_series, waiting_marks"
 )
 
 

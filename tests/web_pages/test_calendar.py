@@ -89,9 +89,10 @@ def test_end_is_changed_by_keyboard_alone(open_browser: Open, pages: Pages, rese
         keys = page.keyboard
         keys.press("Control+Home")
         for _ in range(6):  # at most: a group and four hosts
-            if bar.evaluate("bar => bar.closest('.lt-row').contains(document.activeElement)"):
+            if page.locator(".lt-row:focus-within", has=bar).count():
                 break
             keys.press("ArrowDown")
+        expect(page.locator(".lt-row:focus-within", has=bar)).to_have_count(1)
         keys.press("Home")
         keys.press("ArrowRight")
         expect(bar).to_be_focused()

@@ -7,6 +7,7 @@ from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.lease_part import Part
 from climate.domain.status import DONE, LeaseStatus, ReservationStatus
 from climate.service.leases.lease_hosts import LeaseHost
+from climate.service.waiting_list import places
 from climate.service.waiting_list.places import Place
 from climate.store.journal import fact_codec
 from climate.store.journal.journal import Entry
@@ -63,7 +64,19 @@ def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False)
 def _place(place: Place | None, *, alone: bool) -> Body:
     if place is None:
         return {}
-    return {"place": place.number, **({"estimate": maybe(date, place.estimate)} if alone else {})}
+    if not alone:
+        return {"place": place.number}
+    body: Body = {"place": place.number, "estimate": maybe(date, place.estimate)}
+    if place.estimate is not None:
+        return body
+    if place.fits_from is None:
+        return {**body, "reason": f"No time at which it would fit is known within {places.AHEAD.days} days."}
+    late = f"It would fit from {place.fits_from:%Y-%m-%d %H:%M:%S} UTC on, and can only start before."
+    return {
+        **body,
+        "reason": f"{late} It gets its resources if others are released sooner.",
+        "fits_from": date(place.fits_from),
+    }
 
 
 INVENTORY = frozenset({"host", "to_take", "number", "zone_id", "needed_by", "replaced"})

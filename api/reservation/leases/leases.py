@@ -1,6 +1,5 @@
 """Leases: create, list, show, update and delete."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from api.request_context import caller, climate
 from api.reservation import pages
 from api.reservation.dates import NOW
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import reservation_specs
+from api.reservation.leases import request_order, reservation_specs, series_body
 from api.reservation.leases.body import entry_body, host_body, lease_body
 from api.reservation.leases.request_options import Confirmation, DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.schema import (
@@ -26,18 +25,18 @@ from api.reservation.leases.schema import (
     LeaseQuery,
     LeasesAnswer,
 )
+from api.reservation.leases.series_schema import CreatedAnswer
 from api.reservation.operations import PREFIX, Operation, nothing, serve
 from api.reservation.zone_tree import over_the_tree
 from climate.domain.errors import Forbidden, InvalidInput
 from climate.domain.lease import Lease
-from climate.domain.lease_events import AdditionalEvent
 from climate.domain.waiting import Wait
 from climate.service.availability import holds
 from climate.service.availability.holds import Details
 from climate.service.lease_tree import leases as tree_leases
 from climate.service.leases import lease_hosts, leases
-from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
+from climate.service.series import create
 from climate.service.waiting_list import entries, places
 from climate.store.leases.leases import Listing
 
@@ -68,7 +67,7 @@ def list_leases(query: Read) -> ResponseReturnValue:
     "/leases",
     Operation(
         "leases:post",
-        {201: LeaseAnswer, 200: LeaseAnswer},
+        {201: CreatedAnswer, 200: CreatedAnswer},
         query=DryRun,
         headers=Repeatable,
         body=LeaseOrder,
@@ -81,19 +80,14 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
 
     All its reservations are allocated, or none.  With `hold_seconds` the lease is HELD until it is
     confirmed.  With `hold` it is made of a hold.  With `wait` it is put in the waiting list if it does not fit.
+    With `repeat` a series is created as by `POST /series`: the answer has its first lease and the whole series.
     A dry run answers 200 instead of 201.
     """
     if body["hold"] is not None:
         return _made_of_hold(query, headers, body)
-    order = Order(
-        name=body["name"],
-        start=None if body["start_date"] == NOW else body["start_date"],
-        end=body["end_date"],
-        before_end=body["before_end_date"],
-        reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
-        events=[AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]],
-        hold=None if body["hold_seconds"] is None else timedelta(seconds=body["hold_seconds"]),
-    )
+    if body["repeat"] is not None:
+        return _made_as_series(query, headers, body)
+    order = request_order.order(body)
     if body["wait"] is None:
         made = tree_leases.create(over_the_tree(), caller(), order, key_of(headers), dry_run=query["dry_run"])
     else:
@@ -106,11 +100,20 @@ def create_lease(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
 def _made_of_hold(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
     if query["dry_run"]:
         raise InvalidInput("dry_run cannot be used with hold: what is held is free for this lease")
-    events = [AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]]
-    details = Details(body["name"], body["before_end_date"], events)
+    details = Details(body["name"], body["before_end_date"], request_order.events(body))
     made = holds.take(climate(), caller(), body["hold"], details, key_of(headers))
     bind_contextvars(lease_id=str(made.id))
     return {"lease": lease_body(made)}, 201, tag(made.version)
+
+
+def _made_as_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue:
+    """Create a series as `POST /series` does, and answer with its first lease too."""
+    wanted, is_dry = request_order.series(body), query["dry_run"]
+    made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=is_dry)
+    bind_contextvars(series_id=str(made.series.id))
+    first = next((one.lease for one in made.occurrences if one.lease is not None), None)
+    answer = {"lease": None if first is None else lease_body(first), "series": series_body.series(made)}
+    return answer, 200 if is_dry else 201, {} if first is None else tag(first.version)
 
 
 @serve(

@@ -7,6 +7,8 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 from api.errors import MISSING
 from api.request_context import climate
 from api.reservation.dates import Moment, out_date, out_stamp
+from api.reservation.leases import repeat_schema
+from api.reservation.leases.repeat_schema import AskedRepeat
 from api.reservation.leases.reservation_specs import change_schema
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
@@ -19,8 +21,11 @@ MOST_PARTS = 64
 
 LONGEST_NAME = 80
 
-OF_HOLDS = ("start_date", "end_date", "reservations", "hold_seconds", "wait")
+OF_HOLDS = ("start_date", "end_date", "reservations", "hold_seconds", "wait", "repeat")
 """Fields that a lease made of a hold takes from the hold."""
+
+ALONE = ("hold_seconds", "wait")
+"""Fields of a lease that does not repeat."""
 
 
 def _is_a_name(text: str) -> None:
@@ -94,6 +99,15 @@ class LeaseOrder(Strict):
         load_default=None,
         metadata={"description": "Put the lease in the waiting list if it does not fit; excludes hold_seconds."},
     )
+    repeat = fields.Nested(
+        AskedRepeat,
+        allow_none=True,
+        load_default=None,
+        metadata={
+            "description": "Create a series: a lease for each occurrence of the rule. Excludes hold, hold_seconds and"
+            f" wait; the name has at most {repeat_schema.LONGEST_NAME} characters."
+        },
+    )
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
     def _dates_or_hold(self, data: dict[str, Any], original: Any, **_: Any) -> None:
@@ -104,6 +118,16 @@ class LeaseOrder(Strict):
                 raise ValidationError({name: [MISSING] for name in missing})
         elif held := [name for name in OF_HOLDS if given.get(name) not in (None, [])]:
             raise ValidationError({held[0]: ["not together with hold, which has it"]})
+
+    @validates_schema(pass_original=True, skip_on_field_errors=False)
+    def _is_a_series(self, data: dict[str, Any], original: Any, **_: Any) -> None:
+        if data.get("repeat") is None:
+            return
+        if excluded := [name for name in ALONE if original.get(name) is not None]:
+            raise ValidationError({excluded[0]: ["not together with repeat: a series has neither holds nor waits"]})
+        if len(data.get("name", "")) > repeat_schema.LONGEST_NAME:
+            longest = f"Must be a text of 1 to {repeat_schema.LONGEST_NAME} characters: each lease adds its date."
+            raise ValidationError({"name": [longest]})
 
 
 class LeaseQuery(Paged):
@@ -187,7 +211,15 @@ class WaitingOut(Schema):
     estimate = out_date(
         required=False,
         allow_none=True,
-        metadata={"description": "First start at which it would fit as things stand now; absent in lists."},
+        metadata={
+            "description": "Start at which it would get its resources as things stand now, never after its wait; absent"
+            " in lists."
+        },
+    )
+    reason = fields.String(metadata={"description": "Reason why there is no estimate; otherwise absent."})
+    fits_from = out_date(
+        required=False,
+        metadata={"description": "First start at which it would fit, if that is too late for the lease."},
     )
 
 

@@ -10,9 +10,8 @@ from structlog.contextvars import bind_contextvars
 from api.openapi import Blueprint
 from api.request_context import caller, climate
 from api.reservation import pages
-from api.reservation.dates import NOW, date, maybe, stamp
 from api.reservation.ids import marker_id, path_id
-from api.reservation.leases import availability, reservation_specs
+from api.reservation.leases import request_order, series_body
 from api.reservation.leases.request_options import DryRun, IfMatch, Repeatable, key_of, tag
 from api.reservation.leases.series_schema import (
     EXAMPLE,
@@ -23,13 +22,9 @@ from api.reservation.leases.series_schema import (
     SeriesQuery,
 )
 from api.reservation.operations import PREFIX, Operation, nothing, serve
-from climate.domain.lease_events import AdditionalEvent
-from climate.domain.series import Make, Series
-from climate.service.leases.leases import Order
 from climate.service.series import change, create
 from climate.service.series.change import SeriesChanges
 from climate.service.series.create import Outcome
-from climate.service.series.occurrences import Occurrence
 from climate.store.leases.series import SeriesListing
 
 Read = dict[str, Any]
@@ -54,7 +49,7 @@ def list_series(query: Read) -> ResponseReturnValue:
     part = pages.requested()
     wanted = SeriesListing(name=query.get("name"), marker=marker_id(part.marker), limit=part.fetch)
     found = change.listed(climate(), caller(), wanted)
-    return pages.listing("series", found, part, lambda one: _listed(*one))
+    return pages.listing("series", found, part, lambda one: series_body.listed(*one))
 
 
 @serve(
@@ -77,23 +72,14 @@ def create_series(query: Read, headers: Read, body: Read) -> ResponseReturnValue
     With `make` `all`, 409 names the occurrences that do not fit, and nothing is created.  With `fitting`, the answer
     has them with alternatives, and so has a dry run, which answers 200.
     """
-    order = Order(
-        name=body["name"],
-        start=None if body["start_date"] == NOW else body["start_date"],
-        end=body["end_date"],
-        before_end=body["before_end_date"],
-        reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
-        events=[AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]],
-    )
-    repeat = body["repeat"]
-    wanted = create.SeriesOrder(order, repeat["rule"], repeat["zone"], Make(repeat["make"]))
+    wanted = request_order.series(body)
     made = create.create(climate(), caller(), wanted, key_of(headers), dry_run=query["dry_run"])
     bind_contextvars(series_id=str(made.series.id))
-    return {"series": _series(made)}, 200 if query["dry_run"] else 201, tag(made.series.version)
+    return {"series": series_body.series(made)}, 200 if query["dry_run"] else 201, tag(made.series.version)
 
 
 def _series_now(series_id: str) -> Read:
-    return {"series": _series(change.get(climate(), caller(), _id(series_id)))}
+    return {"series": series_body.series(change.get(climate(), caller(), _id(series_id)))}
 
 
 @serve(blueprint, "GET", "/series/<series_id>", Operation("leases:get", {200: SeriesAnswer}, refuses=(404,)))
@@ -144,47 +130,10 @@ def delete_series(series_id: str, query: Read, headers: Read) -> ResponseReturnV
 
 
 def _shown(outcome: Outcome) -> ResponseReturnValue:
-    return {"series": _series(outcome)}, 200, tag(outcome.series.version)
+    return {"series": series_body.series(outcome)}, 200, tag(outcome.series.version)
 
 
 def _id(text: str) -> UUID:
     series_id = path_id(text, f"Object with {{'series_id': '{text[:80]}'}} not found")
     bind_contextvars(series_id=str(series_id))
     return series_id
-
-
-def _series(outcome: Outcome) -> Read:
-    leases = sum(one.lease is not None for one in outcome.occurrences)
-    return {**_listed(outcome.series, leases), "occurrences": [_occurrence(one) for one in outcome.occurrences]}
-
-
-def _listed(series: Series, leases: int) -> Read:
-    return {
-        "id": str(series.id),
-        "name": series.name,
-        "project_id": series.project_id,
-        "user_id": series.user_id,
-        "rule": series.rule,
-        "zone": series.zone,
-        "make": series.make,
-        "start_date": date(series.period.start),
-        "end_date": date(series.period.end),
-        "leases": leases,
-        "created_at": stamp(series.created_at),
-        "updated_at": maybe(stamp, series.updated_at),
-    }
-
-
-def _occurrence(one: Occurrence) -> Read:
-    suggestion = one.suggestion
-    return {
-        "lease_id": None if one.lease is None else str(one.lease.id),
-        "name": one.name,
-        "start_date": date(one.period.start),
-        "end_date": date(one.period.end),
-        "fits": one.lease is not None,
-        "status": None if one.lease is None else one.lease.status,
-        "reason": one.reason,
-        "binding": None if suggestion is None else availability.binding_body(suggestion),
-        "alternatives": [] if suggestion is None else availability.alternatives_body(suggestion),
-    }

@@ -7,18 +7,22 @@ from marshmallow import RAISE, Schema, ValidationError, fields, validate, valida
 
 from api.reservation.dates import Moment, out_date, out_stamp
 from api.reservation.leases.availability_schema import AlternativeOut, BindingOut, seconds_of
-from api.reservation.leases.schema import MOST_PARTS, AskedEvent, AskedReservation, LinkOut, name_field
+from api.reservation.leases.repeat_schema import LONGEST_NAME, AskedRepeat
+from api.reservation.leases.schema import (
+    MOST_PARTS,
+    AskedEvent,
+    AskedReservation,
+    LeaseAnswer,
+    LeaseOut,
+    LinkOut,
+    name_field,
+)
 from api.reservation.operations import Strict
 from api.reservation.pages import Paged
 from api.reservation.repeated_answers import Update
 from climate.domain.lease_events import MOST_EVENTS
-from climate.domain.series import Make
 from climate.domain.status import LeaseStatus
 
-LONGEST_NAME = 64
-"""Characters of the name of a series; with the date and time of an occurrence, a lease has up to 80."""
-
-LONGEST_RULE = 500
 LONGEST_SHIFT = 366 * 86400
 SIGNED_ISO = r"^-?P(?=.)([0-9]{1,5}W)?([0-9]{1,5}D)?(T(?=.)([0-9]{1,6}H)?([0-9]{1,8}M)?([0-9]{1,10}S)?)?$"
 
@@ -39,26 +43,6 @@ class Shift(fields.Field[timedelta]):
                 f"must be 1 to {LONGEST_SHIFT} seconds, or ISO 8601 such as PT1H, with - for earlier or shorter"
             )
         return timedelta(seconds=sign * seconds)
-
-
-class AskedRepeat(Strict):
-    """Recurrence of a lease."""
-
-    rule = fields.String(
-        required=True,
-        validate=validate.Length(1, LONGEST_RULE),
-        metadata={"description": "RRULE of RFC 5545 with COUNT or UNTIL: FREQ=WEEKLY;BYDAY=TU;COUNT=10."},
-    )
-    zone = fields.String(
-        load_default="UTC",
-        validate=validate.Length(1, 60),
-        metadata={"description": "Time zone of the rule by its IANA name: Europe/Berlin."},
-    )
-    make = fields.String(
-        load_default=str(Make.ALL),
-        validate=validate.OneOf([str(one) for one in Make]),
-        metadata={"description": "Create all occurrences or none, or those that fit."},
-    )
 
 
 class SeriesOrder(Strict):
@@ -146,6 +130,13 @@ class SeriesPatch(Update, Strict):
 
 class SeriesAnswer(Schema):
     series = fields.Nested(SeriesOut, required=True)
+
+
+class CreatedAnswer(LeaseAnswer):
+    """A new lease; with `repeat` the first one of its series, and null if a dry run finds none that fits."""
+
+    lease = fields.Nested(LeaseOut, required=True, allow_none=True)
+    series = fields.Nested(SeriesOut, metadata={"description": "Series of a request with `repeat`; otherwise absent."})
 
 
 class SeriesListAnswer(Schema):

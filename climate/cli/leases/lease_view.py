@@ -24,7 +24,7 @@ UNITS = {"vcpus": "{} vCPUs", "memory_mb": "{} MB memory", "local_gb": "{} GB di
 
 
 def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return the fields of a lease for a table; `found` are addresses of servers by their ids."""
+    """Return the fields of a lease for a table; `addresses` are those of servers by their ids."""
     servers = [(host, server) for host in hosts or () for server in host.get("servers") or ()]
     return {
         "name": lease.get("name"),
@@ -53,8 +53,13 @@ def waiting(lease: Row) -> str | None:
     if not known:
         return None
     place = f"place {known['place']}, " if known.get("place") else ""
-    estimate = f"; it would fit from {_said(known['estimate'])}" if known.get("estimate") else ""
-    return f"{place}until {_said(known['until'])}{estimate}"
+    return f"{place}until {_said(known['until'])}{_estimate(known)}"
+
+
+def _estimate(known: Mapping[str, Any]) -> str:
+    if known.get("estimate"):
+        return f"; it would fit from {_said(known['estimate'])}"
+    return f"; it would fit from {_said(known['fits_from'])}, too late" if known.get("fits_from") else ""
 
 
 def _said(time: str) -> str:

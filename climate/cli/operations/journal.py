@@ -121,7 +121,8 @@ def archive(older_than: timedelta) -> None:
             done = archives.archive(climate, older_than)
         except OSError as error:
             raise Failure(f"the archive cannot be written: {error}", ERROR, "fix the cause and run it again") from None
-    session.say(f"leases archived: {done.leases} ({done.facts} facts, {done.files} files); kept: {done.kept}")
+    what = f"leases archived: {done.leases}, series: {done.series}"
+    session.say(f"{what} ({done.facts} facts, {done.files} files); kept: {done.kept}")
     if done.waiting:
         said = "; ".join(wrong for _, wrong in done.waiting)
         hint = "put the files back, or `climate journal lost NAME` for one that will not come back"

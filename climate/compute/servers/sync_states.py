@@ -50,7 +50,7 @@ _CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RES
 _DIED, _RUNS, _ASLEEP = "it had ended by itself", "it was running", "it was stopped in its tracks from outside"
 _LACKS = "it lacked what it is started with"
 
-# (status, driver's state) -> status, task, action and reason. object other pair needs no change.
+# (status, driver's state) -> status, task, action and reason. Any other pair needs no change.
 _OTHERWISE: Mapping[tuple[str, State], tuple[str, str | None, str, str]] = {
     (ACTIVE, State.DEAD): (SHUTOFF, None, "stop", _DIED),
     (PAUSED, State.DEAD): (SHUTOFF, None, "stop", _DIED),

@@ -1,4 +1,4 @@
-"""Archival of leases that are long gone to compressed files, which still answer for their history.
+"""Archival of leases and series that are long gone to compressed files, which still answer for their history.
 
 Each file is complete on the disk before the first row of its leases is deleted. The next run continues an
 interrupted one, wherever it was killed. At any time the facts of a lease are in the journal, in an archive,
@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from climate.connections import reading
 from climate.context import Climate
+from climate.domain import series
 from climate.domain.errors import Busy, Conflict, InvalidInput, NotFound, Unavailable
 from climate.domain.lease import fold
 from climate.service import transaction
@@ -51,13 +52,14 @@ class Sizes:
 
 @dataclass(slots=True)
 class Outcome:
-    """Result of a run; `kept` are leases of that age that are still needed.
+    """Result of a run; `kept` are leases and series of that age that are still needed.
 
     `waiting` names the files of earlier runs that are missing or damaged, each with what is wrong.
     """
 
     files: int = 0
     leases: int = 0
+    series: int = 0
     facts: int = 0
     kept: int = 0
     waiting: list[tuple[str, str]] = field(default_factory=list)
@@ -82,7 +84,7 @@ def archive(
     sizes: Sizes = Sizes(),
     step: Step = lambda done: None,
 ) -> Outcome:
-    """Move leases that have been gone for longer than that to files.
+    """Move leases that have been gone for longer than that to files, and series without leases.
 
     Raises InvalidInput if such leases still count in the limits of their projects, and Busy during another run.
     """
@@ -143,19 +145,26 @@ class _Run:
 def _archived(climate: Climate, older_than: timedelta, run: _Run) -> Outcome:
     with reading(climate.engine) as conn:
         now = climate.now(conn)
-    outcome, after, before = Outcome(), BEGINNING, now - older_than
+    outcome, before = Outcome(), now - older_than
     outcome.waiting += _go_on(run)
-    while result := _next(run, before, after):
+    outcome.leases = _moved(run, archives.old, before, now, outcome)
+    outcome.series = _moved(run, archives.old_series, before, now, outcome)  # each after its leases
+    return outcome
+
+
+Find = Callable[[Connection, datetime, tuple[datetime, UUID], int], list[Old]]
+
+
+def _moved(run: _Run, find: Find, before: datetime, now: datetime, outcome: Outcome) -> int:
+    """Move what is found to files; return how many leases or series that were."""
+    after, count = BEGINNING, 0
+    while result := transaction.run(run.climate, find, before, after, run.sizes.file):
         after = (result[-1].gone_at, result[-1].id)
         free = [one for one in result if not one.is_needed]
         outcome.kept += len(result) - len(free)
         if free:
-            _move(run, free, before, now, outcome)
-    return outcome
-
-
-def _next(run: _Run, before: datetime, after: tuple[datetime, UUID]) -> list[Old]:
-    return transaction.run(run.climate, archives.old, before, after, run.sizes.file)
+            count += _move(run, free, before, now, outcome)
+    return count
 
 
 def _go_on(run: _Run) -> list[tuple[str, str]]:
@@ -188,7 +197,8 @@ def _drop(run: _Run, number: int, name: str) -> None:
     transaction.run(run.climate, archives.forget, number)
 
 
-def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outcome: Outcome) -> None:
+def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outcome: Outcome) -> int:
+    """Move leases or series to one file; return how many it has."""
     name = f"leases-{now:%Y%m%dT%H%M%SZ}-{uuid4().hex[:12]}.jsonl.gz"
     number = transaction.run(run.climate, archives.begin, name, before, now)
     run.step("begun")
@@ -198,19 +208,19 @@ def _move(run: _Run, free: Sequence[Old], before: datetime, now: datetime, outco
     if not written.places:
         _drop(run, number, name)
         outcome.kept += len(free)
-        return
+        return 0
     _verify(run, name, written.size, written.sha256)
     transaction.run(run.climate, archives.finish, number, written)
     run.step("known")
     _delete_rows(run, number)
     outcome.files += 1
-    outcome.leases += len(written.places)
     outcome.facts += sum(one.version for one in written.places)
     outcome.kept += len(free) - len(written.places)
+    return len(written.places)
 
 
 def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
-    """Yield blocks of leases whose facts are complete, match their rows, and end with the deletion."""
+    """Yield blocks of leases or series whose facts are complete, match their rows, and end with the deletion."""
     for start in range(0, len(free), run.sizes.block):
         versions = {one.id: one.version for one in free[start : start + run.sizes.block]}
         with reading(run.climate.engine) as conn:
@@ -222,14 +232,17 @@ def _blocks(run: _Run, free: Sequence[Old]) -> Iterator[list[Line]]:
 def _is_whole(line: Line, version: int) -> bool:
     whole = [fact["version"] for fact in line["facts"]] == list(range(1, version + 1)) and _is_gone(line)
     if not whole:
-        log.warning("lease not archived: rows differ from journal", lease_id=line["lease_id"])
+        log.warning("not archived: rows differ from journal", stream=line["lease_id"])
     return whole
 
 
 def _is_gone(line: Line) -> bool:
     """Return whether the facts end with the deletion: a row that was changed by hand must not delete a lease."""
     try:
-        return fold(journal.of_lease(_entry(UUID(line["lease_id"]), fact) for fact in line["facts"])).gone
+        entries = [_entry(UUID(line["lease_id"]), fact) for fact in line["facts"]]
+        if happened := journal.of_series(entries):
+            return series.fold(happened).gone
+        return fold(journal.of_lease(entries)).gone
     except UNREADABLE:
         return False
 

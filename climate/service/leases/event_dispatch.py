@@ -35,6 +35,8 @@ from climate.store.leases.queue_limits import ANY_NUMBER
 log = structlog.get_logger(__name__)
 
 BATCH = 200
+"""Maximum number of events in one claim of a poller."""
+
 RESCUED = 100
 """Events that are put back together."""
 

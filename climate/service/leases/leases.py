@@ -149,6 +149,8 @@ class Terms:
     now: datetime
     agreed: Mapping[str, object]
     turn: Turn = Turn.ONLY
+    losers: frozenset[UUID] | None = None
+    """Preemptible leases that are locked already, of which hosts may be taken; None: lock those of its time."""
 
 
 def begin(conn: Connection, climate: Climate, caller: Caller, gate: Gate, *, hold: bool = False) -> Terms:
@@ -168,7 +170,7 @@ def place(
     soon = preparation.is_soon(climate.settings, period, now)
     ask = Ask({}, period, grant.caller, climate.settings, patient=patient, soon=soon)
     ask = planning.under(ask, terms.agreed, parts)
-    losers = preemptible.lock(conn, ask.window) if terms.turn is Turn.SECOND else ()
+    losers = _losers(conn, terms, ask.window)
     ask = replace(ask, giving_way=giving_way.reservations(losers))
     planned = planning.reserve(conn, parts, ask, grant.gate.liked)
     if terms.turn is Turn.FIRST:
@@ -178,6 +180,13 @@ def place(
     lease = grant.record(conn, now, None, fact)
     wake_if_soon(conn, climate, lease, now)
     return lease
+
+
+def _losers(conn: Connection, terms: Terms, window: Period) -> tuple[Lease, ...]:
+    """Return the preemptible leases of which hosts may be taken, locked."""
+    if terms.turn is not Turn.SECOND:
+        return ()
+    return preemptible.lock(conn, window) if terms.losers is None else preemptible.read(conn, terms.losers)
 
 
 def _is_ordinary_here(planned: PlannedReservation) -> bool:
@@ -303,6 +312,12 @@ def story(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) ->
 def at_version(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, version: int) -> Lease:
     known = journal.of_lease(entry for entry in story(conn, climate, caller, lease_id) if entry.version <= version)
     return lease_pools.identified(conn, fold(known))
+
+
+def as_created(conn: Connection, ids: Sequence[UUID]) -> list[Lease]:
+    """Return leases that are not archived as they were created, also deleted ones."""
+    first = [entry for entry in journal.read_many(conn, ids) if entry.version == 1]
+    return [lease_pools.identified(conn, fold(journal.of_lease([entry]))) for entry in first]
 
 
 def scope(caller: Caller) -> str | None:

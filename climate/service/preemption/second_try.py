@@ -54,6 +54,10 @@ def refuse_fewer(
         raise FewerHosts
 
 
+class Lacking(Exception):
+    """Some leases of a transaction lack hosts, and preemptible leases hold some in that time."""
+
+
 class Turn(StrEnum):
     """Try of a request."""
 
@@ -67,12 +71,31 @@ def if_short(climate: Climate, during: Period, attempt: Callable[[Turn], T]) -> 
     try:
         return attempt(Turn.FIRST)
     except SHORT as refusal:
-        if isinstance(refusal, Short) and refusal.is_final:
+        if not may_help(refusal):
             raise
         with reading(climate.engine) as conn:
             if not preemptible.are_there(conn, during):
                 raise
     return attempt(Turn.SECOND)
+
+
+def may_help(refusal: Exception) -> bool:
+    """Return whether hosts of preemptible leases may change this refusal."""
+    return isinstance(refusal, SHORT) and not (isinstance(refusal, Short) and refusal.is_final)
+
+
+def refuse_lacking(conn: Connection, turn: Turn, during: Period) -> None:
+    """Raise Lacking in a first try for several leases, if preemptible leases hold hosts in that time."""
+    if turn is Turn.FIRST and preemptible.are_there(conn, during):
+        raise Lacking
+
+
+def if_lacking(attempt: Callable[[Turn], T]) -> T:
+    """Return the result of the first try, or if that raises Lacking of the second one."""
+    try:
+        return attempt(Turn.FIRST)
+    except Lacking:
+        return attempt(Turn.SECOND)
 
 
 def gives_way(specs: Iterable[Mapping[str, object]]) -> bool:

@@ -1,5 +1,6 @@
 """Changes and deletion of the occurrences of a series that have not begun, all in one transaction."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -23,15 +24,19 @@ from climate.service.leases.leases import scope, wake_if_soon
 from climate.service.leases.update import Change, Changes
 from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
+from climate.service.preemption import second_try
+from climate.service.preemption.second_try import BEFORE_ALL, Turn
 from climate.service.series.create import Outcome, clash, refusal_of, whole
 from climate.service.series.occurrences import Occurrence, name_of
 from climate.service.series.recurrence import moved
 from climate.service.transaction import run
+from climate.store.allocation import preemptible
 from climate.store.leases import leases as stored_leases
 from climate.store.leases import series as stored
 from climate.store.leases.series import SeriesListing
 
 ZERO = timedelta(0)
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class _Request:
     changes: SeriesChanges
     may_be_over: bool = False
     """Set if the request also concerns a series of which each occurrence has begun."""
+    turn: Turn = Turn.ONLY
 
 
 def listed(climate: Climate, caller: Caller, wanted: SeriesListing) -> list[tuple[Series, int]]:
@@ -101,7 +107,12 @@ def change(
     """
     require(caller, "leases:put")
     request = _Request(caller, series_id, version, changes, may_be_over=changes.is_empty)
-    changed, outcome = enforcement.run_all_approved(climate, caller, _change, climate, request, dry_run=dry_run)
+
+    def attempt(turn: Turn) -> tuple[list[Lease], Outcome]:
+        wish = replace(request, turn=turn)
+        return enforcement.run_all_approved(climate, caller, _change, climate, wish, dry_run=dry_run)
+
+    changed, outcome = second_try.if_lacking(attempt)
     if not dry_run:
         for lease in changed:
             lease_pools.announce(climate, lease)
@@ -113,27 +124,60 @@ def _change(
 ) -> tuple[list[Lease], Outcome]:
     caller, changes = request.caller, request.changes
     grant = admission.begin(conn, climate, caller, gates.at(0))
+    is_second = request.turn is Turn.SECOND
+    losers = _losers(conn, climate, request) if is_second else frozenset()
+    patient = patient or is_second
     series, affected = _locked(conn, request)
     if changes.is_empty:
         return [], Outcome(series, whole(conn, series))
     now = climate.now(conn)
     affected = [unbegun_claims.take_back(conn, caller, lease, now) for lease in affected]
+    is_ordinary = not second_try.gives_way(r.spec for lease in affected for r in lease.reservations)
+    turn = request.turn if is_ordinary else Turn.ONLY
     changed: list[Lease] = []
     clashes: list[Occurrence] = []
+    is_short = False
     # The last one first if they move to later times, so that each one leaves before the next one needs its place.
     backwards = changes.move_by < ZERO
     for place, lease in enumerate(affected if backwards else reversed(affected)):
         own = replace(grant, gate=gates.at(place))
         try:
-            wish = _changes(series, lease, changes)
-            changed.append(update.apply(conn, climate, own, Change(lease, wish, now, patient)))
+            wish = Change(lease, _changes(series, lease, changes), now, patient, turn, _again(conn, losers))
+            changed.append(update.apply(conn, climate, own, wish))
         except ClimateError as refusal:
+            is_short |= second_try.may_help(refusal)
             reason = str(refusal) if isinstance(refusal, InvalidInput) else refusal_of(conn, refusal)
             clashes.append(Occurrence(lease.name, lease.period, lease, reason))
+    if is_short:
+        second_try.refuse_lacking(conn, turn, _reach(climate, affected, changes))
     if clashes:
         raise clash(sorted(clashes, key=lambda one: one.period.start), len(affected))
     series = stored.record(conn, caller, series, _fact(changes, now))
     return changed, Outcome(series, whole(conn, series))
+
+
+def _reach(climate: Climate, affected: Sequence[Lease], changes: SeriesChanges) -> Period:
+    """Return a time that covers all that the leases may need after the changes."""
+    start = min((lease.period.start for lease in affected), default=BEFORE_ALL)
+    end = max((lease.period.end for lease in affected), default=BEFORE_ALL)
+    # A difference of local times may be a few hours of elapsed time more or less.
+    earliest = start + min(changes.move_by, ZERO) - DAY
+    latest = end + max(changes.move_by, ZERO) + max(changes.extend_by, ZERO) + DAY
+    return second_try.reach(climate.settings, earliest, latest)
+
+
+def _losers(conn: Connection, climate: Climate, request: _Request) -> frozenset[UUID]:
+    """Lock the leases of the series and the preemptible ones that may lose hosts to them; return the latter."""
+    series = stored.get(conn, request.series_id, project_id=scope(request.caller), lock=True)
+    own = stored.occurrences(conn, series.id)
+    known = [lease for lease in stored_leases.get_many(conn, own).values() if is_unbegun(lease)]
+    locked = preemptible.lock(conn, _reach(climate, known, request.changes), own)
+    return frozenset(lease.id for lease in locked)
+
+
+def _again(conn: Connection, losers: frozenset[UUID]) -> tuple[Lease, ...]:
+    """Return the locked preemptible leases as the occurrences before have left them."""
+    return preemptible.read(conn, losers) if losers else ()
 
 
 def _fact(changes: SeriesChanges, now: datetime) -> SeriesChanged:

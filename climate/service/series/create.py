@@ -21,6 +21,7 @@ from climate.domain.errors import (
     OccurrencesClash,
     Tampered,
 )
+from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.series import Make, Series, SeriesCreated, Skipped
@@ -29,10 +30,13 @@ from climate.service.admission.enforcement import Gates
 from climate.service.leases import lease_pools, leases, shortages
 from climate.service.leases import reservations as planning
 from climate.service.leases.leases import Order
+from climate.service.preemption import second_try
+from climate.service.preemption.second_try import Turn
 from climate.service.series import recurrence
 from climate.service.series.occurrences import Occurrence, name_of, suggested
 from climate.service.transaction import run
 from climate.store import idempotency
+from climate.store.allocation import preemptible
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored_leases
 from climate.store.leases import series as stored
@@ -73,6 +77,7 @@ class _Request:
     parts: Sequence[planning.Part]
     key: Key | None
     dry_run: bool
+    turn: Turn = Turn.ONLY
 
 
 def create(
@@ -82,18 +87,31 @@ def create(
 
     A dry run returns what each occurrence would get, or the reason why it does not fit, with alternatives. Raise
     InvalidInput for a rule that is wrong or too long, and OccurrencesClash if too little fits. With a key that was used
-    before, return the series as it is.
+    before, return the series as it was created, whatever has become of it since.
     """
     require(caller, "leases:post")
     if key and (known := run(climate, _earlier, caller, key)):
         return known
     request = _read(climate, caller, wanted, key, dry_run=dry_run)
-    outcome = enforcement.run_all_approved(climate, caller, _create, climate, request, dry_run=dry_run)
-    if not dry_run:
-        for one in outcome.occurrences:
-            if one.lease:
-                lease_pools.announce(climate, one.lease, new=True)
-    return replace(outcome, occurrences=suggested(climate, caller, wanted.order, outcome.occurrences))
+    outcome = _twice(climate, request)
+    occurrences = outcome.occurrences if dry_run else [_announced(climate, one) for one in outcome.occurrences]
+    return replace(outcome, occurrences=suggested(climate, caller, wanted.order, occurrences))
+
+
+def _twice(climate: Climate, request: _Request) -> Outcome:
+    """Return the result of the request; an ordinary one that lacks hosts may take those of preemptible leases."""
+
+    def attempt(turn: Turn) -> Outcome:
+        wish, dry_run = replace(request, turn=turn), request.dry_run
+        return enforcement.run_all_approved(climate, request.caller, _create, climate, wish, dry_run=dry_run)
+
+    if second_try.gives_way(part.spec for part in request.parts):
+        return attempt(Turn.ONLY)
+    return second_try.if_lacking(attempt)
+
+
+def _announced(climate: Climate, one: Occurrence) -> Occurrence:
+    return one if one.lease is None else replace(one, lease=lease_pools.announce(climate, one.lease, new=True))
 
 
 def _read(climate: Climate, caller: Caller, wanted: SeriesOrder, key: Key | None, *, dry_run: bool) -> _Request:
@@ -131,18 +149,23 @@ def _orders(order: Order, periods: Sequence[Period], zone: ZoneInfo) -> Iterable
 
 
 def _earlier(conn: Connection, caller: Caller, key: Key) -> Outcome | None:
+    """Return the series of an earlier request with this key as it was created, also if it is deleted."""
     known = idempotency.earlier(conn, caller, key)
     if known is None:
         return None
-    series = stored.get(conn, UUID(known), project_id=leases.scope(caller))
-    return Outcome(series, whole(conn, series))
+    series = stored.as_created(conn, UUID(known))
+    return Outcome(series, _sorted(series, leases.as_created(conn, stored.all_occurrences(conn, series.id))))
 
 
 def whole(conn: Connection, series: Series) -> list[Occurrence]:
     """Return the occurrences of a series, and those that it skipped, by their start."""
     own = stored_leases.get_many(conn, stored.occurrences(conn, series.id)).values()
+    return _sorted(series, [lease for lease in own if not lease.gone])
+
+
+def _sorted(series: Series, own: Iterable[Lease]) -> list[Occurrence]:
     zone = zone_of(series.zone)
-    occurrences = [Occurrence(lease.name, lease.period, lease) for lease in own if not lease.gone]
+    occurrences = [Occurrence(lease.name, lease.period, lease) for lease in own]
     skipped = [
         Occurrence(name_of(series.name, one.period.start, zone, timed=one.timed), one.period, reason=one.reason)
         for one in series.skipped
@@ -154,25 +177,41 @@ def _create(conn: Connection, patient: bool, gates: Gates, climate: Climate, req
     caller, wanted, key = request.caller, request.wanted, request.key
     if key and (known := _earlier(conn, caller, key)):
         return known
-    terms = leases.begin(conn, climate, caller, gates.at(0))
+    terms = replace(leases.begin(conn, climate, caller, gates.at(0)), turn=request.turn)
+    if request.turn is Turn.SECOND:
+        patient, terms = True, replace(terms, losers=_losers(conn, climate, request))
     series_id = time_ordered_id()
-    occurrences = []
+    occurrences, is_short = [], False
     for place, order in enumerate(request.orders):
         own = replace(terms, grant=replace(terms.grant, gate=gates.at(place)))
         order = replace(order, series_id=series_id)
         try:
             lease = leases.place(conn, climate, own, order, request.parts, patient)
         except ClimateError as refusal:
+            is_short |= second_try.may_help(refusal)
             reason = refusal_of(conn, refusal)
             occurrences.append(Occurrence(order.name, _period(order), reason=reason))
         else:
             occurrences.append(Occurrence(order.name, lease.period, lease))
+    if is_short:
+        second_try.refuse_lacking(conn, request.turn, _reach(climate, request))
     if not request.dry_run:
         _refuse(occurrences, wanted.make)
     series = stored.create(conn, caller, _fact(request, series_id, terms.now, occurrences))
     if key:
         idempotency.remember(conn, caller, key, str(series_id), terms.now)
     return Outcome(series, occurrences)
+
+
+def _reach(climate: Climate, request: _Request) -> Period:
+    return second_try.reach(climate.settings, request.orders[0].start, request.orders[-1].end)
+
+
+def _losers(conn: Connection, climate: Climate, request: _Request) -> frozenset[UUID]:
+    """Lock the preemptible leases that hold a host at the time of some occurrence."""
+    during = [second_try.reach(climate.settings, order.start, order.end) for order in request.orders]
+    found = {lease_id for period in during for lease_id in preemptible.lease_ids(conn, period)}
+    return frozenset(lease.id for lease in stored_leases.lock(conn, found))
 
 
 def refusal_of(conn: Connection, error: ClimateError) -> str:

@@ -35,9 +35,12 @@ from climate.service.leases import reservations as planning
 from climate.service.leases.event_dispatch import system
 from climate.service.leases.leases import Order
 from climate.service.notifications import delivery, messages
+from climate.service.preemption import giving_way, second_try
+from climate.service.preemption.second_try import Turn
 from climate.service.transaction import run
 from climate.service.waiting_list import free_times
 from climate.store import admission, idempotency
+from climate.store.allocation import preemptible
 from climate.store.hosts import pool_settings
 from climate.store.idempotency import Key
 from climate.store.leases import leases as stored
@@ -143,6 +146,7 @@ class Attempt:
     lease: Lease
     period: Period
     kept: Set[int]
+    turn: Turn = Turn.ONLY
 
     @property
     def owner(self) -> Caller:
@@ -160,7 +164,7 @@ def attempt(climate: Climate, lease_id: UUID, period: Period, kept: Set[int]) ->
         return False
     tried = Attempt(lease, period, kept)
     try:
-        result = enforcement.run_approved(climate, tried.owner, _grant, climate, tried, dry_run=False)
+        result = _twice(climate, tried)
     except (*free_times.REFUSALS, TooComplex):
         return False
     if result is None:
@@ -169,22 +173,39 @@ def attempt(climate: Climate, lease_id: UUID, period: Period, kept: Set[int]) ->
     return True
 
 
+def _twice(climate: Climate, tried: Attempt) -> Lease | None:
+    """Return the result of the attempt; an ordinary lease that lacks hosts may take those of preemptible leases."""
+
+    def attempt(turn: Turn) -> Lease | None:
+        return enforcement.run_approved(climate, tried.owner, _grant, climate, replace(tried, turn=turn), dry_run=False)
+
+    if second_try.gives_way(r.spec for r in tried.lease.reservations):
+        return attempt(Turn.ONLY)
+    during = second_try.reach(climate.settings, tried.period.start, tried.period.end)
+    return second_try.if_short(climate, during, attempt)
+
+
 def _grant(conn: Connection, patient: bool, gate: Gate, climate: Climate, tried: Attempt) -> Lease | None:
     """Record the grant; None if the lease does not wait any more."""
     owner, period, settings = tried.owner, tried.period, climate.settings
     rules = admission.read(conn, owner.project_id)
     grant = granting.begin(conn, climate, owner, gate, rules)
+    parts, barred = free_times.parts(climate, tried.lease), frozenset(tried.kept)
+    patient = patient or tried.turn is Turn.SECOND
+    ask = Ask({}, period, owner, settings, patient=patient, taken=tuple(barred), avoided=barred)
+    ask = planning.under(ask, pool_settings.of(conn, settings, rules.terms).of_a_lease, parts)
+    losers = preemptible.lock(conn, ask.window, [tried.lease.id]) if tried.turn is Turn.SECOND else ()
     lease = stored.get(conn, tried.lease.id, lock=True)
     now = climate.now(conn)
     over = waiting.running(lease, now)
     if over is None:
         return None
-    parts = free_times.parts(climate, lease)
     soon = preparation.is_soon(settings, period, now)
-    barred = frozenset(tried.kept)
-    ask = Ask({}, period, owner, settings, patient=patient, soon=soon, taken=tuple(barred), avoided=barred)
-    agreed = pool_settings.of(conn, settings, rules.terms).of_a_lease
-    planned = planning.reserve(conn, parts, planning.under(ask, agreed, parts), gate.liked)
+    ask = replace(ask, soon=soon, giving_way=giving_way.reservations(losers))
+    planned = planning.reserve(conn, parts, ask, gate.liked)
+    if tried.turn is Turn.FIRST:
+        second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned))
+    giving_way.give_way(conn, climate, losers, lease.id, (hold for r in planned for hold in r.holds), now)
     facts: list[Fact] = [waiting.granted(over, planned, now)]
     facts += schedule.reschedule(fold(facts, lease), _times(conn, climate, period, planned, now), now, time_ordered_id)
     after = replace(grant, caller=AUTHOR).record(conn, now, lease, *facts)

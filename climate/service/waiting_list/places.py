@@ -23,7 +23,9 @@ class Place:
     number: int
     """From 1 on."""
     estimate: datetime | None = None
-    """First start at which it would fit as things stand now; None if none is known, or it was not asked for."""
+    """Start at which it would get its resources as things stand now; None if none is known, or it was not asked for."""
+    fits_from: datetime | None = None
+    """First start at which it would fit, if the lease can only start before."""
 
 
 def of(climate: Climate, leases: Sequence[Lease]) -> dict[UUID, Place]:
@@ -48,4 +50,6 @@ def estimated(climate: Climate, lease: Lease) -> Place | None:
     entry = Entry(lease.id, lease.project_id, lease.user_id, lease.period, lease.wait_until, lease.created_at, asked)
     latest = entry.period(now).end + AHEAD
     period = FreeTimes(climate, latest).first(entry, now, latest, frozenset())
-    return Place(number, period.start if period else None)
+    if period is None:
+        return Place(number)
+    return Place(number, period.start) if entry.may_start(period.start) else Place(number, fits_from=period.start)

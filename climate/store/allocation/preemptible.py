@@ -32,6 +32,11 @@ def lease_ids(conn: Connection, during: Period) -> list[UUID]:
     return list(conn.scalars(_LEASES, {"during": Range(during.start, during.end)}))
 
 
+def read(conn: Connection, locked: Collection[UUID]) -> tuple[Lease, ...]:
+    """Return leases that this transaction has locked, as they are now, without those that are gone."""
+    return tuple(lease for lease in stored.get_many(conn, sorted(locked)).values() if not lease.gone)
+
+
 def lock(conn: Connection, during: Period, others: Collection[UUID] = ()) -> tuple[Lease, ...]:
     """Lock the preemptible leases that hold a host at some time of the period, and `others` in the same order.
 

@@ -7,11 +7,27 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Integer, Uuid, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import (
+    Connection,
+    Delete,
+    Integer,
+    Uuid,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate import advisory_locks
 from climate.store.journal.archive_files import Line, Place, Written
+from climate.store.schema import Time
 from climate.store.tables.archives import archived_leases, archives
 from climate.store.tables.floating_ips import floating_allocations
 from climate.store.tables.inventories import inventory_allocations
@@ -25,6 +41,7 @@ from climate.store.tables.leases import (
     leases,
     reservations,
 )
+from climate.store.tables.series import lease_series
 
 LOOKED_AT = 10_000
 """Maximum of archived leases that one statement reads, to stay within the statement time-out."""
@@ -47,7 +64,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """A lease that was deleted before the given time; `version` is its number of facts."""
+    """A lease or series that was deleted before the given time; `version` is its number of facts."""
 
     id: UUID
     version: int
@@ -72,8 +89,14 @@ def old(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit:
     return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
 
 
+def old_series(conn: Connection, before: datetime, after: tuple[datetime, UUID], limit: int) -> list[Old]:
+    """Return series deleted before that time, as `old` does; one that still has leases is needed."""
+    rows = conn.execute(_OLD_SERIES, {"before": before, "at": after[0], "last": after[1], "limit": limit})
+    return [Old(row.id, row.version, row.updated_at, row.is_needed) for row in rows]
+
+
 def lines(conn: Connection, ids: Collection[UUID]) -> Iterator[Line]:
-    """Return leases with all their facts and actions, in the order of their ids."""
+    """Return leases or series with all their facts and actions, in the order of their ids."""
     given = {"ids": list(ids)}
     known = {
         key: list(rows) for key, rows in groupby(conn.execute(_ACTIONS, given).mappings(), lambda r: r["lease_id"])
@@ -123,18 +146,31 @@ def listed(conn: Connection, *states: str) -> list[Archive]:
 
 
 def delete_rows(conn: Connection, number: int, limit: int) -> int:
-    """Delete all rows of some leases in the archive; return how many leases were checked.
+    """Delete all rows of some leases or series in the archive; return how many were checked.
 
-    A lease with newer facts, or that is needed, stays, and is removed from the archive's index.
+    One with newer facts, or that is needed, stays, and is removed from the archive's index.
     """
     locked = list(conn.scalars(_LEFT, {"number": number, "limit": limit}))
-    if locked:
-        # Check after locking the rows: no new reference to these leases can appear before the commit.
-        stays = set(conn.scalars(_CHANGED, {"ids": locked}))
-        conn.execute(select(func.set_config("climate.archive", str(number), True)))
-        for statement in _DELETED:
-            conn.execute(statement, {"ids": [one for one in locked if one not in stays]})
+    if not locked:
+        return _delete_series(conn, number, limit)
+    # Check after locking the rows: no new reference to these leases can appear before the commit.
+    stays = set(conn.scalars(_CHANGED, {"ids": locked}))
+    _delete(conn, number, _DELETED, [one for one in locked if one not in stays])
     return len(locked)
+
+
+def _delete_series(conn: Connection, number: int, limit: int) -> int:
+    locked = list(conn.scalars(_SERIES_LEFT, {"number": number, "limit": limit}))
+    if locked:
+        stays = set(conn.scalars(_SERIES_CHANGED, {"ids": locked}))
+        _delete(conn, number, _SERIES_DELETED, [one for one in locked if one not in stays])
+    return len(locked)
+
+
+def _delete(conn: Connection, number: int, statements: Sequence[Delete], ids: Sequence[UUID]) -> None:
+    conn.execute(select(func.set_config("climate.archive", str(number), True)))
+    for statement in statements:
+        conn.execute(statement, {"ids": ids})
 
 
 def close(conn: Connection, number: int) -> None:
@@ -187,6 +223,26 @@ _OLD = text(f"""
     ORDER BY l.updated_at, l.id
 """).bindparams(bindparam("last", type_=Uuid))  # noqa: S608
 
+_OLD_SERIES = (
+    select(
+        lease_series.c.id,
+        lease_series.c.version,
+        lease_series.c.updated_at,
+        or_(
+            exists().where(leases.c.series_id == lease_series.c.id),
+            exists().where(archived_leases.c.lease_id == lease_series.c.id),
+        ).label("is_needed"),
+    )
+    .where(
+        lease_series.c.gone,
+        lease_series.c.updated_at < bindparam("before", type_=Time),
+        tuple_(lease_series.c.updated_at, lease_series.c.id)
+        > tuple_(bindparam("at", type_=Time), bindparam("last", type_=Uuid)),
+    )
+    .order_by(lease_series.c.updated_at, lease_series.c.id)
+    .limit(bindparam("limit", type_=Integer))
+)
+
 _IDS = bindparam("ids", type_=ARRAY(Uuid))
 _FACTS = select(journal).where(journal.c.stream == func.any(_IDS)).order_by(journal.c.stream, journal.c.version)
 _ACTIONS = (
@@ -207,10 +263,29 @@ _CHANGED = text("""
         OR EXISTS (SELECT FROM events e JOIN claims c ON c.event_id = e.id WHERE e.lease_id = l.id))
     RETURNING a.lease_id
 """).bindparams(_IDS)
+_SERIES_LEFT = (
+    select(lease_series.c.id)
+    .join(archived_leases, archived_leases.c.lease_id == lease_series.c.id)
+    .where(archived_leases.c.archive == bindparam("number"))
+    .order_by(lease_series.c.id)
+    .limit(bindparam("limit", type_=Integer))
+    .with_for_update(of=lease_series)
+)
+_SERIES_CHANGED = (
+    delete(archived_leases)
+    .where(
+        archived_leases.c.lease_id == lease_series.c.id,
+        lease_series.c.id == func.any(_IDS),
+        or_(lease_series.c.version != archived_leases.c.version, ~lease_series.c.gone),
+    )
+    .returning(archived_leases.c.lease_id)
+)
+_SERIES_DELETED = tuple(delete(key.table).where(key == func.any(_IDS)) for key in (lease_series.c.id, journal.c.stream))
 _INDEXED = (
-    select(func.count(leases.c.id), func.count())
+    select(func.count(leases.c.id) + func.count(lease_series.c.id), func.count())
     .select_from(archived_leases)
     .outerjoin(leases, leases.c.id == archived_leases.c.lease_id)
+    .outerjoin(lease_series, lease_series.c.id == archived_leases.c.lease_id)
     .where(archived_leases.c.archive == bindparam("number"))
 )
 _OWN_EVENTS = select(events.c.id).where(events.c.lease_id == func.any(_IDS))

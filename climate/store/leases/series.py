@@ -71,6 +71,16 @@ def occurrences(conn: Connection, series_id: UUID) -> list[UUID]:
     return list(conn.scalars(mine.order_by(leases.c.start_date, leases.c.id)))
 
 
+def all_occurrences(conn: Connection, series_id: UUID) -> list[UUID]:
+    """Return the ids of the leases of a series, those that are deleted among them."""
+    return list(conn.scalars(select(leases.c.id).where(leases.c.series_id == series_id)))
+
+
+def as_created(conn: Connection, series_id: UUID) -> Series:
+    """Return a series as it was created, also if it is deleted."""
+    return fold(journal.of_series(journal.read(conn, series_id))[:1])
+
+
 @dataclass(frozen=True, slots=True)
 class SeriesListing:
     """Filter of series, and the page after `marker`."""

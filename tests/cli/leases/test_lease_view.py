@@ -95,6 +95,13 @@ def test_a_lease_of_the_waiting_list_shows_its_place_and_estimate(cli: Cli, wire
     assert cli("lease", "list", "-f", "json").data[0]["waiting"]["place"] == 3
 
 
+def test_a_lease_that_would_fit_too_late_says_so() -> None:
+    late = WAITING | {"estimate": None, "reason": "r", "fits_from": "2030-01-02T18:00:00.000000"}
+    said = "place 3, until 2030-01-02 12:00:00 UTC; it would fit from 2030-01-02 18:00:00 UTC, too late"
+    assert waiting({"waiting": late}) == said
+    assert waiting({"waiting": WAITING | {"estimate": None}}) == "place 3, until 2030-01-02 12:00:00 UTC"
+
+
 def test_the_place_is_left_out_where_it_is_not_known() -> None:
     assert waiting({"waiting": {"until": "2030-01-02T12:00:00.000000"}}) == "until 2030-01-02 12:00:00 UTC"
     assert (waiting({}), list_row({"id": "1"})) == (None, {"id": "1", "waiting": None})

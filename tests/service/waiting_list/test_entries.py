@@ -81,7 +81,7 @@ def test_a_lease_waits_without_resources_and_gets_them_when_another_is_deleted(c
         set(),
     )
     assert waiting_round.run_round(climate) == []
-    assert places.estimated(climate, lease) == places.Place(1, first.period.end)
+    assert places.estimated(climate, lease) == places.Place(1, fits_from=first.period.end)
     story_is_whole(climate)
     leases.delete(climate, MEMBER, first.id)
     assert waiting_round.run_round(climate) == [lease.id]

@@ -3,6 +3,7 @@
 const form = document.querySelector("#move");
 const PAUSE = 400;
 let dragged, timer;
+let isPressed = false;
 
 function prepare() {
   for (const card of document.querySelectorAll(".board .host-card")) card.draggable = true;
@@ -12,7 +13,9 @@ document.addEventListener("dragstart", (event) => {
   dragged = event.target.closest?.(".host-card");
   if (dragged) event.dataTransfer.setData("text/plain", dragged.dataset.host);
 });
-document.addEventListener("dragend", () => { dragged = undefined; mark(); });
+document.addEventListener("dragend", () => { dragged = undefined; isPressed = false; mark(); });
+document.addEventListener("pointerdown", (event) => { isPressed = Boolean(event.target.closest?.(".board")); });
+for (const name of ["pointerup", "pointercancel"]) document.addEventListener(name, () => { isPressed = false; });
 document.addEventListener("dragover", (event) => {
   const column = target(event);
   mark(column);
@@ -38,18 +41,26 @@ function mark(chosen) {
   chosen?.classList.add("drop");
 }
 
-document.addEventListener("climate:change", () => {
+document.addEventListener("climate:change", later);
+
+function later() {
   clearTimeout(timer);
   timer = setTimeout(refresh, PAUSE);
-});
+}
+
+/** Whether somebody chooses hosts, or has begun to drag one: its card must stay where it is. */
+function isInUse(board) {
+  return dragged || isPressed || board.querySelector("input:checked") || board.contains(document.activeElement);
+}
 
 async function refresh() {
   const board = document.querySelector(".board");
-  if (dragged || board.querySelector("input:checked") || board.contains(document.activeElement)) return;
+  if (isInUse(board)) { later(); return; }
   const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html" } });
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".board");
   if (!fresh) return;
+  if (isInUse(board)) { later(); return; }
   board.replaceWith(document.adoptNode(fresh));
   prepare();
   document.dispatchEvent(new CustomEvent("htmx:after:swap"));

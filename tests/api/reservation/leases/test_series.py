@@ -158,6 +158,73 @@ def test_a_repeated_request_creates_one_series(member: Person) -> None:
     assert member("POST", "/leases", order(), **sent).status_code == 422, "a key is of one request"
 
 
+def test_a_repeated_request_is_answered_as_before_whatever_has_happened_since(member: Person) -> None:
+    for path in ("/series", "/leases"):
+        sent: Body = {"headers": {"Idempotency-Key": f"of {path}"}}
+        first = member("POST", path, asked(), **sent)
+        series = member.done(first, 201)["series"]
+        member.done(member("PUT", f"/series/{series['id']}", {"name": "course", "move_by": 60}))
+        assert member("DELETE", f"/leases/{series['occurrences'][0]['lease_id']}").status_code == 204
+        assert member.done(member("POST", path, asked(), **sent), 201)["series"] == series
+        assert member("DELETE", f"/series/{series['id']}").status_code == 204
+        again = member("POST", path, asked(), **sent)
+        assert member.done(again, 201)["series"] == series
+        assert again.headers["ETag"] == first.headers["ETag"]
+        assert member.get("/leases")["leases"] == []
+
+
+def test_a_lease_that_repeats_is_a_series(member: Person, stranger: Person, climate: Climate) -> None:
+    taken(stranger, "2030-02-12")
+    answer = member.done(member("POST", "/leases", asked(make="fitting")), 201)
+    series = answer["series"]
+    assert fits(series) == [True, False, True]
+    assert series["occurrences"][1]["alternatives"]
+    assert member.get(f"/leases/{series['occurrences'][0]['lease_id']}")["lease"] == answer["lease"]
+    assert answer["lease"]["series_id"] == series["id"]
+    shown = member.get(f"/series/{series['id']}")["series"]
+    assert starts(shown) == starts(made(member, make="fitting"))
+    refused = member("POST", "/leases", asked())
+    assert refused.status_code == 409
+    assert [one["start_date"] for one in refused.json["occurrences"]] == ["2030-02-12T10:00:00Z"]
+    assert check.differences(climate) == []
+
+
+def test_a_dry_run_of_a_lease_that_repeats(member: Person, stranger: Person) -> None:
+    taken(stranger, "2030-02-05")
+    plan = member.done(member("POST", "/leases?dry_run=true", asked()))
+    assert fits(plan["series"]) == [False, True, True]
+    assert plan["lease"]["start_date"][:10] == "2030-02-12"
+    for day in ("12", "19"):
+        taken(stranger, f"2030-02-{day}")
+    nothing = member.done(member("POST", "/leases?dry_run=true", asked()))
+    assert nothing["lease"] is None
+    assert fits(nothing["series"]) == [False] * 3
+    assert member.get("/series")["series"] == member.get("/leases")["leases"] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"hold_seconds": 60}, "hold_seconds: not together with repeat"),
+        ({"wait": {}}, "wait: not together with repeat"),
+        ({"hold": "00000000-0000-4000-8000-000000000000"}, "not together with hold"),
+        ({"name": "x" * 65}, "1 to 64 characters"),
+        ({"repeat": {}}, "rule"),
+        ({"repeat": "FREQ=DAILY;COUNT=2"}, "repeat"),
+        ({"repeat": [1]}, "repeat"),
+        ({"repeat": {"rule": "FREQ=DAILY;COUNT=2", "zone": "Europe/Atlantis"}}, "not a time zone"),
+        ({"repeat": {"rule": "FREQ=DAILY"}}, "must end"),
+        ({"start_date": "absent"}, "start_date"),
+        ({"reservations": [reservation(zone="north")]}, "zone"),
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_refused_leases_that_repeat(standing: tuple[Flask, Climate], more: Body, said: str) -> None:
+    refused = Person(standing[0], "member")("POST", "/leases", asked(**more))
+    assert refused.status_code == 400, refused.json
+    assert said in refused.json["error_message"]
+
+
 def changed(member: Person, series: Mapping[str, Any], **body: Any) -> Body:
     result: Body = member.done(member("PUT", f"/series/{series['id']}", body))["series"]
     return result

@@ -26,7 +26,14 @@ def test_a_lease_that_waits_is_pending_and_says_its_place(member: Person, climat
     lease = queue(member)
     assert set(lease) - set(blocker) == {"waiting"}
     assert (lease["status"], lease["reservations"][0]["status"]) == ("PENDING", "pending")
-    assert lease["waiting"] == {"until": lease["start_date"], "place": 1, "estimate": blocker["end_date"]}
+    assert lease["waiting"] == {
+        "until": lease["start_date"],
+        "place": 1,
+        "estimate": None,
+        "reason": "It would fit from 2030-01-02 12:00:00 UTC on, and can only start before. "
+        "It gets its resources if others are released sooner.",
+        "fits_from": blocker["end_date"],
+    }
     assert [event["event_type"] for event in lease["events"]] == ["expire_wait", "start_lease", "end_lease"]
     assert member.get(f"/leases/{lease['id']}")["lease"] == lease
     listed = member.get("/leases")["leases"]
@@ -39,6 +46,18 @@ def test_a_lease_that_waits_is_pending_and_says_its_place(member: Person, climat
     assert "waiting" not in got
     assert [line["kind"] for line in member.get(f"/leases/{lease['id']}/history")["history"]][1] == "LeaseGranted"
     assert [notice["kind"] for notice in member.get("/notices")["notices"]] == ["lease.granted"]
+
+
+def test_an_estimate_is_never_after_the_wait(member: Person) -> None:
+    blocker = member.lease(reservations=EVERYTHING)
+    end = blocker["end_date"]
+    late, last = (queue(member, {"until": until})["waiting"] for until in ("2030-01-02 11:59:59", end))
+    assert (late["estimate"], late["fits_from"]) == (None, end)
+    assert (last["estimate"], last.keys() & {"reason", "fits_from"}) == (end, set())
+    member.lease(reservations=EVERYTHING, start_date=end, end_date="2031-06-01 12:00")
+    never = queue(member, {"until": end})["waiting"]
+    assert never["estimate"] is None
+    assert "within 90 days" in never["reason"]
 
 
 def test_it_is_withdrawn_by_delete(member: Person) -> None:

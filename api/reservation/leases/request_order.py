@@ -1,0 +1,39 @@
+"""Orders of leases and series, from bodies that were validated."""
+
+from datetime import timedelta
+from typing import Any
+
+from api.request_context import climate
+from api.reservation.dates import NOW
+from api.reservation.leases import reservation_specs
+from climate.domain.lease_events import AdditionalEvent
+from climate.domain.series import Make
+from climate.service.leases.leases import Order
+from climate.service.series.create import SeriesOrder
+
+Body = dict[str, Any]
+
+
+def order(body: Body) -> Order:
+    """Return the order of a lease, its reservations in the types of their plugins."""
+    seconds = body.get("hold_seconds")
+    return Order(
+        name=body["name"],
+        start=None if body["start_date"] == NOW else body["start_date"],
+        end=body["end_date"],
+        before_end=body["before_end_date"],
+        reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
+        events=events(body),
+        hold=None if seconds is None else timedelta(seconds=seconds),
+    )
+
+
+def events(body: Body) -> list[AdditionalEvent]:
+    """Return the additional events."""
+    return [AdditionalEvent(event["event_type"], event["event_date"]) for event in body["events"]]
+
+
+def series(body: Body) -> SeriesOrder:
+    """Return the order of a series: that of a lease, and its rule."""
+    repeat = body["repeat"]
+    return SeriesOrder(order(body), repeat["rule"], repeat["zone"], Make(repeat["make"]))
