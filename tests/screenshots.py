@@ -4,35 +4,60 @@ A climate with the demo cloud is started for them, and Chromium of the system ta
 """
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.web_pages.chromium import ARGUMENTS, program, visitor
-from tests.web_pages.stack import running
+from tests.web_pages.stack import Pages, running
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
-SIZE = (1200, 760)
-PICTURES = (("home", False), ("find", True), ("lease", False))
-"""Views, and whether they are shown dark."""
+SIZE, PHONE = (1200, 760), (375, 760)
+OF_MEMBERS = ("home", "find", "lease", "calendar", "dates", "waiting", "servers", "boot", "usage", "settings")
+OF_ADMINISTRATORS = {
+    "board": "/ui/hosts",
+    "host": "/ui/hosts/1",
+    "past": "/ui/past",
+    "power": "/ui/power",
+    "tree": "/ui/tree",
+    "audit": "/ui/audit",
+}
+DARK = frozenset({"find", "board", "boot"})
+ON_A_PHONE = ("home", "lease")
 
 
 def main() -> int:
     """Take the pictures."""
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory(prefix="climate-screenshots-") as home, running(Path(home)) as pages:
-        paths = pages.furnish()
+        paths = {**pages.furnish(), **OF_ADMINISTRATORS}
+        paths["past"] += f"?at={datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        paths["explain"] = f"{paths['server']}/explain"
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
-            for view, dark in PICTURES:
-                with visitor(chromium, pages.url, size=SIZE, dark=dark) as demo:
-                    demo.sign_in("demo", pages.password("demo"))
-                    demo.go(paths[view])
-                    demo.page.locator("time[data-done]").first.wait_for()
-                    demo.page.screenshot(path=str(FOLDER / f"{view}.png"))
+            for view in (*OF_MEMBERS, *OF_ADMINISTRATORS, "explain"):
+                _take(chromium, pages, view, paths[view], SIZE)
+            for view in ON_A_PHONE:
+                _take(chromium, pages, view, paths[view], PHONE)
             chromium.close()
     return 0
+
+
+def _take(chromium: Browser, pages: Pages, view: str, path: str, size: tuple[int, int]) -> None:
+    """Take the picture of a view once its times and the calendar are written."""
+    user = "demo" if view in OF_MEMBERS else "admin"
+    name = view if size == SIZE else f"{view}-phone"
+    with visitor(chromium, pages.url, size=size, dark=view in DARK) as somebody:
+        somebody.sign_in(user, pages.password(user))
+        page = somebody.go(path)
+        if page.locator("lease-timeline").count():
+            page.locator(".lt-span").first.wait_for()
+            page.locator(".lt-count").first.wait_for()
+        elif page.locator("time").count():
+            page.locator("time[data-done]").first.wait_for(state="attached")
+        page.screenshot(path=str(FOLDER / f"{name}.png"))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from climate.domain.errors import LimitExceeded
@@ -149,6 +149,7 @@ def test_the_most_that_is_used(taken: list[Span]) -> None:
 
 
 @given(lists, st.integers(-10, 10), st.integers(1, 12))
+@example([(5, 8, 1)], 0, 5)
 def test_the_most_that_is_used_within_a_time(taken: list[Span], begin: int, hours: int) -> None:
     def level(moment: float) -> int:
         return sum(hosts for start, end, hosts in taken if start <= moment < end)

@@ -22,7 +22,7 @@ ARGUMENTS = (
 )
 NOWHERE = "/ui/nowhere"
 """Path of a page that is not there."""
-WIDE, NARROW = (1600, 950), (375, 812)
+WIDE, MEDIUM, NARROW = (1600, 950), (1200, 760), (375, 812)
 TELLS_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) => {
   console.error(`CSP: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`);

@@ -4,11 +4,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tests.system.api_client import Api
 from tests.system.stack import Stack
 from tests.web_pages.chromium import NOWHERE
 
+READER = "only-looks-at-it"
 GPUS = '[">", "$gpu_count", "1"]'
 
 
@@ -32,7 +35,7 @@ class Pages:
         """Create leases, servers and a hold; return the paths of the pages that have something to show."""
         self.climate("lease", "create", "training", "--hosts", "2", "--for", "2h", "--resource", GPUS, "--wait")
         self.climate("lease", "create", "evaluation", "--hosts", "1", "--start", "+3d", "--for", "2d")
-        self.climate("lease", "create", "course", "--hosts", "3", "--start", "+5d", "--for", "1d")
+        self.climate("lease", "create", "workshop", "--hosts", "3", "--start", "+5d", "--for", "1d")
         self.climate("boot", "node-1", "--flavor", "m1.large", "--image", "demo", "--lease", "training", "--wait")
         asleep = (
             "boot",
@@ -49,14 +52,28 @@ class Pages:
         )
         self.climate(*asleep)
         self.climate("find", "--hosts", "1", "--for", "2h", "--from", "+8d", "--hold", "1", "--name", "kept")
+        daily = ("--start", "+9d", "--for", "2h", "--repeat", "FREQ=DAILY;COUNT=3")
+        self.climate("lease", "create", "course", "--hosts", "1", *daily)
+        self.climate("lease", "create", "crowd", "--hosts", "4", "--start", "+5d", "--for", "6h", "--wait-list")
+        self.climate("lease", "create", "rest", "--hosts", "1", "--start", "+3d", "--for", "1d", "--preemptible")
+        series = self._ids("series")["course"]
         leases = self._ids("lease")
-        lease = leases["training"]
+        lease, soon = leases["training"], datetime.now(UTC) + timedelta(days=1)
         servers = self._ids("server")
         return {
             "home": "/ui/",
             "leases": "/ui/leases",
             "lease": f"/ui/leases/{lease}",
             "delete lease": f"/ui/leases/{lease}/delete",
+            "waiting": f"/ui/leases/{leases['crowd']}",
+            "preemptible": f"/ui/leases/{leases['rest']}",
+            "as it was": f"/ui/leases/{lease}?step=1",
+            "all series": "/ui/series",
+            "series": f"/ui/series/{series}",
+            "delete series": f"/ui/series/{series}/delete",
+            "dates": f"/ui/series/new?hosts=3&length=6h&every=day&times=6&earliest={soon:%Y-%m-%dT%H:00}",
+            "calendar": "/ui/calendar",
+            "table": "/ui/calendar/table",
             "find": "/ui/find?q=2+hosts+gpu_count%3E1+6h+this+week",
             "nothing fits": "/ui/find?q=4+hosts+2h+tomorrow+please&hosts=4",
             "hold": f"/ui/holds/{leases['kept']}",
@@ -72,9 +89,21 @@ class Pages:
         }
 
     def clear(self) -> None:
-        """Delete all leases and holds of project demo."""
+        """Delete all series, leases and holds of project demo."""
+        for series in self._ids("series").values():
+            self.climate("series", "delete", series)
         for lease in self._ids("lease").values():
             self.climate("lease", "delete", lease)
+
+    def add_reader(self) -> None:
+        """Add user `reader` with the password READER, who may look at project demo and change nothing."""
+        api = Api(self.stack.home, "climate")
+        roles = {one["name"]: one["id"] for one in api.read("/identity/v3/roles")["roles"]}
+        projects = {one["name"]: one["id"] for one in api.read("/identity/v3/projects")["projects"]}
+        made = api.ask("POST", "/identity/v3/users", {"user": {"name": "reader", "password": READER}})
+        user = made.json()["user"]["id"]
+        path = f"/identity/v3/projects/{projects['demo']}/users/{user}/roles/{roles['reader']}"
+        assert api.ask("PUT", path).status_code == 204
 
     def _ids(self, noun: str) -> dict[str, str]:
         return {one["name"]: one["id"] for one in json.loads(self.climate(noun, "list", "-f", "json"))}

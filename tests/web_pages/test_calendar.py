@@ -213,6 +213,16 @@ def test_changes_by_others_are_seen_live_also_after_a_restart_of_everything(
         demo.complaints[:] = [one for one in demo.complaints if "Failed to load resource" not in one]
 
 
+def test_page_looks_again_where_no_stream_comes_through(open_browser: Open, pages: Pages, reserve: Reserve) -> None:
+    with open_browser() as demo:
+        demo.page.route("**/ui/events*", lambda route: route.abort())
+        page = enter(demo, pages, "demo", calendar(49))
+        expect(page.locator("html")).to_have_attribute("data-live", "polling")
+        reserve("by polling", 49, 2, 6)
+        page.get_by_role("button", name="lease by polling").wait_for()
+        demo.complaints[:] = [one for one in demo.complaints if "Failed to load resource" not in one]
+
+
 def test_table_needs_no_scripts(open_browser: Open, pages: Pages, reserve: Reserve) -> None:
     reserve(SCRIPT, 46, 2, 8)
     with open_browser(scripts=False) as demo:

@@ -4,23 +4,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.system.api_client import Api
-from tests.web_pages.chromium import NARROW, WIDE
 from tests.web_pages.conftest import Open
 from tests.web_pages.stack import Pages
 
 pytestmark = pytest.mark.slow
-
-VIEWS = ("/ui/hosts", "/ui/hosts/1", "/ui/hosts/pools/reservation", "/ui/past", "/ui/power", "/ui/tree", "/ui/audit")
-
-
-@pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (NARROW, True)])
-def test_views_are_accessible(open_browser: Open, pages: Pages, size: tuple[int, int], dark: bool) -> None:
-    with open_browser(size=size, dark=dark) as admin:
-        admin.sign_in("admin", pages.password("admin"))
-        for path in (*VIEWS, "/ui/failed-events"):
-            admin.go(path)
-            admin.check_accessible()
-            admin.check_no_sideways_scrolling()
 
 
 @pytest.mark.parametrize("scripts", [True, False])

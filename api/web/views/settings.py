@@ -29,6 +29,7 @@ TOPICS = {
     Topic.DEGRADED: "when a lease lacks hosts, or could not start",
     Topic.HEALED: "when a lease has all its hosts again",
     Topic.ENDED: "when a lease has ended",
+    Topic.PREEMPTED: "when hosts of a preemptible lease are to be taken",
     Topic.WAITING: "when a lease of the waiting list got its hosts, or its time is over",
 }
 
@@ -47,7 +48,7 @@ def _page(secret: Credential | None = None, shown_once: str = "", feed_url: str 
         "settings.html",
         zones=sorted(preferences.available_zones()),
         mail=mail.preferences(climate(), who) if has_role else None,
-        topics={topic: TOPICS.get(topic, str(topic)) for topic in Topic},
+        topics={topic: TOPICS[topic] for topic in Topic},
         feeds=_own_feeds() if has_role else [],
         credentials=lookup.credentials(identity(), who.user_id) if _is_bundled() else None,
         new_credential=secret,
