@@ -80,6 +80,7 @@ def build(settings: Settings, *, application: str = "climate", pool_size: int = 
             cells=BundledCells(cloud),
             vault=vault,
             addresses=users.addresses,
+            unknown_accounts=users.unknown_accounts,
         ),
         identity=users,
         compute=cloud,

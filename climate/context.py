@@ -23,6 +23,11 @@ def no_addresses(user_ids: Collection[str]) -> Mapping[str, str]:
     return {}
 
 
+def none_unknown(projects: Collection[str], users: Collection[str]) -> tuple[Collection[str], Collection[str]]:
+    """Return that no project and no user is unknown."""
+    return (), ()
+
+
 @dataclass(frozen=True)
 class Climate:
     """Dependencies of the engine; nothing is global."""
@@ -43,6 +48,10 @@ class Climate:
     """The cells below this one."""
     addresses: Callable[[Collection[str]], Mapping[str, str]] = no_addresses
     """Returns the mail addresses of users by their ids; without those that have none."""
+    unknown_accounts: Callable[[Collection[str], Collection[str]], tuple[Collection[str], Collection[str]]] = (
+        none_unknown
+    )
+    """Returns those of the ids of projects and of users that do not exist."""
     vault: Vault = field(default_factory=Vault.of_this_process)
     """Seals secrets that have to be read again."""
 

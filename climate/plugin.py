@@ -210,6 +210,8 @@ class Lent:
     promised: tuple[str, ...] = ()
     """Hosts of the reservation that another lease needs next: they are recycled where others are released at the end.
     """
+    shared_with: tuple[str, ...] = ()
+    """Further projects whose servers may boot on the lease."""
 
 
 class ResourcePlugin(Protocol):

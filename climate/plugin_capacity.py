@@ -133,6 +133,7 @@ def hand_over(cloud: SharedCapacity, lent: Lent, size: Size, extra_specs: Mappin
         affinity=spec["affinity"],
         group_id=spec["server_group_id"],
         extra_specs=extra_specs or {},
+        shared_with=lent.shared_with,
     )
     cloud.grant(granted, lent.token)
 

@@ -222,10 +222,12 @@ class PhysicalHost:
         return free_times.of_hosts(conn, self._wanted(conn, ask), horizon, ask.tail, ready)
 
     def on_start(self, cloud: HostPools, lent: Lent) -> None:
-        cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token)
+        cloud.lend(str(lent.reservation.id), lent.project_id, lent.hosts, lent.token, lent.shared_with)
 
     def on_start_together(self, cloud: LendsTogether, lent: Sequence[Lent]) -> Sequence[Trouble | None]:
-        return cloud.lend_together([Loan(str(a.reservation.id), a.project_id, a.hosts, a.token) for a in lent])
+        return cloud.lend_together(
+            [Loan(str(a.reservation.id), a.project_id, a.hosts, a.token, a.shared_with) for a in lent]
+        )
 
     def before_end(self, cloud: Servers, lent: Lent) -> None:
         if _takes_snapshots(lent):

@@ -28,6 +28,7 @@ OPEN = frozenset({LeaseStatus.PENDING, LeaseStatus.STARTING, LeaseStatus.ACTIVE}
 KINDS: Mapping[str, str] = {
     "LeaseCreated": "Lease created",
     "LeaseRenamed": "Lease renamed",
+    "SharingChanged": "Sharing changed",
     "LeaseRescheduled": "Times changed",
     "ReservationChanged": "Reservation changed",
     "KeptAmountsReleased": "Kept storage released",

@@ -181,6 +181,7 @@ climate lease confirm mine --idempotency-key order-7
 climate lease create mine --for 2h --hosts 1
 climate lease create rest --for 12h --min 1 --max 4 --preemptible
 climate lease create mine --for 2h --hosts 4 --wait-list --wait-until +2d
+climate lease create ours --for 8h --hosts 2 --share-project 4f2a8a1e0c8d4c7f9a54f7f3a3b1c1d2
 climate lease create mine --start +1d --for 8h --hosts 2 --resource '[">=", "$gpu_count", "2"]'
 climate lease create training --start 'tomorrow 09:00' --for 4h --hosts 2 --repeat 'FREQ=WEEKLY;COUNT=10'
 climate lease delete mine
@@ -194,6 +195,7 @@ climate lease hosts mine -f value -c name
 climate lease list
 climate lease list --status ACTIVE --sort end_date
 climate lease set mine --name ours
+climate lease set mine --viewer 9b1d2e3f4a5b4c6d8e7f0a1b2c3d4e5f --unshare 4f2a8a1e0c8d4c7f9a54f7f3a3b1c1d2
 climate lease set mine --end "2030-01-31 18:00" --dry-run
 climate lease shorten mine 30m
 climate lease shorten mine --until +1h

@@ -174,6 +174,21 @@ class Client(AbstractContextManager["Client"]):
         lease_id = self._lease_id(lease)
         return Lease.of(self._send("PUT", f"/leases/{lease_id}", changes)["lease"])
 
+    def share_lease(
+        self,
+        lease: Lease | str,
+        *,
+        projects: Sequence[str] = (),
+        viewers: Sequence[str] = (),
+        extenders: Sequence[str] = (),
+    ) -> Lease:
+        """Share a lease with these projects and users, by their ids, instead of former ones.
+
+        Members of the projects may see it and boot on it, viewers may see it, and extenders may also extend it.
+        """
+        named = {"projects": list(projects), "viewers": list(viewers), "extenders": list(extenders)}
+        return self.update_lease(lease, sharing=named)
+
     def delete_lease(self, lease: Lease | str) -> None:
         """End a lease, or withdraw it before its start."""
         self._send("DELETE", f"/leases/{self._lease_id(lease)}")

@@ -117,13 +117,17 @@ class BundledCloud:
         with _translated_errors():
             return {name: LeasePool(*pool) for name, pool in lending.of_leases(self.compute).items()}
 
-    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
+    def lend(
+        self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
+    ) -> None:
         with _translated_errors():
-            lending.lend(self.compute, pool, project_id, hosts, token)
+            lending.lend(self.compute, pool, project_id, hosts, token, shared_with)
 
     def lend_together(self, loans: Sequence[Loan]) -> Sequence[Trouble | None]:
         with _translated_errors():
-            wanted = [lending_together.Loan(one.pool, one.project_id, one.hosts, one.token) for one in loans]
+            wanted = [
+                lending_together.Loan(one.pool, one.project_id, one.hosts, one.token, one.shared_with) for one in loans
+            ]
             return [_translated(e) if e else None for e in lending_together.lend(self.compute, wanted)]
 
     def close(self, pool: str, token: int) -> None:
@@ -303,6 +307,7 @@ def _grant(capacity: Capacity) -> Grant:
         group_id=capacity.group_id,
         policy={True: AFFINITY, False: ANTI_AFFINITY, None: None}[capacity.affinity],
         extra_specs=capacity.extra_specs,
+        shared_with=capacity.shared_with,
     )
 
 

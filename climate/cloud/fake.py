@@ -96,7 +96,9 @@ class FakeCloud(Pretence):
             names = [*self._promised, *self._owners]
             return {name: LeasePool(self._number(name), self._promised.get(name)) for name in names}
 
-    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
+    def lend(
+        self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
+    ) -> None:
         with self._verb("lend", pool):
             self._check_fences([pool, *hosts], token)
             for name in hosts:
@@ -108,6 +110,7 @@ class FakeCloud(Pretence):
             if moved or pool not in self._owners:
                 self.effects["lend", pool, token] += 1
             self._owners[pool] = project_id
+            self._shared[pool] = tuple(shared_with)
             self._promised.pop(pool, None)
             self._closed.discard(pool)
             self._pool_of.update(dict.fromkeys(moved, pool))
@@ -141,6 +144,7 @@ class FakeCloud(Pretence):
                 self._put(name, to)
             self._fence([*names, *free], token)
             self._owners.pop(pool)
+            self._shared.pop(pool, None)
             self._numbers.pop(pool, None)
             self._closed.discard(pool)
             self._fences.pop(pool, None)

@@ -85,6 +85,7 @@ class Pretence:
         self._lock = RLock()
         self._pool_of: dict[str, str] = {}
         self._owners: dict[str, str] = {}
+        self._shared: dict[str, tuple[str, ...]] = {}
         self._closed: set[str] = set()
         self._promised: dict[str, dict[str, str]] = {}
         self._numbers: dict[str, int] = {}
@@ -106,7 +107,7 @@ class Pretence:
         """Boot a server on a host as a user would; return its id. Raise Refused in a closed or foreign pool."""
         with self._lock:
             pool = self._pool_of.get(host or "")
-            if pool is not None and (pool in self._closed or self._owners.get(pool) != project_id):
+            if pool is not None and (pool in self._closed or project_id not in self.projects(pool)):
                 raise Refused(f"host {host} is in the pool {pool}")
             made = CloudServer(server_id or str(uuid4()), "server", project_id, status, host)
             self._servers[made.id] = made
@@ -138,6 +139,10 @@ class Pretence:
     def owner(self, pool: str) -> str | None:
         """Return the project of a pool."""
         return self._owners.get(pool)
+
+    def projects(self, pool: str) -> tuple[str | None, ...]:
+        """Return the projects that may boot in a pool, its owner first."""
+        return (self._owners.get(pool), *self._shared.get(pool, ()))
 
     def is_closed(self, pool: str) -> bool:
         """Return whether boots in a pool are refused."""

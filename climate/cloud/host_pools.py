@@ -132,11 +132,14 @@ class HostPools(Protocol):
     def lease_pools(self) -> Mapping[str, LeasePool]:
         """Return the pools of reservations by name: planned ones, and those that have hosts."""
 
-    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
+    def lend(
+        self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
+    ) -> None:
         """Create the pool for a project and move these hosts from the reservation pool into it.
 
-        A closed pool is opened again. Raise NotYet while a host is elsewhere, or while servers of shared capacity are
-        on it. Raise Refused for an unknown host.
+        `shared_with` are the further projects that may boot there; called again, it replaces former ones. A closed
+        pool is opened again. Raise NotYet while a host is elsewhere, or while servers of shared capacity are on it.
+        Raise Refused for an unknown host.
         """
 
     def close(self, pool: str, token: int) -> None:
@@ -159,6 +162,7 @@ class Loan:
     project_id: str
     hosts: tuple[str, ...]
     token: int
+    shared_with: tuple[str, ...] = ()
 
 
 @runtime_checkable

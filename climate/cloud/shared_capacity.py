@@ -36,6 +36,8 @@ class Capacity:
     group_id: str | None = None
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     """Extra specs of the flavor, if it is the copy of another flavor."""
+    shared_with: tuple[str, ...] = ()
+    """Further projects that may use the capacity."""
 
 
 class SharedCapacity(Protocol):

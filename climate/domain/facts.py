@@ -14,6 +14,7 @@ from uuid import UUID
 
 from climate.domain.period import Period
 from climate.domain.preemption_facts import PreemptionFact
+from climate.domain.sharing import Sharing, SharingChanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ class LeaseCreated:
     events: tuple[PlannedEvent, ...]
     series_id: UUID | None = None
     """Series of which the lease is an occurrence."""
+    sharing: Sharing | None = None
+    """Further projects and users; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +377,7 @@ Fact = (
     LeaseCreated
     | LeaseRenamed
     | LeaseRescheduled
+    | SharingChanged
     | ReservationChanged
     | KeptAmountsReleased
     | EventClaimed
@@ -456,18 +460,7 @@ class HostMoved:
     reservation_id: UUID | None = None
     until: datetime | None = None
     cause: str = PoolCause.OTHER
-    """A PoolCause. Facts of older releases have none: see `cause_in_words`."""
-
-
-def cause_in_words(pool: str, reason: str) -> PoolCause:
-    """Return the cause that releases before PoolCause kept in the text of the reason."""
-    if pool == "failed" and reason == "declared well":
-        return PoolCause.DECLARED_WELL
-    if pool == "failed" and reason.startswith("not cleaned: "):
-        return PoolCause.NOT_CLEANED
-    if pool == "maintenance" and reason.startswith("worked on: "):
-        return PoolCause.WINDOW
-    return PoolCause.OTHER
+    """A PoolCause. Facts of older releases have none: see `fact_codec`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from climate.domain.lease_part import Part
 from climate.domain.period import Period
 from climate.domain.preemption import Preemption
 from climate.domain.preemption_facts import HostPreempted, LeasePreempted, PreemptionPlanned, PreemptionWarned
+from climate.domain.sharing import NOT_SHARED, Sharing, SharingChanged
 from climate.domain.status import (
     CANCELLED,
     DONE,
@@ -144,6 +145,8 @@ class Lease:
     """Number of its facts."""
     series_id: UUID | None = None
     """Series of which it is an occurrence."""
+    sharing: Sharing = NOT_SHARED
+    """Further projects whose servers may boot on it, and users who may see or prolong it."""
 
     def event(self, key: EventKind | UUID) -> Event:
         """Return the event of that kind or id; raise NotFound if the lease has none."""
@@ -301,6 +304,7 @@ def _created(fact: facts.LeaseCreated) -> Lease:
         events=_in_order(Event(e.id, EventKind(e.kind), e.due_at, e.due_at, name=e.name) for e in fact.events),
         created_at=fact.at,
         series_id=fact.series_id,
+        sharing=fact.sharing or NOT_SHARED,
     )
 
 
@@ -320,8 +324,8 @@ def _planned(one: facts.PlannedReservation) -> Reservation:
 
 def _changed(lease: Lease, fact: Fact) -> Lease:
     match fact:
-        case facts.LeaseRenamed():
-            return replace(lease, name=fact.name)
+        case facts.LeaseRenamed() | SharingChanged():
+            return _described(lease, fact)
         case facts.LeaseRescheduled():
             return _rescheduled(lease, fact)
         case facts.ReservationChanged():
@@ -341,6 +345,10 @@ def _changed(lease: Lease, fact: Fact) -> Lease:
             return replace(lease, gone=True)
         case _:
             return _event_moved(lease, fact)
+
+
+def _described(lease: Lease, fact: facts.LeaseRenamed | SharingChanged) -> Lease:
+    return replace(lease, **({"sharing": fact.sharing} if isinstance(fact, SharingChanged) else {"name": fact.name}))
 
 
 def _part_moved(lease: Lease, fact: facts.LeasePartHeld | facts.LeasePartConfirmed | facts.LeasePartReleased) -> Lease:

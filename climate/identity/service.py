@@ -15,7 +15,7 @@ from climate.identity.password_cache import Memory
 from climate.identity.passwords import Passwords
 from climate.identity.project_contents import NoContents, ProjectContents
 from climate.identity.revocation_cache import Watch
-from climate.identity.store import assignments, revocations, users
+from climate.identity.store import assignments, projects, revocations, users
 from climate.identity.tokens import Grant, GrantCache
 
 
@@ -91,6 +91,13 @@ class Identity:
             return {user_id: address for user_id, address in known.items() if address}
         with reading(self.engine) as conn:
             return users.addresses(conn, user_ids)
+
+    def unknown_accounts(self, project_ids: Collection[str], user_ids: Collection[str]) -> tuple[set[str], set[str]]:
+        """Return those of the ids of projects and of users that do not exist; none with another identity service."""
+        if self.external is not None or not (project_ids or user_ids):
+            return set(), set()
+        with reading(self.engine) as conn:
+            return projects.missing(conn, project_ids), users.missing(conn, user_ids)
 
     def revoke(self, conn: Connection, kind: str, subject: str, owner: str | None = None) -> None:
         """Revoke all tokens that name the subject and were issued until now, effective everywhere within a second.

@@ -7,11 +7,11 @@ from enum import StrEnum
 from hmac import compare_digest
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, union
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from climate.domain.period import Period
-from climate.store.tables.leases import leases, reservations
+from climate.store.tables.leases import leases, reservations, shared_with
 from climate.store.tables.personal import calendar_feeds as table
 
 
@@ -90,11 +90,21 @@ def with_secret(conn: Connection, secret_hash: bytes) -> Feed | None:
 
 
 def entries(conn: Connection, feed: Feed, window: Period, most: int) -> list[Entry]:
-    """Return the leases of a feed that overlap the window, at most the `most` that end first; in one statement."""
-    wanted = [leases.c.project_id == feed.project_id, leases.c.end_date > window.start]
-    wanted += [leases.c.start_date < window.end]
-    wanted += [leases.c.user_id == feed.user_id] if feed.scope is Scope.USER else []
-    query = select(*_ENTRY, _RESOURCES).where(*wanted).order_by(leases.c.end_date, leases.c.id).limit(most)
+    """Return the leases of a feed that overlap the window, at most the `most` that end first; in one statement.
+
+    Leases that are shared with the user, or with the project, are among them.
+    """
+    wanted = [leases.c.end_date > window.start, leases.c.start_date < window.end]
+    if feed.scope is Scope.USER:
+        owned = and_(leases.c.project_id == feed.project_id, leases.c.user_id == feed.user_id)
+        shared = shared_with(user_id=feed.user_id)
+    else:
+        owned = leases.c.project_id == feed.project_id
+        shared = shared_with(project_id=feed.project_id)
+    order = (leases.c.end_date, leases.c.id)
+    parts = [select(leases.c.id).where(*wanted, one).order_by(*order).limit(most) for one in (owned, shared)]
+    ids = union(*(one.subquery().select() for one in parts))
+    query = select(*_ENTRY, _RESOURCES).where(leases.c.id.in_(ids)).order_by(*order).limit(most)
     return [_entry(row) for row in conn.execute(query)]
 
 

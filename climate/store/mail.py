@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, any_, literal, select, update
+from sqlalchemy import Connection, any_, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from climate.domain.notifications import Topic
@@ -23,7 +23,7 @@ LEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """A lease that starts or ends soon, with its user, who asked to be reminded."""
+    """A lease that starts or ends soon, with one of its users, who asked to be reminded."""
 
     topic: Topic
     lease_id: UUID
@@ -71,9 +71,12 @@ def due(conn: Connection, after: datetime, now: datetime) -> list[Reminder]:
 
 def _due(conn: Connection, topic: Topic, after: datetime, now: datetime) -> list[Reminder]:
     lead, preferred = LEADS[topic], literal(str(topic)) == any_(mail_preferences.c.topics)
-    owned = leases.join(mail_preferences, mail_preferences.c.user_id == leases.c.user_id)
+    user_id = mail_preferences.c.user_id
+    shared = leases.c.sharing["viewers"].concat(leases.c.sharing["extenders"])
+    named = select(func.array_agg(func.jsonb_array_elements_text(shared).column_valued())).scalar_subquery()
+    owned = leases.join(mail_preferences, user_id == any_(func.array_append(named, leases.c.user_id)))
     found = select(
-        leases.c.id, leases.c.name, leases.c.project_id, leases.c.user_id, leases.c.start_date, leases.c.end_date
+        leases.c.id, leases.c.name, leases.c.project_id, user_id, leases.c.start_date, leases.c.end_date
     ).where(preferred, ~leases.c.gone, ~leases.c.deleting)
     if topic is Topic.START:
         # By the index of events to come; leases have none of their starts.
@@ -92,4 +95,4 @@ def _due(conn: Connection, topic: Topic, after: datetime, now: datetime) -> list
             leases.c.start_date <= leases.c.end_date - lead,
             leases.c.status.in_((LeaseStatus.STARTING, LeaseStatus.ACTIVE)),
         )
-    return [Reminder(topic, *row) for row in conn.execute(found.order_by(leases.c.id))]
+    return [Reminder(topic, *row) for row in conn.execute(found.order_by(leases.c.id, user_id))]

@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Text, literal_column, select, text, update
+from sqlalchemy import ColumnElement, Connection, Text, literal_column, or_, select, text, update
 
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import TOPICS, Audience, Notice
 from climate.store import locks
 from climate.store.batch_delete import drop
+from climate.store.tables.leases import leases, shared_with
 from climate.store.tables.operations import notices
 
 
@@ -33,6 +34,8 @@ class Listing:
     """Filter of notifications (all conditions must hold), and the page after `marker`."""
 
     project_id: str | None = None
+    user_id: str | None = None
+    """With a project: also those about leases that are shared with the project or this user."""
     since: datetime | None = None
     kind: str | None = None
     lease_id: UUID | None = None
@@ -54,24 +57,29 @@ class Result:
 
 _ADD = text("""
     INSERT INTO notices (at, next_at, audience, kind, message, project_id, user_id, lease_id, host, body)
-    SELECT :now, :now, a.audience, n.kind, n.message, n.project_id, n.user_id, n.lease_id, n.host, n.body
+    SELECT :now, :now, a.audience, n.kind, n.message, n.project_id, a.user_id, n.lease_id, n.host, n.body
     FROM ROWS FROM (jsonb_to_recordset(CAST(:notices AS jsonb)) AS
         (audience text, kind text, message text, project_id text, user_id text, lease_id uuid, host bigint, body jsonb,
          topic text)
         ) WITH ORDINALITY AS n (audience, kind, message, project_id, user_id, lease_id, host, body, topic, place),
         LATERAL (
-            SELECT n.audience, 0 AS place
+            SELECT n.audience, n.user_id, 0 AS place
             UNION ALL
-            SELECT 'mail', 1 FROM mail_preferences p
-            WHERE p.user_id = n.user_id AND n.topic = ANY(p.topics) AND n.audience = 'people') AS a
-    ORDER BY n.place, a.place
+            SELECT 'mail', p.user_id, 1 FROM mail_preferences p
+            WHERE n.topic = ANY(p.topics) AND n.audience = 'people' AND p.user_id = ANY (ARRAY(
+                SELECT n.user_id
+                UNION ALL
+                SELECT jsonb_array_elements_text((l.sharing -> 'viewers') || (l.sharing -> 'extenders'))
+                FROM leases l WHERE l.id = n.lease_id AND l.sharing <> '{}'))) AS a
+    ORDER BY n.place, a.place, a.user_id
 """)
 
 
 def add(conn: Connection, now: datetime, messages: Sequence[Notice]) -> None:
     """Store notifications in the order given, in one statement; they are due for delivery at once.
 
-    One to people is stored a second time, as mail, for a user who asked for mail about its topic.
+    One to people is stored as mail, too, for each user of its lease who asked for mail about its topic. These are the
+    owner and the users with whom it is shared.
     """
     if messages:
         conn.execute(_ADD, {"now": now, "notices": json.dumps([_row(notice) for notice in messages])})
@@ -80,7 +88,7 @@ def add(conn: Connection, now: datetime, messages: Sequence[Notice]) -> None:
 def listed(conn: Connection, wanted: Listing) -> list[Kept]:
     """Return notifications for users, oldest first. Raise InvalidInput for a marker that is not among them."""
     shown = _dead(wanted) if wanted.dead else [notices.c.audience == Audience.PEOPLE]
-    shown += [notices.c.project_id == wanted.project_id] if wanted.project_id is not None else []
+    shown += [_addressed(wanted, wanted.project_id)] if wanted.project_id is not None else []
     query = select(notices).where(*shown).order_by(notices.c.id).limit(wanted.limit)
     if wanted.marker is not None:
         if conn.scalar(select(notices.c.id).where(*shown, notices.c.id == wanted.marker)) is None:
@@ -91,6 +99,13 @@ def listed(conn: Connection, wanted: Listing) -> list[Kept]:
     for column, value in ((notices.c.kind, wanted.kind), (notices.c.lease_id, wanted.lease_id)):
         query = query if value is None else query.where(column == value)
     return [_kept(row) for row in conn.execute(query)]
+
+
+def _addressed(wanted: Listing, project_id: str) -> ColumnElement[bool]:
+    """Return the condition for notifications to a project, and to a user with whom leases are shared."""
+    shared = select(leases.c.id).where(shared_with(project_id=project_id, user_id=wanted.user_id))
+    own = notices.c.project_id == project_id
+    return own if wanted.user_id is None or wanted.dead else or_(own, notices.c.lease_id.in_(shared))
 
 
 def _dead(wanted: Listing) -> list[ColumnElement[bool]]:

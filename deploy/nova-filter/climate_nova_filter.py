@@ -13,7 +13,7 @@ FLAVOR_SPEC = "aggregate_instance_extra_specs:reservation"
 FREEPOOL = "freepool"
 OUT_OF_USE = ("draining", "recycling", "cleaning", "maintenance", "failed")
 OWNER, TENANT, GRANTED, CLOSED = "blazar:owner", "filter_tenant_id", "climate:granted", "climate:closed"
-SLOTS = "climate:slots:"
+SLOTS, SHARED = "climate:slots:", "climate:shared:"
 NOBODY = "climate:nobody"
 
 
@@ -52,7 +52,8 @@ def _is_pool(aggregate):
 
 def _admits(aggregate, project_id):
     metadata = aggregate.metadata
-    return CLOSED not in metadata and project_id in (metadata.get(OWNER), metadata.get(GRANTED))
+    is_own = project_id in (metadata.get(OWNER), metadata.get(GRANTED))
+    return CLOSED not in metadata and (is_own or f"{SHARED}{project_id}" in metadata)
 
 
 def _has_slot(aggregate, host_state, spec_obj):

@@ -155,3 +155,17 @@ def test_clouds_that_are_missing_wrong_or_away_are_errors_of_their_own(cloud: Se
         (home / "clouds.yaml").write_text(text.replace(*replaced), encoding="utf-8")
         with connect("climate-demo", environ=variables(home)) as client, pytest.raises(kind):
             client.lease("training")
+
+
+def test_a_lease_is_shared_with_known_projects_and_users(demo: Client, cloud: Served) -> None:
+    lease = demo.create_lease("shared", hosts(1), start=datetime.now(UTC) + HOUR, duration=HOUR)
+    with connect("climate", environ=variables(cloud.home)) as admin:
+        token = admin.http.token.body
+        project, user = token["project"]["id"], token["user"]["id"]
+    shared = demo.share_lease(lease, projects=[project], viewers=[user])
+    assert shared.body["sharing"] == {"projects": [project], "viewers": [user], "extenders": []}
+    with pytest.raises(InvalidRequest, match="no project has the id nope"):
+        demo.share_lease(lease, projects=["nope"])
+    with pytest.raises(InvalidRequest, match="no user has the id nope"):
+        demo.share_lease(lease, extenders=["nope"])
+    assert "sharing" not in demo.share_lease(lease).body

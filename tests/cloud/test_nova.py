@@ -1,10 +1,12 @@
 """Lending the hosts of a Nova: what differs from a cloud of our own, and what breaks off half-way."""
 
+from dataclasses import replace
+
 import pytest
 
-from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING, RESERVED, Cloud, Fenced, NotYet, Refused
+from climate.cloud import FREEPOOL, MAINTENANCE, RECYCLING, RESERVED, Capacity, Cloud, Fenced, NotYet, Refused
 from climate.cloud.openstack import fencing
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, NOBODY, OWNER, TENANT
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, GRANTED, NOBODY, OWNER, TENANT
 from climate.cloud.openstack.servers import SLEEPS
 from tests.cloud.nova import Nova
 
@@ -262,3 +264,53 @@ def test_a_pool_that_gets_a_host_while_it_is_deleted_is_deleted_later(there: Nov
     there.before = lambda verb: None
     cloud.take_back("r1", [N1], 2)
     assert cloud.pools() == {FREEPOOL: {N1, N2}}
+
+
+SHARED = {"climate:shared:guest": "true", "filter_tenant_id:0": "demo", "filter_tenant_id:1": "guest"}
+
+
+def test_a_pool_of_several_projects_admits_all_of_them(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+    cloud.lend("r1", "demo", [N1], 1, ("guest",))
+    assert {OWNER: "demo", TENANT: "demo,guest", **SHARED}.items() <= there.of("r1")["metadata"].items()
+    cloud.lend("r1", "demo", [N1], 2)
+    found = there.of("r1")["metadata"]
+    assert found[TENANT] == "demo"
+    assert not SHARED.keys() & found.keys()
+    assert found["climate:admitted:guest"] == "true", "servers of the project are of the lease until its end"
+    cloud.lend("r1", "demo", [N1], 3, ("guest",))
+    cloud.close("r1", 4)
+    found = there.of("r1")["metadata"]
+    assert (found[OWNER], found[TENANT]) == (NOBODY, NOBODY)
+    assert not SHARED.keys() & found.keys()
+
+
+def test_servers_of_all_its_projects_are_of_the_lease(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+    cloud.lend("r1", "demo", [N1], 1, ("guest", "gone"))
+    cloud.lend("r1", "demo", [N1], 2, ("guest",))
+    for project in ("demo", "guest", "gone", "stranger"):
+        there.run(project, N1, tenant_id=project)
+    assert {server.project_id for server in cloud.servers_in("r1")} == {"demo", "guest", "gone"}
+    cloud.close("r1", 3)
+    assert {server.project_id for server in cloud.servers_in("r1")} == {"demo", "guest", "gone"}
+
+
+def test_more_projects_than_nova_lists_are_refused(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+    with pytest.raises(Refused, match="no room for 9 projects"):
+        cloud.lend("r1", "demo", [N1], 1, [f"{number:032}" for number in range(8)])
+
+
+def test_slots_of_several_projects_are_for_all_of_them(there: Nova, cloud: Cloud) -> None:
+    cloud.enrol(N1, 1)
+    there.flavor("r1")
+    size = Capacity("r1", "demo", 2, 4096, 20, {N1: 2}, shared_with=("guest",))
+    cloud.grant(size, 1)
+    assert there.access["r1"] == {"demo", "guest"}
+    assert {GRANTED: "demo", TENANT: "demo,guest", **SHARED}.items() <= there.of("r1")["metadata"].items()
+    cloud.grant(replace(size, shared_with=("other",)), 2)
+    assert there.access["r1"] == {"demo", "other"}
+    cloud.close("r1", 3)
+    assert there.access["r1"] == set()
+    assert not [key for key in there.of("r1")["metadata"] if key.startswith("climate:shared:")]

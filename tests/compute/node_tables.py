@@ -32,6 +32,7 @@ ROW: dict[str, Any] = {
     "pool": None,
     "owner": None,
     "closed": False,
+    "shared": None,
     "present": True,
     "up": True,
     "disabled": False,
@@ -61,7 +62,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Hosts:
     def flags(name: str) -> Mask:
         return np.array([row[name] for row in rows], dtype=np.bool_)
 
-    pools = [Pool(row["pool"], row["owner"], row["closed"]) if row["pool"] else None for row in rows]
+    pools = [Pool(row["pool"], row["owner"], row["closed"], row["shared"]) if row["pool"] else None for row in rows]
     return Hosts(
         ids=np.array([row["id"] for row in rows], dtype=np.int64),
         names=texts("name"),

@@ -39,7 +39,13 @@ def served(database: str, home: Path, nodes: Sequence[str]) -> Iterator[Served]:
     specs = [cloud.node(name) for name in nodes]
     with cloud.place(database, home, specs) as here, people.place(database, home, settings) as known:
         services.furnish(here.compute)
-        climate = Climate(here.compute.engine, BundledCloud(here.compute), installed_plugins(), settings)
+        climate = Climate(
+            here.compute.engine,
+            BundledCloud(here.compute),
+            installed_plugins(),
+            settings,
+            unknown_accounts=lambda *ids: known.identity.unknown_accounts(*ids),
+        )
         app = app_of(Deployment(settings, climate, known.identity, here.compute))
         beat = partial(services.refresh, here.compute)
         with people.served(app, settings.port), repeated(here.settle), repeated(beat, BEAT_SECONDS):

@@ -114,3 +114,12 @@ def test_a_hint_does_not_replace_the_reservation_of_the_flavor(passes: Passes) -
     line = of_h1("owner with hint")
     assert passes(line)
     assert not passes({**line, "extra_specs": {"aggregate_instance_extra_specs:reservation": host_states.SLOTS}})
+
+
+@pytest.mark.parametrize(("scene", "passing"), [("stranger with hint", True), ("closed pool", False)])
+def test_further_projects_are_admitted_until_the_pool_is_closed(passes: Passes, scene: str, passing: bool) -> None:
+    line = of_h1(scene)
+    assert not passes(line)
+    for each in line["aggregates"]:
+        each["metadata"][f"climate:shared:{line['project_id']}"] = "true"
+    assert passes(line) is passing

@@ -16,3 +16,10 @@ def test_may_read(here: Place, admin: Asker, demo: Asker, disabled: str | None) 
     assert here.identity.may_read(user, project) is (disabled is None)
     assert not here.identity.may_read(user, "other-project")
     assert not here.identity.may_read("other-user", project)
+
+
+def test_unknown_accounts_are_those_of_no_project_and_no_user(here: Place, demo: Asker) -> None:
+    token = demo.ask("GET", "/identity/v3/auth/tokens", headers={"X-Subject-Token": demo.token}).get_json()["token"]
+    user, project = token["user"]["id"], token["project"]["id"]
+    assert here.identity.unknown_accounts([project, "nope"], [user, "who"]) == ({"nope"}, {"who"})
+    assert here.identity.unknown_accounts([], []) == (set(), set())

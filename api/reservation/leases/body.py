@@ -57,6 +57,8 @@ def lease_body(lease: Lease, place: Place | None = None, *, alone: bool = False)
         body["waiting"] = {"until": date(lease.wait_until), **_place(place, alone=alone)}
     if lease.series_id is not None:
         body["series_id"] = str(lease.series_id)
+    if lease.sharing:
+        body["sharing"] = fact_codec.encode(lease.sharing)
     reason = _reason(lease)
     return body if reason is None else {**body, "status_reason": reason}
 

@@ -49,7 +49,8 @@ blueprint = Blueprint("leases", __name__, url_prefix=PREFIX, description="Leases
 def list_leases(query: Read) -> ResponseReturnValue:
     """List leases, oldest first.
 
-    Administrators see those of all projects, others those of their own project.
+    Administrators see those of all projects, others those of their own project and those that are shared with
+    their project or with them; with their own `project_id` only the former.
     """
     part = pages.requested()
     conditions = {name: value for name, value in query.items() if name not in ("limit", "marker")}
@@ -148,9 +149,9 @@ def _lease_now(lease_id: str) -> Read:
     ),
 )
 def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> ResponseReturnValue:
-    """Update a lease: its name, its dates, its reservations.
+    """Update a lease: its name, its dates, its reservations, its sharing.
 
-    All changes are applied, or none.
+    All changes are applied, or none.  Extenders of another project may move the end to a later time only.
     """
     known = _id(lease_id)
     wish = Changes(
@@ -161,6 +162,7 @@ def change_lease(lease_id: str, query: Read, headers: Read, body: Read) -> Respo
         end_now=body.get("end_date") == NOW,
         before_end=body.get("before_end_date"),
         reservations=tuple(_changed_reservations(known, body.get("reservations", ()))),
+        sharing=request_order.sharing(body["sharing"]) if "sharing" in body else None,
     )
     version = headers.get("version")
     return _shown(tree_leases.update(over_the_tree(), caller(), known, wish, version, dry_run=query["dry_run"]))

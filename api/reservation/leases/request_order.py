@@ -8,6 +8,7 @@ from api.reservation.dates import NOW
 from api.reservation.leases import reservation_specs
 from climate.domain.lease_events import AdditionalEvent
 from climate.domain.series import Make
+from climate.domain.sharing import Sharing
 from climate.service.leases.leases import Order
 from climate.service.series.create import SeriesOrder
 
@@ -25,7 +26,13 @@ def order(body: Body) -> Order:
         reservations=[reservation_specs.read_new(climate().plugins, given) for given in body["reservations"]],
         events=events(body),
         hold=None if seconds is None else timedelta(seconds=seconds),
+        sharing=sharing(body.get("sharing")),
     )
+
+
+def sharing(given: Body | None) -> Sharing:
+    """Return the further projects and users of a lease; none for null."""
+    return Sharing(**{name: tuple(ids) for name, ids in (given or {}).items()})
 
 
 def events(body: Body) -> list[AdditionalEvent]:

@@ -14,6 +14,7 @@ from api.reservation.operations import Strict
 from api.reservation.pages import Paged
 from api.reservation.repeated_answers import Update, differing
 from climate.domain.lease_events import EVENT_NAME, EVENT_NAME_RULE, MOST_EVENTS
+from climate.domain.sharing import ACCOUNT_ID, MOST_PROJECTS, MOST_USERS
 from climate.domain.status import EventStatus, LeaseStatus, PartState, ReservationStatus
 
 MOST_PARTS = 64
@@ -24,7 +25,7 @@ LONGEST_NAME = 80
 OF_HOLDS = ("start_date", "end_date", "reservations", "hold_seconds", "wait", "repeat")
 """Fields that a lease made of a hold takes from the hold."""
 
-ALONE = ("hold_seconds", "wait")
+ALONE = ("hold_seconds", "wait", "sharing")
 """Fields of a lease that does not repeat."""
 
 
@@ -63,6 +64,28 @@ class AskedWait(Strict):
     """
 
     until = Moment(allow_none=True, load_default=None)
+
+
+def _ids(longest: int, what: str) -> "fields.List[Any]":
+    return fields.List(
+        fields.String(validate=validate.Regexp(f"^{ACCOUNT_ID}\\Z", error="Must be the id of a project or user.")),
+        load_default=list,
+        validate=[validate.Length(max=longest), _each_once],
+        metadata={"description": what},
+    )
+
+
+def _each_once(ids: list[str]) -> None:
+    if len(set(ids)) < len(ids):
+        raise ValidationError("Must name each id once.")
+
+
+class SharingBody(Strict):
+    """Further projects and users of a lease, by their ids; a list that is absent is empty."""
+
+    projects = _ids(MOST_PROJECTS, "Projects whose members may see the lease and boot servers on it.")
+    viewers = _ids(MOST_USERS, "Users who may see the lease.")
+    extenders = _ids(MOST_USERS, "Users who may see the lease and move its end to a later time.")
 
 
 class LeaseOrder(Strict):
@@ -109,6 +132,8 @@ class LeaseOrder(Strict):
         },
     )
 
+    sharing = fields.Nested(SharingBody, allow_none=True, load_default=None)
+
     @validates_schema(pass_original=True, skip_on_field_errors=False)
     def _dates_or_hold(self, data: dict[str, Any], original: Any, **_: Any) -> None:
         given = original if isinstance(original, dict) else {}
@@ -118,13 +143,16 @@ class LeaseOrder(Strict):
                 raise ValidationError({name: [MISSING] for name in missing})
         elif held := [name for name in OF_HOLDS if given.get(name) not in (None, [])]:
             raise ValidationError({held[0]: ["not together with hold, which has it"]})
+        elif given.get("sharing") is not None:
+            raise ValidationError({"sharing": ["not together with hold: share the lease once it is made"]})
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
     def _is_a_series(self, data: dict[str, Any], original: Any, **_: Any) -> None:
         if data.get("repeat") is None:
             return
         if excluded := [name for name in ALONE if original.get(name) is not None]:
-            raise ValidationError({excluded[0]: ["not together with repeat: a series has neither holds nor waits"]})
+            why = "a series has neither holds nor waits, and its leases are shared one by one"
+            raise ValidationError({excluded[0]: [f"not together with repeat: {why}"]})
         if len(data.get("name", "")) > repeat_schema.LONGEST_NAME:
             longest = f"Must be a text of 1 to {repeat_schema.LONGEST_NAME} characters: each lease adds its date."
             raise ValidationError({"name": [longest]})
@@ -223,6 +251,15 @@ class WaitingOut(Schema):
     )
 
 
+class SharingOut(Schema):
+    class Meta:
+        unknown = RAISE
+
+    projects = fields.List(fields.String(), required=True)
+    viewers = fields.List(fields.String(), required=True)
+    extenders = fields.List(fields.String(), required=True)
+
+
 class LeaseOut(Schema):
     """A lease with its reservations and events."""
 
@@ -244,6 +281,13 @@ class LeaseOut(Schema):
     waiting = fields.Nested(WaitingOut, metadata={"description": "Only while the lease is in the waiting list."})
     degraded = fields.Boolean(required=True)
     series_id = fields.UUID(metadata={"description": "Series of which it is an occurrence; otherwise absent."})
+    sharing = fields.Nested(
+        SharingOut,
+        metadata={
+            "description": "Further projects and users; absent for a lease that is not shared."
+            " Others than owners see themselves only."
+        },
+    )
     created_at = out_stamp()
     updated_at = out_stamp(allow_none=True)
     reservations = fields.List(fields.Nested(ReservationOut), required=True)
@@ -272,6 +316,9 @@ class LeaseChanges(Update, Strict):
     end_date = Moment(now=True)
     before_end_date = Moment(allow_none=True)
     reservations = fields.List(AskedChange(), validate=validate.Length(max=MOST_PARTS))
+    sharing = fields.Nested(
+        SharingBody, allow_none=True, metadata={"description": "All further projects and users; null for none."}
+    )
 
     def repeats(self, given: dict[str, Any]) -> bool:
         """Return whether a body, or one of its reservations, has read-only keys."""

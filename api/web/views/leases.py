@@ -14,6 +14,7 @@ from api.web import form_fields, lease_words, search_words
 from api.web.blueprint import HOME, PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput, NotFound
 from climate.domain.lease import Lease
+from climate.domain.sharing import Access, access, may_boot
 from climate.domain.status import LeaseStatus
 from climate.service.availability.question import present
 from climate.service.calendars import ics
@@ -31,6 +32,8 @@ ON_A_PAGE = 50
 MOST_NOTICES = 50
 STEPS = tuple(timedelta(hours=hours) for hours in (1, 4, 24, 72, 168))
 """Lengths by which the page of a lease offers to prolong it."""
+CHANGE = (Access.OWNER, Access.EXTENDER)
+"""Relations to a lease in which its end can be moved."""
 STATUSES = tuple(str(status) for status in LeaseStatus)
 
 
@@ -43,7 +46,7 @@ def list_all() -> ResponseReturnValue:
         raise InvalidInput(f"status is {status[:20]!r}: expected is one of {', '.join(STATUSES)}")
     everybody = caller().is_admin and given.get("all", "") == "1"
     wanted = Listing(
-        project_id=None if everybody else caller().project_id,
+        project_id=caller().project_id if caller().is_admin and not everybody else None,
         status=status or None,
         name=name or None,
         starts_before=form_fields.moment(given, "before"),
@@ -73,7 +76,7 @@ def show(lease_id: str) -> ResponseReturnValue:
     step = form_fields.number(request.args, "step", 0, 1, max(1, len(history)))
     at = history[step - 1].at if 0 < step < len(history) and at is None else at
     lease = leases.get(climate(), caller(), known, at)
-    now = present(climate())
+    now, known_as = present(climate()), access(lease.project_id, lease.sharing, caller())
     place = places.estimated(climate(), lease) if at is None else None
     return render_template(
         "lease.html",
@@ -85,7 +88,9 @@ def show(lease_id: str) -> ResponseReturnValue:
         step=step or lease_words.steps_until(history, at),
         notices=delivery.listed(climate(), caller(), Notices(lease_id=known, limit=MOST_NOTICES)),
         lines={lease.id: place} if place else {},
-        longer=_longer(lease) if at is None and caller().has("member") else [],
+        longer=_longer(lease) if at is None and caller().has("member") and known_as in CHANGE else [],
+        relation=known_as,
+        bootable=may_boot(lease.project_id, lease.sharing, caller()),
         words=lease_words,
         moment_value=form_fields.local(lease.period.end),
         lengths=search_words,

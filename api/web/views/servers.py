@@ -25,6 +25,7 @@ from climate.compute.store.projects.images import ImageQuery
 from climate.compute.store.servers.lists import Listing
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.lease import Lease
+from climate.domain.sharing import may_boot
 from climate.domain.status import LeaseStatus
 from climate.service.availability.question import present
 from climate.service.leases import leases
@@ -89,8 +90,11 @@ def _form(given: Mapping[str, str], problem: str) -> str:
         "keys": keypairs.listed(compute(), caller().user_id)[:MOST_CHOICES],
     }
     known = leases.listed(
-        climate(), caller(), Leases(project_id=project, status=str(LeaseStatus.ACTIVE), limit=MOST_CHOICES)
+        climate(),
+        caller(),
+        Leases(project_id=project if caller().is_admin else None, status=str(LeaseStatus.ACTIVE), limit=MOST_CHOICES),
     )
+    known = [lease for lease in known if may_boot(lease.project_id, lease.sharing, caller())]
     return render_template(
         "server_new.html", given=given, problem=problem, reservations=_bootable(known), words=lease_words, **choices
     )

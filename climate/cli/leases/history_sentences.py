@@ -102,6 +102,11 @@ def _outcome(body: Row) -> str:
     return "" if body.get("outcome") in (None, "", "OK") else f" ({body['outcome']})"
 
 
+def _shared(sharing: Row) -> str:
+    ids = [str(one) for named in sharing.values() for one in named]
+    return f"shared with {', '.join(ids)}" if ids else "shared with nobody any more"
+
+
 def _plain(row: Row, event: str, look: "Look") -> str:
     """Return an entry of another kind by its name, with its reason."""
     return f"{row['kind']}{_why(row['body'])}"
@@ -112,6 +117,7 @@ Sentence = Callable[[Row, str, "Look"], str]
 SENTENCES: Mapping[str, Sentence] = {
     "LeaseCreated": _created,
     "LeaseRenamed": lambda row, event, look: f"renamed to {row['body'].get('name')!r}",
+    "SharingChanged": lambda row, event, look: _shared(row["body"].get("sharing") or {}),
     "LeaseRescheduled": lambda row, event, look: f"moved: {_period(row, look)}",
     "ReservationChanged": _changed,
     "KeptAmountsReleased": lambda row, event, look: "resources that it kept were released",

@@ -10,7 +10,7 @@ import click
 from climate.cli import lookup
 from climate.cli.dates import Moment, MomentType, SpanType, moment, read, wire
 from climate.cli.errors import NOT_ALLOWED, NOT_FOUND, Failure
-from climate.cli.leases import lease_view, series
+from climate.cli.leases import lease_view, series, sharing
 from climate.cli.leases.history_sentences import sentences
 from climate.cli.leases.request_body import capacity, new_reservations, reservation_change
 from climate.cli.leases.request_times import RequestTimes
@@ -50,6 +50,7 @@ def group() -> None:
 )
 @click.option("--wait-list", is_flag=True, help="If it does not fit, stand in line for the resources.")
 @click.option("--wait-until", type=MomentType(), help="End of the wait, the start by default; later, the period moves.")
+@sharing.sharing_options(new=True)
 @capacity(new=True)
 @waited
 @dry_run
@@ -76,7 +77,7 @@ def create(name: str, **given: Any) -> None:
         if given["wait"]:
             raise click.UsageError("--wait and --hold exclude each other, because a held lease does not start")
         body["hold_seconds"] = int(given["hold"].total_seconds())
-    body |= request_wait(given, now)
+    body |= request_wait(given, now) | sharing.requested(given)
     headers = {"Idempotency-Key": key or str(uuid4())}
     repeat = series.repeat(session.environ, given)
     sent: dict[str, Any] = {"json": body | repeat, "headers": headers, "params": dry(given["dry_run"])}
@@ -262,12 +263,13 @@ def history_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @click.option("--end", type=MomentType(), help="New end; `now` ends it.")
 @click.option("--before-end", type=MomentType(), help="New time of before_end_lease.")
 @click.option("--reservation-id", metavar="ID", help="Id of the changed reservation, if the lease has several.")
+@sharing.sharing_options(new=False)
 @capacity(new=False)
 @waited
 @dry_run
 @shown
 def set_(lease: str, **given: Any) -> None:
-    """Update a lease: name, dates, amounts, and the end action."""
+    """Update a lease: name, dates, amounts, the end action, and the projects and users with whom it is shared."""
     session = current()
     now = session.client.now().replace(microsecond=0)
     body: dict[str, Any] = {"name": given["name"]} if given["name"] is not None else {}
@@ -276,6 +278,8 @@ def set_(lease: str, **given: Any) -> None:
             body[key] = "now" if given[option].is_now else wire(given[option].when(now))
     if change := reservation_change(given):
         body["reservations"] = [{"id": _reservation_id(session, lease, given["reservation_id"]), **change}]
+    if sharing.is_changed(given):
+        body["sharing"] = sharing.changed(lookup.lease(session.client, lease), given)
     if not body:
         raise click.UsageError("nothing to change was given")
     _put(session, lookup.lease_id(session.client, lease), body, given)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from climate.cli.dates import duration, instant
 from climate.cli.errors import Failure
+from climate.cli.leases import sharing
 
 if TYPE_CHECKING:
     from climate.cli.session import Session
@@ -41,6 +42,7 @@ def fields(lease: Row, hosts: Sequence[Row] | None, addresses: Mapping[str, str]
         "hosts": [f"{host['name']}  {described(host)}".rstrip() for host in hosts or ()],
         "servers": [_server(server, addresses.get(server["id"], ""), host) for host, server in servers],
         "reservations": list(map(_reservation, lease.get("reservations") or ())),
+        "shared_with": sharing.shown(lease) or None,
         "project_id": lease.get("project_id"),
         "user_id": lease.get("user_id"),
         "created_at": lease.get("created_at"),

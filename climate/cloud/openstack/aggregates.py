@@ -5,7 +5,7 @@ project. An aggregate that an administrator named so for another purpose is not 
 are stored in the aggregate BOOK, which has no host.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
@@ -21,6 +21,12 @@ GRANTED, RESERVATION = "climate:granted", "reservation"
 
 PROMISED, WANTED = "climate:promised", "climate:wanted:"
 """Metadata of a planned, empty pool, and the prefix of the keys with its requirements."""
+
+SHARED = "climate:shared:"
+"""Prefix of the keys with further projects that may boot in a pool, or use shared capacity."""
+
+LONGEST_VALUE = 255
+"""Characters of a value of metadata."""
 
 NOBODY = "climate:nobody"
 """Placeholder for a project id; no project has it, so that the filter admits nobody."""
@@ -106,6 +112,25 @@ def set_metadata(remote: Remote, pool: Pool, changes: Changes) -> Metadata:
     """Change the metadata of a pool; return all of it after the change."""
     answer = remote.post(f"/os-aggregates/{pool.id}/action", {"set_metadata": {"metadata": changes}})
     return dict(answer["aggregate"]["metadata"])
+
+
+def sharing(pool: Pool, projects: Sequence[str]) -> Changes:
+    """Return the changes of metadata after which the filters of climate and of Nova admit these projects, owner first.
+
+    AggregateMultiTenancyIsolation reads one list of all; the filter of Placement reads a key for each. Raise Refused
+    for more projects than the list has room for.
+    """
+    listed = ",".join(projects)
+    if len(listed) > LONGEST_VALUE:
+        raise Refused(f"{TENANT} of the pool {pool.name} has no room for {len(projects)} projects")
+    further = {f"{SHARED}{one}": "true" for one in projects[1:]}
+    single = {f"{TENANT}:{number}": one for number, one in enumerate(projects)} if further else {}
+    return {**unshared(pool), TENANT: listed, **further, **single}
+
+
+def unshared(pool: Pool) -> Changes:
+    """Return the changes after which no filter admits further projects to a pool."""
+    return {key: None for key in pool.metadata if key.startswith((SHARED, f"{TENANT}:"))}
 
 
 def move(remote: Remote, names: Names, host: str, source: Pool, target: Pool) -> None:

@@ -4,7 +4,7 @@ The filter recognises a pool by the aggregate's availability zone. It admits a p
 that is the project's id.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from climate.cloud.openstack import servers
@@ -22,9 +22,9 @@ PREEMPTIBLE = "blazar:preemptible"
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
-def marks(name: str, project_id: str) -> Metadata:
-    """Return the metadata by which the filter knows a pool and lets a project in."""
-    return {ZONE: f"{ZONE_PREFIX}{name}", project_id: ADMITTED}
+def marks(name: str, projects: Sequence[str]) -> Metadata:
+    """Return the metadata by which the filter knows a pool and lets projects in."""
+    return {ZONE: f"{ZONE_PREFIX}{name}", **dict.fromkeys(projects, ADMITTED)}
 
 
 def shut(pool: Pool) -> Changes:

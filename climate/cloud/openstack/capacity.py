@@ -26,8 +26,10 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     fence_store.fence_pool(remote, seen, capacity.pool, token)
     result = result or aggregates.ensure(remote, seen, capacity.pool)
     project = capacity.project_id
-    mark: Changes = {GRANTED: project, TENANT: project, RESERVATION: capacity.pool, CLOSED: None, OWNER: None}
-    _mark(remote, result, mark | _slots(seen, result, capacity))
+    projects = (project, *capacity.shared_with)
+    mark: Changes = {GRANTED: project, RESERVATION: capacity.pool, CLOSED: None, OWNER: None}
+    expelled = [one for one in _further(result) if one not in projects]
+    _mark(remote, result, mark | aggregates.sharing(result, projects) | _slots(seen, result, capacity))
     for host in sorted(capacity.slots.keys() - result.hosts):
         aggregates.join(remote, seen.names, host, result)
     former = _hosts(seen, result) - capacity.slots.keys()
@@ -37,7 +39,10 @@ def grant(remote: Remote, capacity: Capacity, token: int) -> None:
     if is_counted:
         slots.offer(remote, capacity.pool, {**capacity.slots, **dict.fromkeys(former, 0)})
     flavors.make(remote, capacity, slots.class_of(capacity.pool) if is_counted else None)
-    flavors.admit(remote, capacity.pool, project)
+    for one in projects:
+        flavors.admit(remote, capacity.pool, one)
+    for one in expelled:
+        flavors.expel(remote, capacity.pool, one)
 
 
 def close(remote: Remote, name: str, token: int) -> None:
@@ -120,8 +125,16 @@ def _hosts(seen: Look, pool: Pool) -> frozenset[str]:
 def _shut(remote: Remote, pool: Pool) -> None:
     # Blazar names the project only as the tenant.
     project = pool.metadata.get(GRANTED) or pool.metadata.get(TENANT, NOBODY)
-    _mark(remote, pool, {GRANTED: project, TENANT: NOBODY, CLOSED: "true"})
-    flavors.expel(remote, pool.name, project)
+    further = _further(pool)
+    _mark(remote, pool, {GRANTED: project, TENANT: NOBODY, CLOSED: "true", **aggregates.unshared(pool)})
+    for one in (project, *further):
+        flavors.expel(remote, pool.name, one)
+
+
+def _further(pool: Pool) -> list[str]:
+    """Return the projects beside the owner that may use shared capacity."""
+    prefix = aggregates.SHARED
+    return [key.removeprefix(prefix) for key in pool.metadata if key.startswith(prefix)]
 
 
 def _mark(remote: Remote, pool: Pool, wanted: Changes) -> None:

@@ -68,9 +68,12 @@ class OpenStackCloud:
     def lease_pools(self) -> Mapping[str, LeasePool]:
         return promised_pools.listed(aggregates.look(self.remote))
 
-    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        marks = blazar_filter.marks(pool, project_id) if self.remote.blazar_filter else {}
-        pool_moves.lend(self.remote, pool, project_id, hosts, token, marks)
+    def lend(
+        self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
+    ) -> None:
+        projects = (project_id, *shared_with)
+        marks = blazar_filter.marks(pool, projects) if self.remote.blazar_filter else {}
+        pool_moves.lend(self.remote, pool, projects, hosts, token, marks)
 
     def close(self, pool: str, token: int) -> None:
         pool_moves.close(self.remote, pool, token)

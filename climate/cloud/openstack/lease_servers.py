@@ -31,7 +31,23 @@ def shut(pool: Pool) -> Changes:
     owner = pool.metadata.get(OWNER, NOBODY)
     project: Changes = {PROJECT: owner} if PROJECT not in pool.metadata and owner != NOBODY else {}
     expelled = blazar_filter.shut(pool)
-    return {**closed, **project, **{f"{ADMITTED}{key}": "true" for key in expelled}, **expelled}
+    former = {f"{ADMITTED}{key}": "true" for key in (*expelled, *_shared(pool))}
+    return {**closed, **project, **former, **expelled, **aggregates.unshared(pool)}
+
+
+def expelled(pool: Pool, projects: Sequence[str]) -> Changes:
+    """Return the changes after which no filter admits the further projects of a pool that are not among these.
+
+    The pool remembers them: their servers are of the lease until its end. Projects that an administrator let in stay.
+    """
+    lost = [one for one in _shared(pool) if one not in projects]
+    return {**dict.fromkeys(lost), **{f"{ADMITTED}{one}": "true" for one in lost}}
+
+
+def _shared(pool: Pool) -> list[str]:
+    """Return the further projects that a pool is open to."""
+    prefix = aggregates.SHARED
+    return [key.removeprefix(prefix) for key in pool.metadata if key.startswith(prefix)]
 
 
 def check_empty(remote: Remote, seen: Look, name: str, wanted: Sequence[str]) -> None:
@@ -91,4 +107,4 @@ def _projects(pool: Pool) -> frozenset[str]:
     open_to = {key for key, value in pool.metadata.items() if value == blazar_filter.ADMITTED}
     former = {key.removeprefix(ADMITTED) for key in pool.metadata if key.startswith(ADMITTED)}
     owners = {pool.metadata.get(PROJECT, NOBODY), pool.metadata.get(OWNER, NOBODY)} - {NOBODY}
-    return frozenset(owners | open_to | former)
+    return frozenset(owners | open_to | former | set(_shared(pool)))

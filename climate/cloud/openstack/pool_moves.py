@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from climate.cloud import FREEPOOL, KEPT, NotYet, Refused
 from climate.cloud.openstack import aggregates, blazar_filter, capacity, fence_store, fencing, lease_servers, servers
-from climate.cloud.openstack.aggregates import BOOK, CLOSED, OWNER, PROMISED, TENANT, Look, Pool
+from climate.cloud.openstack.aggregates import BOOK, CLOSED, OWNER, PROMISED, Look, Pool
 from climate.cloud.openstack.fencing import Changes, Metadata
 from climate.cloud.openstack.http import Clash, Remote
 from climate.cloud.openstack.lease_servers import PROJECT
@@ -64,8 +64,8 @@ def withdraw(remote: Remote, host: str, token: int) -> None:
         aggregates.leave(remote, seen.names, host, seen.pools[FREEPOOL])
 
 
-def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token: int, marks: Metadata) -> None:
-    """Create an open pool for a project and move hosts of the reservation pool into it.
+def lend(remote: Remote, name: str, projects: Sequence[str], hosts: Sequence[str], token: int, marks: Metadata) -> None:
+    """Create an open pool for projects, its owner first, and move hosts of the reservation pool into it.
 
     `marks` is the metadata that BlazarFilter reads: with it, preemptible servers leave the hosts first.
     """
@@ -79,8 +79,9 @@ def lend(remote: Remote, name: str, project_id: str, hosts: Sequence[str], token
     lease_servers.check_empty(remote, seen, name, hosts)
     fence_store.fence(remote, seen, map(fencing.of_host, hosts), token)
     pool = aggregates.ensure(remote, seen, name)
-    access: Changes = {OWNER: project_id, TENANT: project_id, PROJECT: project_id, CLOSED: None, PROMISED: None}
-    _mark(remote, pool, {**access, **marks}, token)
+    access: Changes = {OWNER: projects[0], PROJECT: projects[0], CLOSED: None, PROMISED: None}
+    shared = {**lease_servers.expelled(pool, projects), **aggregates.sharing(pool, projects)}
+    _mark(remote, pool, {**access, **shared, **marks}, token)
     if marks:
         _evict_preemptibles(remote, seen, pool, hosts)
         pool = replace(pool, hosts=pool.hosts | set(hosts))

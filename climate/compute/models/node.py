@@ -25,6 +25,14 @@ PROMISED, WANTED = "climate:promised", "climate:wanted:"
 OWNER, CLOSED = "blazar:owner", "climate:closed"
 """Metadata of a lent pool: its owner, and a mark that booting there is closed."""
 
+SHARED = "climate:shared_with"
+"""Metadata of a lent pool: further projects that may boot there, separated by commas."""
+
+
+def admits(owner: str | None, shared: str | None, project_id: str | None) -> bool:
+    """Return whether a pool with this owner and these further projects is lent to a project."""
+    return project_id is not None and (project_id == owner or project_id in (shared or "").split(","))
+
 
 @dataclass(frozen=True, slots=True)
 class NodeDefaults:

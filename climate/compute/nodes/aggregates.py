@@ -14,7 +14,7 @@ from climate.compute.changes import AGGREGATE, Change
 from climate.compute.context import Compute
 from climate.compute.errors import BadRequest, Conflict, NotFound
 from climate.compute.models.aggregate import INTERNAL, POOL, ZONE, Aggregate, kind_of
-from climate.compute.models.node import FREEPOOL, KEPT, OWNER
+from climate.compute.models.node import FREEPOOL, KEPT, OWNER, SHARED, admits
 from climate.compute.store.nodes import aggregates as rows
 from climate.compute.store.nodes.aggregates import Member
 from climate.connections import reading
@@ -196,9 +196,15 @@ def _check_free(
             raise Conflict(f"Host {node.name} is in the pool {node.pool}: remove it from there first.")
         if node.pool is not None:
             _check_outside([node])
-        foreign = node.strangers if pool in KEPT else set(node.projects) - {metadata.get(OWNER)}
+        foreign = node.strangers if pool in KEPT else _strangers(node, metadata)
         if foreign and (pool == FREEPOOL or pool not in KEPT):
             raise Conflict(f"Host {node.name} has servers that may not be in the pool {pool}.")
+
+
+def _strangers(node: Member, metadata: Mapping[str, str]) -> set[str]:
+    """Return the projects with servers on a node to which a pool is not lent."""
+    owner, shared = metadata.get(OWNER), metadata.get(SHARED)
+    return {one for one in node.projects if not admits(owner, shared, one)}
 
 
 def _check_zone(conn: Connection, aggregate_id: int, zone: str | None, nodes: Sequence[Member]) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.compute.context import Compute
 from climate.compute.errors import Busy, ClaimLost, NoValidHost
-from climate.compute.models.node import FREEPOOL
+from climate.compute.models.node import FREEPOOL, admits
 from climate.compute.models.request import Spec
 from climate.compute.models.server import Room, Server
 from climate.compute.placement import request_data
@@ -172,4 +172,4 @@ def _open(node: NodeUsage, spec: Spec) -> bool:
         return node.pool == FREEPOOL
     if node.pool is None:
         return not spec.pools
-    return node.pool in spec.pools and node.owner == spec.project_id and not node.closed
+    return node.pool in spec.pools and admits(node.owner, node.shared, spec.project_id) and not node.closed

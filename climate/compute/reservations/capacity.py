@@ -39,6 +39,12 @@ class Grant:
     policy: str | None = None
     """The policy of the server group; None: no group."""
     extra_specs: Mapping[str, str] = field(default_factory=dict)
+    shared_with: tuple[str, ...] = ()
+    """Further projects that may use the capacity."""
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        return (self.project_id, *self.shared_with)
 
     @property
     def flavor(self) -> Flavor:
@@ -53,7 +59,7 @@ class Grant:
             ram_mb=self.memory_mb,
             disk_gb=self.disk_gb,
             is_public=False,
-            projects=(self.project_id,),
+            projects=self.projects,
             extra_specs=specs,
         )
 
@@ -66,7 +72,7 @@ def grant(compute: Compute, wanted: Grant, token: int) -> None:
     with compute.engine.begin() as conn:
         held = rows.lock(conn, wanted.pool, list(wanted.slots))
         nodes = _nodes(wanted, held, token)
-        if not rows.write(conn, wanted.pool, wanted.project_id, wanted.group_id if wanted.policy else None, token):
+        if not rows.write(conn, wanted.pool, wanted.projects, wanted.group_id if wanted.policy else None, token):
             raise StaleToken
         rows.put(conn, wanted.pool, nodes)
         if not flavors.write(conn, wanted.flavor):
@@ -141,7 +147,7 @@ def slots(conn: Connection, hosts: Hosts, spec: Spec) -> Slots | None:
     use = rows.use(conn, pool) if pool is not None else None
     if pool is None or use is None:
         return None
-    if use.closed or use.project_id != spec.project_id:
+    if use.closed or spec.project_id not in use.projects:
         return Slots(pool, {}, f"The reservation {pool} is over or ending, or another project's.")
     there = dict(zip(hosts.ids.tolist(), hosts.servers.tolist(), strict=True)) if use.slots else {}
     most = {node: there[node] + size - used for node, (size, used) in use.slots.items() if node in there}
@@ -154,7 +160,7 @@ def lacking(conn: Connection, spec: Spec, counts: Mapping[int, int]) -> Iterable
     use = rows.use(conn, spec.slots.pool) if spec.slots else None
     if spec.slots is None:
         return []
-    if use is None or use.closed or use.project_id != spec.project_id:
+    if use is None or use.closed or spec.project_id not in use.projects:
         return [f"the reservation {spec.slots.pool} was closed"]
     free = {node: size - used for node, (size, used) in use.slots.items()}
     short = [node for node, count in counts.items() if count > free.get(node, 0)]

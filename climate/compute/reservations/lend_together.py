@@ -20,6 +20,8 @@ class Loan:
     project_id: str
     names: tuple[str, ...]
     token: int
+    shared_with: tuple[str, ...] = ()
+    """Further projects that may boot in the pool."""
 
 
 def lend(compute: Compute, loans: Sequence[Loan]) -> list[ComputeError | None]:
@@ -52,7 +54,7 @@ def _refusals(
 
 
 def _row(loan: Loan, own: Sequence[NodeRow]) -> rows.Lent:
-    return rows.Lent(loan.pool, loan.project_id, loan.token, [node.id for node in own])
+    return rows.Lent(loan.pool, loan.project_id, loan.token, [node.id for node in own], loan.shared_with)
 
 
 def _occupied(conn: Connection, wanted: Mapping[str, Sequence[NodeRow]]) -> frozenset[int]:

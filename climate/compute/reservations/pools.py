@@ -149,10 +149,13 @@ def of_leases(compute: Compute) -> Mapping[str, tuple[int, Mapping[str, str] | N
         return lease_pools.listed(conn)
 
 
-def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int) -> None:
+def lend(
+    compute: Compute, pool: str, project_id: str, names: Sequence[str], token: int, shared_with: Sequence[str] = ()
+) -> None:
     """Create the pool for a project, and move these nodes from the reservation pool into it; it is open then.
 
-    Raises StaleToken, NotFound, Busy while a node is in another pool.
+    `shared_with` are the further projects that may boot there, instead of former ones. Raises StaleToken, NotFound,
+    Busy while a node is in another pool.
     """
     _check_lendable(pool)
     with compute.engine.begin() as conn:
@@ -168,7 +171,7 @@ def lend(compute: Compute, pool: str, project_id: str, names: Sequence[str], tok
             raise Busy(f"Host {astray[0]} is not in the reservation pool.")
         if rows.servers_on(conn, [node.id for node in held if node.pool == FREEPOOL]):
             raise Busy("Servers of another reservation are still on the hosts.")
-        if not rows.lend(conn, pool, project_id, [node.id for node in known], token):
+        if not rows.lend(conn, pool, project_id, [node.id for node in known], token, shared_with):
             raise StaleToken
 
 

@@ -43,6 +43,8 @@ class Allocated:
     window_id: UUID | None = None
     reason: str | None = None
     """Reason of the maintenance."""
+    is_shared: bool = False
+    """Set if the lease is shared with the viewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def _spans(one: Allocated, viewer: str | None) -> Iterator[Span]:
     if one.lease_id is None:
         yield _upkeep(one, knows_why=viewer is None)
         return
-    if viewer is not None and one.project_id != viewer:
+    if viewer is not None and one.project_id != viewer and not one.is_shared:
         # One span for all of it: the length of the grace period is a choice of the other project.
         yield Span(SpanKind.BUSY, one.start, one.end, slots=min(one.slots, 1))
         return

@@ -1,8 +1,8 @@
 """Projects as rows."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, Row, delete, exists, insert, select, update
+from sqlalchemy import Connection, Row, delete, exists, func, insert, select, update
 
 from climate.identity.models import Project, Who
 from climate.identity.store.tables import projects, role_assignments
@@ -44,6 +44,12 @@ def listing(
         own = select(role_assignments.c.project_id).where(role_assignments.c.user_id == user_id)
         question = question.where(projects.c.id.in_(own))
     return [_project(row) for row in conn.execute(question)]
+
+
+def missing(conn: Connection, ids: Collection[str]) -> set[str]:
+    """Return those of the ids that no project has."""
+    known = select(projects.c.id).where(projects.c.id == func.any(list(ids)))
+    return set(ids).difference(conn.scalars(known)) if ids else set()
 
 
 def has_children(conn: Connection, project_id: str, *, enabled: bool = False) -> bool:

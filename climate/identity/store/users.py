@@ -59,6 +59,12 @@ def addresses(conn: Connection, user_ids: Collection[str]) -> dict[str, str]:
     return {row.id: row.email for row in conn.execute(select(users.c.id, users.c.email).where(*wanted))}
 
 
+def missing(conn: Connection, ids: Collection[str]) -> set[str]:
+    """Return those of the ids that no user has."""
+    known = select(users.c.id).where(users.c.id == func.any(list(ids)))
+    return set(ids).difference(conn.scalars(known)) if ids else set()
+
+
 def add(conn: Connection, user: User, password_hash: str | None) -> None:
     conn.execute(insert(users).values(**asdict(user), password_hash=password_hash))
 

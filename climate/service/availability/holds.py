@@ -76,7 +76,7 @@ def get(climate: Climate, caller: Caller, hold_id: UUID) -> Lease:
 
 def listed(climate: Climate, caller: Caller, project_id: str | None = None) -> list[Lease]:
     """Return the holds of the project, or of all projects for an admin who names none; oldest first."""
-    return leases.listed(climate, caller, Listing(project_id, status="HELD"))
+    return leases.listed(climate, caller, Listing(project_id or leases.scope(caller), status="HELD"))
 
 
 def release(climate: Climate, caller: Caller, hold_id: UUID) -> None:

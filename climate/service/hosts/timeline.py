@@ -100,7 +100,7 @@ def read(climate: Climate, caller: Caller, wanted: Wanted) -> Timeline:
         known = [_as_shown(host, caller, climate.settings.lease_hosts) for host in timeline.visible(conn, viewer)]
         ordered = _ordered([host for host in known if _is_wanted(host, wanted)], wanted.group)
         page = ordered[wanted.cursor : wanted.cursor + wanted.limit]
-        allocated = timeline.allocated(conn, [host.id for _, host in page], period)
+        allocated = timeline.allocated(conn, [host.id for _, host in page], period, caller)
         free, bookable = _free(conn, caller, period, wanted.points) if wanted.points else (None, 0)
     of_host = {number: list(some) for number, some in groupby(allocated, lambda one: one.host)}
     rows = [Row(host, group, spans.spans(of_host.get(host.id, ()), viewer)) for group, host in page]

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from climate.connections import reading
 from climate.context import Climate
 from climate.domain.policy import Caller
+from climate.domain.sharing import Access, Sharing, access
 from climate.store.journal import changes
 from climate.store.journal.changes import Change
 
@@ -107,6 +108,11 @@ def topic(change: Change) -> Topic:
     return next((one for begin, one in named.items() if change.kind.startswith(begin)), Topic.OTHER)
 
 
+def _is_shared(change: Change, caller: Caller) -> bool:
+    sharing = Sharing(**{kind: tuple(ids) for kind, ids in (change.sharing or {}).items()})
+    return change.project_id is not None and access(change.project_id, sharing, caller) is not Access.NONE
+
+
 def notices(found: Sequence[Change], caller: Caller, lease_id: UUID | None = None) -> list[Notice]:
     """Return what a caller may know of changes; with `lease_id`, only those of this lease.
 
@@ -117,7 +123,7 @@ def notices(found: Sequence[Change], caller: Caller, lease_id: UUID | None = Non
         about = topic(change)
         if lease_id is not None and change.lease_id != lease_id:
             continue
-        if caller.is_admin or change.project_id == caller.project_id:
+        if caller.is_admin or change.project_id == caller.project_id or _is_shared(change, caller):
             ids = (change.lease_id, change.host_id, change.project_id)
             known.append(Notice(change.position, about, change.kind, change.at, *ids))
         elif about in (Topic.LEASE, Topic.HOST, Topic.MAINTENANCE) and lease_id is None:

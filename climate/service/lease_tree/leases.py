@@ -33,6 +33,7 @@ from climate.domain.facts import Fact, LeasePartConfirmed, LeasePartHeld, LeaseP
 from climate.domain.lease import Lease
 from climate.domain.lease_part import Part
 from climate.domain.policy import Caller, require
+from climate.domain.sharing import Access, refusal
 from climate.domain.status import PartState
 from climate.service.lease_tree import parts as lease_parts
 from climate.service.lease_tree import shares as tree_shares
@@ -40,6 +41,7 @@ from climate.service.leases import holds, leases, shortages, unbegun_claims
 from climate.service.leases import update as changes
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes, PartsFirst
+from climate.service.sharing import access
 from climate.service.transaction import run
 from climate.store import idempotency
 from climate.store.idempotency import Key
@@ -207,6 +209,8 @@ def confirm(climate: Climate, caller: Caller, lease_id: UUID, key: str = "") -> 
         lease = leases.get(climate, caller, lease_id)
     except NotFound:
         return holds.confirm(climate, caller, lease_id, key)
+    if (relation := access.relation(caller, lease)) is not Access.OWNER:
+        raise refusal(relation)
     if lease.held and lease.parts:
         with reading(climate.engine) as conn:
             rules.running(lease, climate.now(conn))
@@ -282,6 +286,8 @@ def update(
         return changes.update(climate, caller, lease_id, wanted, version, dry_run=dry_run)
     except PartsFirst:
         lease = leases.get(climate, caller, lease_id)
+    if access.relation(caller, lease) is not Access.OWNER:
+        raise Conflict("Only members of its project can prolong a lease with parts in child zones or cells")
     assert wanted.end is not None
     agreed = replace(wanted, agreed=True)
     tried = changes.update(climate, caller, lease_id, agreed, version, dry_run=True)

@@ -98,8 +98,11 @@ class Steps:
     def lease_pools(self) -> Mapping[str, LeasePool]:
         return self._cloud.lease_pools()
 
-    def lend(self, pool: str, project_id: str, hosts: Sequence[str], token: int) -> None:
-        self._once(lending(pool, hosts), self._cloud.lend, pool, project_id, hosts, token)
+    def lend(
+        self, pool: str, project_id: str, hosts: Sequence[str], token: int, shared_with: Sequence[str] = ()
+    ) -> None:
+        step = lending(pool, hosts, shared_with)
+        self._once(step, self._cloud.lend, pool, project_id, hosts, token, shared_with)
 
     def close(self, pool: str, token: int) -> None:
         self._once(f"close:{pool}", self._cloud.close, pool, token)
@@ -123,7 +126,7 @@ class Steps:
         return self._cloud.find_flavor(flavor_id, project_id)
 
     def grant(self, capacity: Capacity, token: int) -> None:
-        step = f"grant:{capacity.pool}:{_short(sorted(capacity.slots.items()))}"
+        step = f"grant:{capacity.pool}:{_short(sorted(capacity.slots.items()))}{_shared(capacity.shared_with)}"
         self._once(step, self._cloud.grant, capacity, token)
 
     def revoke(self, pool: str, hosts: Sequence[str], token: int) -> None:
@@ -194,9 +197,16 @@ class Steps:
         self._again(f"delete_server:{server_id}", self._cloud.delete_server, server_id, token)
 
 
-def lending(pool: str, hosts: Sequence[str]) -> str:
-    """Return the step of lending hosts. A host left out before is ready at the next try: that is another step."""
-    return f"lend:{pool}:{_short(sorted(hosts))}"
+def lending(pool: str, hosts: Sequence[str], shared_with: Sequence[str] = ()) -> str:
+    """Return the step of lending hosts. A host left out before is ready at the next try: that is another step.
+
+    So are other projects with which the lease is shared.
+    """
+    return f"lend:{pool}:{_short(sorted(hosts))}{_shared(shared_with)}"
+
+
+def _shared(projects: Sequence[str]) -> str:
+    return f":{_short(sorted(projects))}" if projects else ""
 
 
 def taking_back(pool: str) -> str:

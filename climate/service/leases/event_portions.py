@@ -86,7 +86,9 @@ class TogetherSteps:
         """Lend hosts that an earlier run did not lend; raise Fenced for an event that another worker has claimed."""
         cloud = self.runs[0].climate.cloud
         assert isinstance(cloud, LendsTogether)
-        return self._ask_once(loans, lambda loan: cloud_steps.lending(loan.pool, loan.hosts), cloud.lend_together)
+        return self._ask_once(
+            loans, lambda loan: cloud_steps.lending(loan.pool, loan.hosts, loan.shared_with), cloud.lend_together
+        )
 
     def take_back_together(self, returns: Sequence[Return]) -> Sequence[Trouble | None]:
         """Take back hosts that an earlier run did not take back; raise Fenced as `lend_together` does."""

@@ -208,6 +208,7 @@ def lent_of(begun: Run, reservation: Reservation, names: tuple[str, ...]) -> Len
         # Anything that a failed start may have left in the cloud was never handed over.
         after=pools.after(pools.on_end(reservation), cleaned) if started else Pool.RESERVATION,
         backends={hold.number: begun.backends[hold.number] for hold in reservation.amounts},
+        shared_with=lease.sharing.projects,
         promised=tuple(place.name for place in lent if place.host in begun.promised),
         slots={begun.places[hold.host].name: hold.slots for hold in reservation.holds if hold.slots},
     )

@@ -1,6 +1,6 @@
 """Hosts of a lease, as far as a setting lets its owner know them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -12,11 +12,10 @@ from climate.domain.lease import Lease
 from climate.domain.policy import Caller, require
 from climate.domain.status import LeaseStatus
 from climate.service.hosts import multi_tenant
-from climate.service.leases.leases import scope
+from climate.service.sharing import access
 from climate.service.transaction import run
 from climate.store.hosts import hosts
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS, HOST_TYPE, Host
-from climate.store.leases import leases
 
 SIZES = ("vcpus", "memory_mb", "local_gb", "availability_zone")
 """Properties of every host that owners may know beside the public capabilities."""
@@ -30,11 +29,11 @@ class LeaseHost:
     name: str
     properties: Mapping[str, object] = field(default_factory=dict)
     servers: Sequence[CloudServer] | None = ()
-    """Servers of the lease's project on it; None if the cloud does not answer."""
+    """Servers of the caller's project on it, for administrators of all its projects; None if the cloud is silent."""
 
 
 def listed(climate: Climate, caller: Caller, lease_id: UUID) -> list[LeaseHost]:
-    """Return the hosts of a lease by their names; a lease of another project is not found.
+    """Return the hosts of a lease by their names; a lease of another project is not found unless it is shared.
 
     Owners see what CLIMATE_LEASE_HOSTS says, administrators all properties.
     """
@@ -42,17 +41,19 @@ def listed(climate: Climate, caller: Caller, lease_id: UUID) -> list[LeaseHost]:
     lease, lent = run(climate, _read, climate, caller, lease_id)
     if lease.status is not LeaseStatus.ACTIVE:
         return lent
-    return [replace(host, servers=_servers(climate, host.name, lease.project_id)) for host in lent]
+    projects = {lease.project_id, *lease.sharing.projects}
+    known = projects if caller.is_admin else projects & {caller.project_id}
+    return [replace(host, servers=_servers(climate, host.name, known)) for host in lent]
 
 
-def _servers(climate: Climate, name: str, project_id: str) -> Sequence[CloudServer] | None:
-    """Return the servers of a project on a host, the only ones there unless an administrator made exceptions."""
+def _servers(climate: Climate, name: str, projects: Collection[str]) -> Sequence[CloudServer] | None:
+    """Return the servers of projects on a host."""
     there = multi_tenant.servers_on(climate, name)
-    return None if there is None else [server for server in there if server.project_id == project_id]
+    return None if there is None else [server for server in there if server.project_id in projects]
 
 
 def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) -> tuple[Lease, list[LeaseHost]]:
-    lease = leases.get(conn, lease_id, project_id=scope(caller))
+    lease = access.get(conn, caller, lease_id)
     shown = "properties" if caller.is_admin else climate.settings.lease_hosts
     if shown == "nothing":
         return lease, []

@@ -20,6 +20,7 @@ from climate.domain.limits import Limit
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
 from climate.domain.preemption import is_preemptible
+from climate.domain.sharing import NOT_SHARED, Sharing
 from climate.plugin import Ask
 from climate.service.admission import admission as granting
 from climate.service.admission import enforcement
@@ -32,6 +33,8 @@ from climate.service.notifications import delivery
 from climate.service.notifications import lease_events as lifecycle
 from climate.service.preemption import giving_way, second_try
 from climate.service.preemption.second_try import Turn
+from climate.service.sharing import access, accounts
+from climate.service.sharing import changes as sharing_changes
 from climate.service.transaction import run
 from climate.store import admission, idempotency
 from climate.store.allocation import preemptible
@@ -65,6 +68,7 @@ class Order:
     """Length of the hold: the lease is gone then unless it was confirmed, and nothing of it starts before."""
     series_id: UUID | None = None
     """Series of which the lease is an occurrence."""
+    sharing: Sharing = NOT_SHARED
 
 
 def create(climate: Climate, caller: Caller, order: Order, key: Key | None = None, *, dry_run: bool = False) -> Lease:
@@ -75,6 +79,7 @@ def create(climate: Climate, caller: Caller, order: Order, key: Key | None = Non
     """
     require(caller, "leases:post")
     holds.check_length(order.hold, timedelta(seconds=climate.settings.hold_seconds))
+    accounts.check(climate, order.sharing)
     parts = planning.parts(climate, order.reservations, order.shares)
     try:
         parts = planning.checked(climate, caller, parts, order.end)
@@ -180,7 +185,9 @@ def place(
         second_try.refuse_fewer(conn, ask.window, ((r.spec, r.holds) for r in planned if _is_ordinary_here(r)))
     fact = created(grant.caller, order, _times(conn, climate, order, period, now, planned), now, planned)
     giving_way.give_way(conn, climate, losers, fact.lease_id, (hold for r in planned for hold in r.holds), now)
+    sharing_changes.check(climate.settings, fold([fact]), order.sharing)
     lease = grant.record(conn, now, None, fact)
+    sharing_changes.tell(conn, now, None, lease)
     wake_if_soon(conn, climate, lease, now)
     return lease
 
@@ -235,6 +242,7 @@ def created(
         reservations=reservations,
         events=schedule.plan(times, time_ordered_id),
         series_id=order.series_id,
+        sharing=order.sharing or None,
     )
 
 
@@ -256,7 +264,12 @@ def delete(
     Raises Busy while a worker runs one of its events.
     """
     require(caller, "leases:delete")
-    lease = run(climate, _delete, climate, caller, lease_id, version, keep=not dry_run)
+    lease = access.for_owners(
+        climate,
+        caller,
+        lease_id,
+        lambda: run(climate, _delete, climate, caller, lease_id, version, keep=not dry_run),
+    )
     if not dry_run:
         lease_pools.withdraw(climate, lease)
     return lease
@@ -274,14 +287,14 @@ def _delete(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, 
 
 
 def get(climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None = None) -> Lease:
-    """Return a lease as it is, or as it was `at` a time; one of another project is not found."""
+    """Return a lease as it is, or as it was `at` a time; one of another project is not found unless it is shared."""
     require(caller, "leases:get")
     return run(climate, _read, climate, caller, lease_id, at)
 
 
 def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at: datetime | None) -> Lease:
     if at is None:
-        return leases.get(conn, lease_id, project_id=scope(caller))
+        return access.get(conn, caller, lease_id)
     known = journal.of_lease(journal.until(story(conn, climate, caller, lease_id), at))
     if not known or (lease := fold(known)).gone:
         raise shortages.no_lease(lease_id)
@@ -289,11 +302,12 @@ def _read(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID, at
 
 
 def listed(climate: Climate, caller: Caller, wanted: Listing) -> list[Lease]:
-    """Return the project's leases, or all for an admin; oldest first."""
+    """Return the project's leases, or all for an admin; oldest first. Without a project also those that are shared."""
     require(caller, "leases:get")
-    own = scope(caller)
-    narrowed = wanted if own is None else replace(wanted, project_id=own)
-    return run(climate, leases.listed, narrowed)
+    if caller.is_admin:
+        return run(climate, leases.listed, wanted)
+    own = {"reader": caller} if wanted.project_id is None else {"project_id": caller.project_id}
+    return [access.seen(caller, lease) for lease in run(climate, leases.listed, replace(wanted, **own))]
 
 
 def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
@@ -303,11 +317,9 @@ def history(climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.En
 
 
 def story(conn: Connection, climate: Climate, caller: Caller, lease_id: UUID) -> list[journal.Entry]:
-    """Return the facts of a lease, also of an archived one; one of another project is not found."""
-    entries = archives.facts_of(conn, climate, lease_id)
-    first = entries[0].fact if entries else None
-    own = scope(caller)
-    if not isinstance(first, LeaseCreated) or own not in (None, first.project_id):
+    """Return the facts of a lease, also of an archived one; one of another project is not found unless it is shared."""
+    entries = access.entries(caller, archives.facts_of(conn, climate, lease_id))
+    if entries is None:
         raise shortages.no_lease(lease_id)
     return entries
 
@@ -371,14 +383,19 @@ def limited(period: Period, climate: Climate) -> Period:
 
 
 def of_reservation(climate: Climate, caller: Caller, reservation_id: UUID) -> Lease:
-    """Return the lease of a reservation; one of another project is not found, not even for admins."""
+    """Return the lease of a reservation on which the caller's project may boot; others are not found, even for admins.
+
+    Raise Forbidden if the lease is shared with the caller only.
+    """
     return run(climate, _read_of_reservation, caller, reservation_id)
 
 
 def _read_of_reservation(conn: Connection, caller: Caller, reservation_id: UUID) -> Lease:
     lease = leases.of_reservation(conn, reservation_id)
-    if lease is None or lease.project_id != caller.project_id:
-        raise NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
+    missing = NotFound(f"Object with {{'reservation_id': '{reservation_id}'}} not found")
+    if lease is None:
+        raise missing
+    access.check_boot(caller, lease, missing)
     return lease
 
 

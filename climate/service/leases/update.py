@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain import holds, lease_events, preemption, waiting
-from climate.domain.errors import Conflict, InvalidInput
+from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import (
     Fact,
     Hold,
@@ -23,6 +23,7 @@ from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.lease_events import Times
 from climate.domain.period import Period
 from climate.domain.policy import Caller, require
+from climate.domain.sharing import Sharing
 from climate.domain.status import DONE, EventKind
 from climate.plugin import Allocation, Ask, ResourcePlugin
 from climate.service.admission import admission, enforcement
@@ -34,6 +35,8 @@ from climate.service.leases.joint_allocation import Settled, Wanted
 from climate.service.leases.leases import limited, scope, wake_if_soon
 from climate.service.preemption import giving_way, second_try
 from climate.service.preemption.second_try import Turn
+from climate.service.sharing import access, accounts
+from climate.service.sharing import changes as sharing_changes
 from climate.store.allocation import preemptible
 from climate.store.leases import leases
 from climate.time_ordered_ids import time_ordered_id
@@ -53,12 +56,18 @@ class Changes:
     start_now: bool = False
     before_end: datetime | None = None
     reservations: Sequence[Mapping[str, object]] = ()
+    sharing: Sharing | None = None
     agreed: bool = False
     """Set if children with parts of the lease have agreed to a later end."""
 
     @property
-    def only_the_name(self) -> bool:
-        return self == Changes(name=self.name)
+    def allocates_nothing(self) -> bool:
+        """Return whether only the name and the sharing change."""
+        return self == Changes(name=self.name, sharing=self.sharing)
+
+    @property
+    def only_the_end(self) -> bool:
+        return self == Changes(end=self.end, end_now=self.end_now, agreed=self.agreed)
 
 
 class PartsFirst(Exception):
@@ -81,16 +90,31 @@ def update(
     over child zones and cells.
     """
     require(caller, "leases:put")
+    accounts.check(climate, changes.sharing)
     request = _Request(caller, lease_id, changes, version)
+    try:
+        changed = _carried_out(climate, request, dry_run=dry_run)
+    except NotFound:
+        if (lease := access.shared(climate, caller, lease_id)) is None:
+            raise
+        sharing_changes.check_prolongation(access.relation(caller, lease), lease, changes)
+        # Limits and approval are those of the lease's project.
+        request = replace(request, caller=replace(caller, project_id=lease.project_id), extender=caller)
+        changed = _carried_out(climate, request, dry_run=dry_run)
+    if not dry_run and not changes.allocates_nothing:
+        changed = lease_pools.announce(climate, changed)
+    return access.seen(caller, changed)
+
+
+def _carried_out(climate: Climate, request: "_Request", *, dry_run: bool) -> Lease:
     with shortages.explained(climate):
-        changed = second_try.if_short(
+        return second_try.if_short(
             climate,
-            second_try.reach(climate.settings, None, changes.end or LAST),
+            second_try.reach(climate.settings, None, request.changes.end or LAST),
             lambda turn: enforcement.run_approved(
-                climate, caller, _update, climate, replace(request, turn=turn), dry_run=dry_run
+                climate, request.caller, _update, climate, replace(request, turn=turn), dry_run=dry_run
             ),
         )
-    return changed if dry_run or changes.only_the_name else lease_pools.announce(climate, changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +126,26 @@ class _Request:
     changes: Changes
     version: int | None
     turn: Turn = Turn.ONLY
+    extender: Caller | None = None
+    """User of another project, who may move the end to a later time; `caller` is then of the lease's project."""
+
+    @property
+    def author(self) -> Caller:
+        return self.extender or self.caller
 
 
 def _update(conn: Connection, patient: bool, gate: Gate, climate: Climate, request: _Request) -> Lease:
-    caller, changes, free = request.caller, request.changes, request.changes.only_the_name
+    caller, changes, free = request.caller, request.changes, request.changes.allocates_nothing
     grant = admission.freely(climate, caller) if free else admission.begin(conn, climate, caller, gate)
     losers = _losers(conn, climate, request) if request.turn is Turn.SECOND else ()
     lease = leases.get(conn, request.lease_id, project_id=scope(caller), lock=True)
     shortages.unless_version(lease, request.version)
     now = climate.now(conn)
-    lease = lease if free else unbegun_claims.take_back(conn, caller, lease, now)
+    if request.extender:
+        sharing_changes.check_prolongation(access.relation(request.extender, lease), lease, changes)
+    if not free or changes.sharing is not None:
+        lease = unbegun_claims.take_back(conn, request.author, lease, now)
+    grant = replace(grant, caller=request.author)
     change = Change(lease, changes, now, patient or request.turn is Turn.SECOND, request.turn, losers)
     return apply(conn, climate, grant, change)
 
@@ -140,7 +174,8 @@ def apply(conn: Connection, climate: Climate, grant: Grant, change: Change) -> L
         _refuse_fewer(conn, lease, facts)
     holds_after = (hold for r in fold(facts, lease).reservations for hold in r.holds)
     giving_way.give_way(conn, climate, change.losers, lease.id, holds_after, now)
-    lease = grant.record(conn, now, lease, *facts) if facts else lease
+    before, lease = lease, grant.record(conn, now, lease, *facts) if facts else lease
+    sharing_changes.tell(conn, now, before, lease)
     wake_if_soon(conn, climate, lease, now)
     return lease
 
@@ -186,7 +221,8 @@ def _facts(conn: Connection, climate: Climate, wish: _Wish) -> list[Fact]:
     named = changes.name is not None and changes.name != lease.name
     facts: list[Fact] = [LeaseRenamed(now, changes.name or "")] if named else []
     facts += _acknowledged(lease, now)
-    if changes.only_the_name:
+    facts += sharing_changes.facts(climate.settings, lease, changes.sharing, now)
+    if changes.allocates_nothing:
         return facts
     holds.refuse_while_held(lease)
     waiting.refuse_while_waiting(lease)

@@ -52,7 +52,7 @@ def _kinds_of_event(before: Event | None, after: Event) -> Iterator[str]:
 
 
 def _asked_for(lease: Lease) -> object:
-    return lease.name, lease.period, [(r.spec, r.holds) for r in lease.reservations]
+    return lease.name, lease.period, lease.sharing, [(r.spec, r.holds) for r in lease.reservations]
 
 
 def _confirmed(before: Lease, after: Lease) -> bool:

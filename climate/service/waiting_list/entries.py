@@ -37,6 +37,7 @@ from climate.service.leases.leases import Order
 from climate.service.notifications import delivery, messages
 from climate.service.preemption import giving_way, second_try
 from climate.service.preemption.second_try import Turn
+from climate.service.sharing import changes as sharing_changes
 from climate.service.transaction import run
 from climate.service.waiting_list import free_times
 from climate.store import admission, idempotency
@@ -127,7 +128,10 @@ def _queue(conn: Connection, climate: Climate, request: _Request) -> Lease:
         wait_until=waiting.until(request.wait, order.start, now),
     )
     asked = tuple(_asked(part) for part in request.parts)
-    lease = grant.record(conn, now, None, leases.created(caller, order, times, now, asked))
+    fact = leases.created(caller, order, times, now, asked)
+    sharing_changes.check(climate.settings, fold([fact]), order.sharing)
+    lease = grant.record(conn, now, None, fact)
+    sharing_changes.tell(conn, now, None, lease)
     waiting_list.mark_lease(conn, lease.id)
     leases.wake_if_soon(conn, climate, lease, now)
     if key:

@@ -128,7 +128,7 @@ def correct_causes(conn: Connection) -> int:
     """Write the causes of hosts that a process of an older release has moved; return how many there were.
 
     Such a process knows no causes and leaves the former one. Its fact has the cause as text, see
-    `climate.domain.facts.cause_in_words`. Locked rows are skipped.
+    `climate.store.journal.fact_codec`. Locked rows are skipped.
     """
     return conn.execute(_CORRECT_CAUSES).rowcount
 

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from climate.domain.hosts.pools import BOOKABLE
 from climate.domain.hosts.timeline import Allocated
 from climate.domain.period import Period
+from climate.domain.policy import Caller
 from climate.store.allocation.host_queries import open_to_project
 from climate.store.hosts.hosts import HOST_TYPE
 from climate.store.schema import Time
@@ -41,14 +42,17 @@ def visible(conn: Connection, project_id: str | None) -> list[CalendarHost]:
     return [CalendarHost(*row) for row in conn.execute(_OF_PROJECT, {"project_id": project_id})]
 
 
-def allocated(conn: Connection, numbers: Collection[int], period: Period) -> list[Allocated]:
+def allocated(conn: Connection, numbers: Collection[int], period: Period, viewer: Caller) -> list[Allocated]:
     """Return the allocations of these hosts within a period, by host and start, in one statement.
+
+    `is_shared` says whether their leases are shared with the viewer.
 
     Leases that are over are found by their end, unless they were deleted.
     """
     if not numbers:
         return []
     given = {"ids": sorted(numbers), "begin": period.start, "end": period.end}
+    given |= {"project_id": viewer.project_id, "user_id": viewer.user_id}
     return [Allocated(*row) for row in conn.execute(_ALLOCATED, given)]
 
 
@@ -72,7 +76,10 @@ _COLUMNS = """
     a.id, a.host, a.kind, a.state, lower(a.during) AS begins, upper(a.during) AS ends, a.slots, a.vcpus, a.memory_mb,
     a.reservation_id, l.id AS lease_id, l.name, l.project_id, l.status, l.end_date,
     coalesce((SELECT max((x.spec ->> 'grace_period')::int) FROM reservations x WHERE x.lease_id = l.id), 0) AS grace,
-    a.window_id, w.reason
+    a.window_id, w.reason,
+    coalesce(l.sharing <> '{}' AND (jsonb_exists(l.sharing -> 'projects', :project_id)
+        OR jsonb_exists(l.sharing -> 'viewers', :user_id) OR jsonb_exists(l.sharing -> 'extenders', :user_id)), false)
+    AS is_shared
 """
 # Released allocations have no index by host: they are read through the leases that ended within the period.
 _ALLOCATED = text(f"""
@@ -88,5 +95,9 @@ _ALLOCATED = text(f"""
         AND a.host = ANY (:ids) AND a.state = 'released' AND lower(a.during) < :end AND upper(a.during) > :begin
     ORDER BY host, begins, id
 """).bindparams(  # noqa: S608
-    bindparam("ids", type_=ARRAY(BigInteger)), bindparam("begin", type_=Time), bindparam("end", type_=Time)
+    bindparam("ids", type_=ARRAY(BigInteger)),
+    bindparam("begin", type_=Time),
+    bindparam("end", type_=Time),
+    bindparam("project_id", type_=Text),
+    bindparam("user_id", type_=Text),
 )

@@ -4,7 +4,7 @@ A position is taken before the commit. Hence a change can become visible after o
 position whose transaction was rolled back never does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,7 +13,8 @@ from sqlalchemy import Connection, text
 
 _CHANGES = text("""
     SELECT j.position, j.kind, j.recorded_at, l.id AS lease_id, h.id AS host_id,
-        coalesce(l.project_id, CASE WHEN j.kind = 'LimitsSet' THEN j.body ->> 'project_id' END) AS project_id
+        coalesce(l.project_id, CASE WHEN j.kind = 'LimitsSet' THEN j.body ->> 'project_id' END) AS project_id,
+        l.sharing
     FROM journal j LEFT JOIN leases l ON l.id = j.stream LEFT JOIN hosts h ON h.stream = j.stream
     WHERE j.position > :after ORDER BY j.position LIMIT :limit
 """)
@@ -37,6 +38,8 @@ class Change:
     host_id: int | None
     project_id: str | None
     """Project that the change belongs to; None for one of administrators."""
+    sharing: Mapping[str, Sequence[str]] | None = None
+    """Ids of projects and users with whom its lease is shared, by kind."""
 
 
 def after(conn: Connection, position: int, limit: int) -> list[Change]:

@@ -51,8 +51,19 @@ def _writer(kind: type) -> Callable[[Any], Any]:
 def decode(kind: str, body: Mapping[str, Any]) -> "AnyFact":
     """Return the fact of that kind; fields missing in the body take their defaults."""
     if kind == facts.HostMoved.__name__ and "cause" not in body:
-        body = {**body, "cause": facts.cause_in_words(body["pool"], body["reason"])}
+        body = {**body, "cause": _cause_in_words(body["pool"], body["reason"])}
     return _reader(KINDS[kind])(body)  # type: ignore[no-any-return]
+
+
+def _cause_in_words(pool: str, reason: str) -> facts.PoolCause:
+    """Return the cause that releases before PoolCause kept in the text of the reason."""
+    if pool == "failed" and reason == "declared well":
+        return facts.PoolCause.DECLARED_WELL
+    if pool == "failed" and reason.startswith("not cleaned: "):
+        return facts.PoolCause.NOT_CLEANED
+    if pool == "maintenance" and reason.startswith("worked on: "):
+        return facts.PoolCause.WINDOW
+    return facts.PoolCause.OTHER
 
 
 def decode_all(kind: type[Part], bodies: Sequence[Any]) -> tuple[Part, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     FromClause,
     Select,
@@ -14,8 +15,10 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     func,
+    or_,
     select,
     tuple_,
+    union,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.exc import IntegrityError
@@ -29,6 +32,7 @@ from climate.domain.lease_part import Part
 from climate.domain.period import Period
 from climate.domain.policy import Caller
 from climate.domain.preemption import Preemption
+from climate.domain.sharing import NOT_SHARED, Sharing
 from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus, PartState
 from climate.store import locks
 from climate.store.db_errors import constraint
@@ -37,7 +41,7 @@ from climate.store.leases import healing_waits, tampering
 from climate.store.leases import rows as lease_rows
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
 from climate.store.tables.inventories import inventory_allocations
-from climate.store.tables.leases import allocations, events, has, lease_pools, leases, reservations
+from climate.store.tables.leases import allocations, events, has, lease_pools, leases, reservations, shared_with
 
 LAST = datetime(9999, 1, 1, tzinfo=UTC)
 AHEAD_OF_ITS_START = timedelta(days=1)
@@ -110,16 +114,29 @@ def _is_held(lease: Lease, reservation: Reservation) -> bool:
     return lease.hold_state_of(reservation) is not HoldState.RELEASED
 
 
-def get(conn: Connection, lease_id: UUID, *, project_id: str | None = None, lock: bool = False) -> Lease:
-    """Return a lease that is not deleted. Raise NotFound, also for a lease of another project."""
+def get(
+    conn: Connection, lease_id: UUID, *, project_id: str | None = None, reader: Caller | None = None, lock: bool = False
+) -> Lease:
+    """Return a lease that is not deleted. Raise NotFound, also for a lease of another project.
+
+    With a `reader` also a lease that is shared with the caller's project, or with the caller.
+    """
     wanted = [leases.c.id == lease_id, ~leases.c.gone]
     wanted += [] if project_id is None else [leases.c.project_id == project_id]
+    wanted += [] if reader is None else [_readable(reader)]
     if lock:  # waits for the row; only a later statement sees what its last holder wrote to other tables
         conn.execute(locks.ordered(select(leases.c.id).where(*wanted), leases.c.id))
     row = conn.execute(_WHOLE.where(*wanted)).one_or_none()
     if row is None:
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
     return _lease(row)
+
+
+def _readable(reader: Caller) -> ColumnElement[bool]:
+    return or_(
+        leases.c.project_id == reader.project_id,
+        shared_with(project_id=reader.project_id, user_id=reader.user_id),
+    )
 
 
 def lock(conn: Connection, ids: Iterable[UUID]) -> list[Lease]:
@@ -222,6 +239,8 @@ class Listing:
     """Filter of leases (all conditions must hold), and the page after `marker`."""
 
     project_id: str | None = None
+    reader: Caller | None = None
+    """Caller of whose project the leases are, or with whom they are shared."""
     status: str | None = None
     name: str | None = None
     starts_before: datetime | None = None
@@ -238,40 +257,57 @@ def listed(conn: Connection, wanted: Listing) -> list[Lease]:
 
     Each condition has an index, in the order of the list where that is possible.
     """
-    first = leases.c.end_date if wanted.soonest else leases.c.created_at
-    query = _WHOLE.where(~leases.c.gone).order_by(first, leases.c.id)
+    order = (leases.c.end_date if wanted.soonest else leases.c.created_at, leases.c.id)
+    wished = _conditions(conn, wanted)
+    if (reader := wanted.reader) is None:
+        chosen = _WHOLE.where(*wished)
+    else:  # two lists of ids, each by its own index
+        shared = shared_with(project_id=reader.project_id, user_id=reader.user_id)
+        both = [
+            select(leases.c.id).where(*wished, condition).order_by(*order).limit(wanted.limit)
+            for condition in (leases.c.project_id == reader.project_id, shared)
+        ]
+        chosen = _WHOLE.where(leases.c.id.in_(union(*(one.subquery().select() for one in both))))
+    return [_lease(row) for row in conn.execute(chosen.order_by(*order).limit(wanted.limit)).all()]
+
+
+def _conditions(conn: Connection, wanted: Listing) -> list[ColumnElement[bool]]:
+    found = [~leases.c.gone]
     if wanted.status in _LEASE_STATUSES:  # a plan for any status expects as many leases of a rare one
-        query = query.where(has(leases.c.status, wanted.status))
+        found.append(has(leases.c.status, wanted.status))
     elif wanted.status is not None:
-        query = query.where(leases.c.status == wanted.status)
+        found.append(leases.c.status == wanted.status)
     conditions = {
         leases.c.project_id: wanted.project_id,
         leases.c.name: wanted.name,
         leases.c.series_id: wanted.series_id,
     }
-    for column, value in conditions.items():
-        query = query if value is None else query.where(column == value)
+    found += [column == value for column, value in conditions.items() if value is not None]
     if wanted.starts_before is not None:
         latest = min(wanted.starts_before, LAST - AHEAD_OF_ITS_START) + AHEAD_OF_ITS_START
-        query = query.where(leases.c.start_date < wanted.starts_before, leases.c.created_at < latest)
-    if wanted.ends_after is not None and wanted.soonest:
-        query = query.where(leases.c.end_date > wanted.ends_after)
-    elif wanted.ends_after is not None:
-        # Selected by a list of ids, hence by the index of ends: the order of the list begins with ended leases.
-        late = (
-            select(leases.c.id).where(~leases.c.gone, leases.c.end_date > wanted.ends_after).order_by(leases.c.end_date)
-        )
-        late = late if wanted.project_id is None else late.where(leases.c.project_id == wanted.project_id)
-        query = query.where(leases.c.id == func.any(func.array(late.scalar_subquery())))
+        found += [leases.c.start_date < wanted.starts_before, leases.c.created_at < latest]
+    if wanted.ends_after is not None:
+        found.append(_ends_after(wanted, wanted.ends_after))
     if wanted.marker is not None:
-        query = query.where(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
-    return [_lease(row) for row in conn.execute(query.limit(wanted.limit)).all()]
+        found.append(tuple_(leases.c.created_at, leases.c.id) > _place(conn, wanted))
+    return found
+
+
+def _ends_after(wanted: Listing, time: datetime) -> ColumnElement[bool]:
+    if wanted.soonest:
+        return leases.c.end_date > time
+    # Selected by a list of ids, hence by the index of ends: the order of the list begins with ended leases.
+    late = select(leases.c.id).where(~leases.c.gone, leases.c.end_date > time).order_by(leases.c.end_date)
+    late = late if wanted.project_id is None else late.where(leases.c.project_id == wanted.project_id)
+    return leases.c.id == func.any(func.array(late.scalar_subquery()))
 
 
 def _place(conn: Connection, wanted: Listing) -> Any:
     place = select(leases.c.created_at, leases.c.id).where(leases.c.id == wanted.marker)
     if wanted.project_id is not None:
         place = place.where(leases.c.project_id == wanted.project_id)
+    if wanted.reader is not None:
+        place = place.where(_readable(wanted.reader))
     row = conn.execute(place).one_or_none()
     if row is None:
         raise InvalidInput(f"marker {wanted.marker} is not the id of a lease in this list")
@@ -296,40 +332,14 @@ def _bounds(held: Table) -> tuple[Any, Any]:
     return func.lower(held.c.during), func.upper(held.c.during)
 
 
-_RESERVATION = [
-    reservations.c[name]
-    for name in (
-        "id",
-        "resource_type",
-        "spec",
-        "resource_id",
-        "exists_before_start",
-        "missing",
-        "resources_changed",
-        "parts",
-        "preemptions",
-    )
-]
+_RESERVATION_COLUMNS = (
+    "id resource_type spec resource_id exists_before_start missing resources_changed parts preemptions"
+)
+_RESERVATION = [reservations.c[name] for name in _RESERVATION_COLUMNS.split()]
 """Columns in the order in which `_reservation` reads them."""
 
-_EVENT = [
-    events.c[name]
-    for name in (
-        "id",
-        "kind",
-        "due_at",
-        "run_at",
-        "status",
-        "outcome",
-        "reason",
-        "attempts",
-        "token",
-        "first_claimed_at",
-        "updated_at",
-        "name",
-        "shares",
-    )
-]
+_EVENT_COLUMNS = "id kind due_at run_at status outcome reason attempts token first_claimed_at updated_at name shares"
+_EVENT = [events.c[name] for name in _EVENT_COLUMNS.split()]
 """Columns in the order in which `_event` reads them."""
 
 _PARTS = (
@@ -403,6 +413,7 @@ def _lease(row: Any) -> Lease:
         gone=row.gone,
         version=row.version,
         series_id=row.series_id,
+        sharing=fact_codec.decode_all(Sharing, [row.sharing])[0] if row.sharing else NOT_SHARED,
     )
 
 

@@ -105,6 +105,7 @@ def _lease_rows(lease: Lease) -> list[Row]:
             "created_at": lease.created_at,
             "updated_at": lease.updated_at,
             "series_id": lease.series_id,
+            "sharing": fact_codec.encode(lease.sharing) if lease.sharing else {},
         }
     ]
 

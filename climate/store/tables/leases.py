@@ -18,8 +18,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    and_,
     event,
     literal_column,
+    or_,
     select,
     text,
 )
@@ -55,6 +57,9 @@ journal = Table(
     Index("ix_journal_audited_author", text("(actor ->> 'user_id')"), "position", postgresql_where=text(AUDITED)),
 )
 
+SHARED = "sharing <> '{}'"
+"""Condition for leases that name further projects or users."""
+
 leases = Table(
     "leases",
     metadata,
@@ -74,7 +79,16 @@ leases = Table(
     # End of its time in the waiting list; NULL for a lease that has its resources, or is gone.
     Column("wait_until", Time),
     Column("series_id", Uuid),
+    # Further projects and users by kind; empty for a lease that is not shared.
+    Column("sharing", JSONB, nullable=False, server_default="{}"),
     CheckConstraint("start_date < end_date", name="ends_after_start"),
+    Index(
+        "ix_leases_shared",
+        "sharing",
+        postgresql_using="gin",
+        postgresql_ops={"sharing": "jsonb_path_ops"},
+        postgresql_where=text(SHARED),
+    ),
     Index("ix_leases_waiting", "created_at", "id", postgresql_where=text("wait_until IS NOT NULL")),
     Index("ix_leases_series", "series_id", postgresql_where=text("series_id IS NOT NULL")),
     Index("ix_leases_listed", "created_at", "id", postgresql_where=text("NOT gone")),
@@ -373,6 +387,13 @@ def has(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
 def in_force(rows: FromClause) -> ColumnElement[bool]:
     """Return the condition that the allocations `rows` are held or active."""
     return has(rows.c.state, "held", "active")
+
+
+def shared_with(*, project_id: str | None = None, user_id: str | None = None) -> ColumnElement[bool]:
+    """Return the condition that a lease is shared with this project or with this user."""
+    named = {"projects": project_id, "viewers": user_id, "extenders": user_id}
+    some = [leases.c.sharing.contains({kind: [one]}) for kind, one in named.items() if one is not None]
+    return and_(literal_column(f"leases.{SHARED}", Boolean), or_(*some))
 
 
 def behind_no_wait() -> ColumnElement[bool]:

@@ -96,3 +96,32 @@ def test_a_sleeping_server_needs_room_now(there: World, member: Person) -> None:
 def _all(admin: Person) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = admin.get(f"{SERVERS}/detail?all_tenants=1")["servers"]
     return found
+
+
+def test_servers_of_further_projects_run_on_a_shared_lease_until_its_end(
+    there: World, member: Person, stranger: Person
+) -> None:
+    hosts = {"resource_type": "physical:host", "min": 1, "max": 1}
+    room = {"resource_type": "virtual:instance", "amount": 2, "vcpus": 1, "memory_mb": 256, "disk_gb": 1}
+    sharing = {"projects": ["other-project"]}
+    body = {"name": "l", "start_date": "now", "end_date": hours_away(2), "events": [], "sharing": sharing}
+    lease = done(member("POST", "/reservation/v1/leases", {**body, "reservations": [hosts, room]}), 201)["lease"]
+    path, admin = f"/reservation/v1/leases/{lease['id']}", Person(there.app, "admin")
+    whole, slots = (one["id"] for one in lease["reservations"])
+    there.settle()
+    servers = {person.name: person.booted({"reservation": whole}) for person in (member, stranger)}
+    servers["in a slot"] = stranger.booted(flavorRef=slots)
+    there.settle()
+    where = {one["id"]: one["OS-EXT-SRV-ATTR:hypervisor_hostname"] for one in _all(admin)}
+    assert where[servers["member"]] == where[servers["stranger"]]
+    assert stranger.status(servers["in a slot"]) == "ACTIVE"
+    done(member("PUT", path, {"sharing": {}}))
+    assert message(stranger.boot({"reservation": whole}), 404, "itemNotFound")
+    there.settle()
+    late = stranger.boot(flavorRef=slots)
+    assert late.status_code in (400, 404)
+    assert [stranger.status(servers[name]) for name in ("stranger", "in a slot")] == ["ACTIVE", "ACTIVE"]
+    done(member("DELETE", path), 204)
+    for _ in range(3):
+        there.at_once("end_lease")
+    assert _all(admin) == []

@@ -27,7 +27,7 @@ def in_reservation(hosts: Hosts, spec: Spec, options: Options) -> Mask:
         return hosts.pool.where(lambda pool: pool is None)
 
     def open_to(pool: Pool | None) -> bool:
-        return pool is not None and pool.name in spec.pools and pool.owner == spec.project_id and not pool.closed
+        return pool is not None and pool.name in spec.pools and pool.admits(spec.project_id) and not pool.closed
 
     return hosts.pool.where(open_to)
 
@@ -66,7 +66,7 @@ def _why(hosts: Hosts, spec: Spec, options: Options, index: int) -> str:
         return f"belongs to the pool {pool.name}, which is for leases."
     if pool.name not in spec.pools:
         return f"is lent to the reservation {pool.name}."
-    if pool.owner != spec.project_id:
+    if not pool.admits(spec.project_id):
         return f"is lent to another project, for the reservation {pool.name}."
     return f"is lent to the reservation {pool.name}, which is ending."
 

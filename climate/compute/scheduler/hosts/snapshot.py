@@ -223,7 +223,7 @@ def _hosts(
     nodes: Mapping[str, Sequence[Any]], books: Books, labels: Mapping[int, tuple[Label, ...]], level: int
 ) -> tuple[Hosts, Books]:
     """Return the columns of these nodes, and the books with their values."""
-    pools = list(zip(nodes["pool"], nodes["owner"], nodes["closed"], strict=True))
+    pools = list(zip(nodes["pool"], nodes["owner"], nodes["closed"], nodes["shared"], strict=True))
     indexes = [(zone, labels.get(node, ())) for zone, node in zip(nodes["zone"], nodes["id"], strict=True)]
     books = Books(
         books.pools.knowing(pools, lambda key: Pool(*key) if key[0] is not None else None),

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from climate.compute.models.node import admits
 from climate.compute.models.request import Spec
 
 Mask = NDArray[np.bool_]
@@ -52,6 +53,12 @@ class Pool:
     name: str
     owner: str | None = None
     closed: bool = False
+    shared: str | None = None
+    """Further projects that may boot there, separated by commas."""
+
+    def admits(self, project_id: str) -> bool:
+        """Return whether the pool is lent to a project."""
+        return admits(self.owner, self.shared, project_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import BigInteger, Connection, bindparam, cast, func, select, text, update
 
 from climate.advisory_locks import SERVER_PLACEMENT
-from climate.compute.models.node import CLOSED, OWNER
+from climate.compute.models.node import CLOSED, OWNER, SHARED
 from climate.compute.models.server import Room
 from climate.compute.store.columns import in_parameter
 from climate.compute.store.tables.nodes import aggregates, nodes, services
@@ -32,6 +32,7 @@ _NODE_USAGE = (
         (~services.c.enabled).label("disabled"),
         nodes.c.pool,
         aggregates.c.metadata[OWNER].astext.label("owner"),
+        aggregates.c.metadata[SHARED].astext.label("shared"),
         (func.coalesce(aggregates.c.metadata[CLOSED].astext, "") == "true").label("closed"),
     )
     .join(services, services.c.host == nodes.c.service_host)
@@ -83,6 +84,7 @@ class NodeUsage:
     disabled: bool
     pool: str | None
     owner: str | None
+    shared: str | None
     closed: bool
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
-from climate.compute.models.node import CLOSED, OWNER
+from climate.compute.models.node import CLOSED, OWNER, SHARED
 from climate.compute.models.server import IO_TASKS
 
 Rows = Sequence[Sequence[Any]]
@@ -34,6 +34,7 @@ NODE = {
     "zone": "n.zone",
     "pool": "n.pool",
     "owner": f"p.metadata ->> '{OWNER}'",
+    "shared": f"p.metadata ->> '{SHARED}'",
     "closed": f"coalesce(p.metadata ->> '{CLOSED}', '') = 'true'",
     "profile": "json_build_array(n.hypervisor_type, n.hypervisor_version, n.cpu_info, n.supported, n.stats)::text",
     "metrics": "n.metrics",

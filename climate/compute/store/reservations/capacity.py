@@ -35,6 +35,7 @@ _IS_IN_SLOT = and_(tables.servers.c.granted == grants.c.pool, tables.servers.c.n
 _USE = (
     select(
         grants.c.project_id,
+        grants.c.shared_with,
         grants.c.closed,
         grant_slots.c.node_id,
         grant_slots.c.slots,
@@ -61,7 +62,8 @@ class Grant:
 class Use:
     """The slots of a grant, and their usage."""
 
-    project_id: str
+    projects: tuple[str, ...]
+    """Projects that may use it."""
     closed: bool
     slots: Mapping[int, tuple[int, int]]
     """Node -> (number of slots, number of servers)"""
@@ -77,10 +79,11 @@ def lock(conn: Connection, pool: str, names: Sequence[str] = ()) -> list[Held]:
     return [Held(*row) for row in conn.execute(locked.with_for_update(key_share=True))]
 
 
-def write(conn: Connection, pool: str, project_id: str, group_id: str | None, token: int) -> bool:
-    """Create a grant, or open it again; False if the token is outdated."""
-    row = insert(grants).values(pool=pool, project_id=project_id, group_id=group_id, fence=token)
-    changed = {name: row.excluded[name] for name in ("project_id", "group_id", "fence")}
+def write(conn: Connection, pool: str, projects: Sequence[str], group_id: str | None, token: int) -> bool:
+    """Create a grant for projects, the owner first, or open it again; False if the token is outdated."""
+    owner, *others = projects
+    row = insert(grants).values(pool=pool, project_id=owner, shared_with=others, group_id=group_id, fence=token)
+    changed = {name: row.excluded[name] for name in ("project_id", "shared_with", "group_id", "fence")}
     statement = row.on_conflict_do_update(
         index_elements=["pool"],
         set_={**changed, "closed": False, "revoked": False, "updated_at": func.clock_timestamp()},
@@ -130,4 +133,4 @@ def use(conn: Connection, pool: str) -> Use | None:
     if not rows:
         return None
     slots = {row.node_id: (row.slots, row.used) for row in rows if row.node_id is not None}
-    return Use(rows[0].project_id, rows[0].closed, slots)
+    return Use((rows[0].project_id, *rows[0].shared_with), rows[0].closed, slots)

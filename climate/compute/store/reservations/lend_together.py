@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from climate.compute.models.node import CLOSED, OWNER, PROMISED
+from climate.compute.models.node import CLOSED, OWNER, PROMISED, SHARED
 
 
 class NodeRow(NamedTuple):
@@ -36,6 +36,7 @@ class Lent(NamedTuple):
     project_id: str
     token: int
     nodes: list[int]
+    shared_with: tuple[str, ...] = ()
 
 
 # Pools and nodes by statements that wait for nothing: whoever holds a pool may be about to wait for its nodes.
@@ -69,12 +70,13 @@ _OCCUPIED = text("""
 _LEND = text(f"""
     WITH wanted AS MATERIALIZED (
         SELECT * FROM jsonb_to_recordset(CAST(:pools AS jsonb))
-            AS w (pool text, owner text, token bigint, nodes int[])),
+            AS w (pool text, owner text, shared text, token bigint, nodes int[])),
     made AS (
         INSERT INTO compute_aggregates AS a (name, metadata, fence)
-        SELECT pool, jsonb_build_object('{OWNER}', owner), token FROM wanted ORDER BY pool
+        SELECT pool, jsonb_strip_nulls(jsonb_build_object('{OWNER}', owner, '{SHARED}', shared)), token
+        FROM wanted ORDER BY pool
         ON CONFLICT (name) DO UPDATE
-        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}' - '{PROMISED}') || excluded.metadata,
+        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}' - '{PROMISED}' - '{SHARED}') || excluded.metadata,
             fence = excluded.fence, updated_at = clock_timestamp()
         WHERE a.fence <= excluded.fence
         RETURNING name),
@@ -102,5 +104,14 @@ def lend(conn: Connection, wanted: Sequence[Lent]) -> frozenset[str]:
     """Create the pools and move their nodes; return those whose token is not outdated. The nodes are locked."""
     if not wanted:
         return frozenset()
-    rows = [{"pool": one.pool, "owner": one.project_id, "token": one.token, "nodes": one.nodes} for one in wanted]
+    rows = [
+        {
+            "pool": one.pool,
+            "owner": one.project_id,
+            "shared": ",".join(one.shared_with) or None,
+            "token": one.token,
+            "nodes": one.nodes,
+        }
+        for one in wanted
+    ]
     return frozenset(conn.scalars(_LEND, {"pools": json.dumps(rows)}))

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from climate.advisory_locks import Subject
 from climate.compute.models.aggregate import POOL
-from climate.compute.models.node import CLOSED, FREEPOOL, KEPT, OWNER, PROMISED
+from climate.compute.models.node import CLOSED, FREEPOOL, KEPT, OWNER, PROMISED, SHARED
 from climate.compute.store.columns import in_array
 from climate.compute.store.nodes.nodes import Held
 from climate.compute.store.tables.nodes import aggregates, nodes
@@ -19,7 +19,7 @@ _LEND = text(f"""
     WITH pool AS (
         INSERT INTO compute_aggregates AS a (name, metadata, fence) VALUES (:pool, CAST(:metadata AS jsonb), :token)
         ON CONFLICT (name) DO UPDATE
-        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}' - '{PROMISED}') || excluded.metadata,
+        SET kind = 'pool', metadata = (a.metadata - '{CLOSED}' - '{PROMISED}' - '{SHARED}') || excluded.metadata,
             fence = excluded.fence, updated_at = clock_timestamp()
         WHERE a.fence <= excluded.fence
         RETURNING name),
@@ -101,9 +101,12 @@ def keep_lent(conn: Connection, pool: str) -> bool:
     return conn.execute(select(aggregates.c.kind).where(*this).with_for_update(key_share=True)).first() is not None
 
 
-def lend(conn: Connection, pool: str, project_id: str, ids: Sequence[int], token: int) -> bool:
+def lend(
+    conn: Connection, pool: str, project_id: str, ids: Sequence[int], token: int, shared_with: Sequence[str] = ()
+) -> bool:
     """Create the pool and move nodes into it; False if the token is outdated."""
-    metadata = json.dumps({OWNER: project_id})
+    shared = {SHARED: ",".join(shared_with)} if shared_with else {}
+    metadata = json.dumps({OWNER: project_id, **shared})
     given = {"pool": pool, "metadata": metadata, "ids": list(ids), "token": token}
     return bool(conn.execute(_LEND, given).scalar_one())
 

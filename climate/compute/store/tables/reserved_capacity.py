@@ -1,6 +1,7 @@
 """Tables of capacity that is granted to projects on shared nodes. All names begin with compute_."""
 
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.compute.store.columns import count, metadata, time, uuid
 
@@ -10,6 +11,8 @@ grants = Table(
     # The id of the flavor that uses the capacity, and of its reservation.
     Column("pool", Text, primary_key=True),
     Column("project_id", Text, nullable=False),
+    # Further projects that may use it.
+    Column("shared_with", ARRAY(Text), nullable=False, server_default=text("'{}'")),
     uuid("group_id"),
     Column("closed", Boolean, nullable=False, server_default=text("false")),
     # It is over; the row stays, so that late workers are refused by its token.

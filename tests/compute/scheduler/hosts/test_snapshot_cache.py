@@ -272,6 +272,7 @@ def reading(*nodes: dict[str, Any]) -> Reading:
         "pool": None,
         "owner": None,
         "closed": False,
+        "shared": None,
         "profile": '["", null, "", [], {}]',
         "metrics": {},
     }

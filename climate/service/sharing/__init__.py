@@ -1,0 +1,1 @@
+"""Sharing of leases with further projects and users."""
