@@ -2,10 +2,10 @@
 
 from migrations.scripts import alone, build_indexes
 
-revision = "0066"
-down_revision = "0060"
+revision = "0064"
+down_revision = "0063"
 
 
 def upgrade() -> None:
-    alone("0066_sharing.sql")
-    build_indexes("0066_sharing_indexes.sql")
+    alone("0064_sharing.sql")
+    build_indexes("0064_sharing_indexes.sql")

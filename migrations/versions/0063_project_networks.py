@@ -2,10 +2,10 @@
 
 from migrations.scripts import alone, build_indexes
 
-revision = "0064"
-down_revision = "0063"
+revision = "0063"
+down_revision = "0062"
 
 
 def upgrade() -> None:
-    build_indexes("0064_project_networks_indexes.sql")
-    alone("0064_project_networks.sql")
+    build_indexes("0063_project_networks_indexes.sql")
+    alone("0063_project_networks.sql")

@@ -2,10 +2,10 @@
 
 from migrations.scripts import alone, build_indexes
 
-revision = "0063"
-down_revision = "0060"
+revision = "0062"
+down_revision = "0061"
 
 
 def upgrade() -> None:
-    alone("0063_ports.sql")
-    build_indexes("0063_ports_indexes.sql")
+    alone("0062_ports.sql")
+    build_indexes("0062_ports_indexes.sql")
