@@ -54,12 +54,17 @@ def main(short: bool) -> None:
                 seed.copy(engine, past, size - known, AGE, SPREAD)
                 seed.migrations(engine, size - known)
                 seed.settle(engine)
-                with engine.begin() as conn:
-                    host_hours.proceed(conn, journal.last_position(conn))  # as if rounds had run all the time
+                _keep_up(engine)
             known = size
             found.append(_measured(engine, acts(deployment), 5 if short else 15))
         _show(*found)
         engine.dispose()
+
+
+def _keep_up(engine: Engine) -> None:
+    """Let the host hours of all leases be computed, as if rounds had run all the time."""
+    with engine.begin() as conn:
+        host_hours.proceed(conn, journal.last_position(conn))
 
 
 def _measured(engine: Engine, every: Mapping[str, Act], times: int) -> dict[str, tuple[float, int]]:

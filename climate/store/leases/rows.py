@@ -51,7 +51,7 @@ def save(
     With `pools` also write those of the cloud's pools; return the ids of their aggregates, by reservation. `rowless`
     means that none of the leases has any row yet, which saves the search for them; IntegrityError if one has.
     """
-    present = [(before, after) for before, after in changed if before]
+    present = _with_former_rows(changed)
     dropped = [key for before, after in present for key in _held(before) - _held(after)]
     if dropped:
         conn.execute(delete(allocations).where(tuple_(allocations.c.reservation_id, allocations.c.host).in_(dropped)))
@@ -68,6 +68,10 @@ def save(
         return {}
     statement = _saving(tuple(given), rowless, pools.sql)
     return {UUID(name): number for name, number in conn.execute(statement, {**given, **pools.parameters})}
+
+
+def _with_former_rows(changed: Changed) -> list[tuple[Lease, Lease]]:
+    return [(before, after) for before, after in changed if before]
 
 
 def new_rows(changed: Changed, key: Sequence[str], rows_of: Callable[[Lease], list[Row]]) -> list[Row]:
