@@ -106,7 +106,8 @@ class Planners(Users):
             assert any(clashes) if make is Make.ALL else all(clashes), "refused although enough hosts are free"
             return multiple()
         for one, there in zip(outcome.occurrences, free, strict=True):
-            assert (one.lease is None) == (there < wanted["min"]), one
+            # A host that is not in order now may be by then, so more may be granted than is free by hand.
+            assert one.lease is not None or there < wanted["min"], one
         return outcome.series.id
 
     @rule(series_id=series, move=SHIFTS, extend=SHIFTS, since=st.none() | st.integers(0, 2))
