@@ -114,7 +114,7 @@ def test_the_pool_and_the_quota_have_an_end(member: Person, admin: Person, pool:
     assert taken(member, pool)["floating_ip_address"] == "203.0.113.10"
 
 
-@pytest.mark.parametrize("quota", [{"network": 5}, {"floatingip": "many"}, {"floatingip": -2}, {"force": "maybe"}, 7])
+@pytest.mark.parametrize("quota", [{"router": 5}, {"floatingip": "many"}, {"floatingip": -2}, {"force": "maybe"}, 7])
 def test_what_is_no_quota(admin: Person, quota: Any) -> None:
     assert refused(admin, "PUT", "quotas/project", {"quota": quota}, 400)
 

@@ -61,7 +61,7 @@ ORDERS: dict[str, tuple[dict[str, Any], int, str]] = {
         order(reservations=[{
             "resource_type": "virtual:instance", "amount": 1, "vcpus": 1, "memory_mb": 64, "disk_gb": 1,
             "affinity": None, "resource_properties": "", "preemptible": True,
-        }]), 400, "Unknown parameter preemptible in a reservation",
+        }]), 400, "preemptible is for whole hosts",
     ),
     "no resource_type": (asked(resource_type=...), 400, "Missing parameter resource_type"),
     "null for resource_type": (asked(resource_type=None), 400, "Missing parameter resource_type"),

@@ -138,7 +138,7 @@ def test_leases_of_long_ago_are_archived_and_shown_still(
         conn.execute(text(LONG_AGO))
     ran = cli("journal", "archive", "--older-than", "365d")
     assert ran.code == 0, ran.err
-    assert "archived: 1 (4 facts, 1 files); kept: 0" in ran.out + ran.err
+    assert "leases archived: 1, series: 0 (4 facts, 1 files); kept: 0" in ran.out + ran.err
     assert len(list((tmp_path / "kept").glob("*.jsonl.gz"))) == 1
     assert cli("journal", "show", lease_id, "-f", "json").data == before
     assert cli("journal", "check").code == 0

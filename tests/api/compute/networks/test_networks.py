@@ -25,8 +25,8 @@ def test_each_project_has_a_group_that_lets_everything_through(member: Person, s
 
 
 def test_quotas_are_those_of_the_project(member: Person, admin: Person) -> None:
-    assert member.get(f"{N}/quotas/project")["quota"]["network"] == 0
-    assert member.get(f"{N}/quotas/project/default")["quota"]["port"] == -1
+    assert member.get(f"{N}/quotas/project")["quota"]["network"] == 10
+    assert member.get(f"{N}/quotas/project/default")["quota"]["port"] == 500
     assert member.get(f"{N}/quotas/project/details")["quota"]["router"] == {"limit": 0, "used": 0, "reserved": 0}
     assert member("GET", f"{N}/quotas/other").status_code == 403
     assert admin.get(f"{N}/quotas/other")["quota"]["project_id"] == "other"

@@ -28,7 +28,7 @@ from tests.databases import connected
 DOWN = 600.0
 
 SQL = """
-    SELECT n.*, n.used_servers, p.metadata ->> 'blazar:owner' AS owner,
+    SELECT n.*, n.used_servers, p.metadata ->> 'blazar:owner' AS owner, p.metadata ->> 'climate:shared_with' AS shared,
            coalesce(p.metadata ->> 'climate:closed', '') = 'true' AS closed, NOT v.enabled AS disabled,
            n.present AND NOT v.forced_down AND n.maintenance IS NULL AND v.beat_at > now() - make_interval(secs => 600)
                AS up,
