@@ -189,8 +189,8 @@ def on_end(reservation: Reservation) -> OnEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Transition of a lease, and the claim under which it happened."""
+class Transition:
+    """Change of a lease from one state to the next, and the claim under which it happened."""
 
     before: Lease
     after: Lease
@@ -229,32 +229,34 @@ Move = tuple[HostPlace, HostMoved]
 
 
 def follow(
-    turn: Turn, places: Mapping[int, HostPlace], cleaning: timedelta | None, promised: Collection[int] = ()
+    transition: Transition, places: Mapping[int, HostPlace], cleaning: timedelta | None, promised: Collection[int] = ()
 ) -> Iterator[Move]:
     """Yield the moves of hosts that follow from a transition of a lease.
 
     `cleaning` is the time of cleaning after it. The hosts in `promised` are allocated to other leases. A host
     that is not in the expected pool stays where it is: a failed or maintained host returns by itself later.
     """
-    for reservation in turn.after.reservations:
+    for reservation in transition.after.reservations:
         of_type = reservation.resource_type
-        if turn.did_for(EventKind.START, of_type) or turn.did_for(EventKind.ADJUST, of_type):
-            yield from _lent(turn, reservation, places)
-        if turn.did_for(EventKind.END, of_type):
-            yield from _returned(turn, reservation, places, cleaning, promised)
-        yield from _dropped(turn, reservation, places)
+        if transition.did_for(EventKind.START, of_type) or transition.did_for(EventKind.ADJUST, of_type):
+            yield from _lent(transition, reservation, places)
+        if transition.did_for(EventKind.END, of_type):
+            yield from _returned(transition, reservation, places, cleaning, promised)
+        yield from _dropped(transition, reservation, places)
 
 
-def _lent(turn: Turn, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
+def _lent(transition: Transition, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
     for hold in reservation.holds:
         place = places.get(hold.host)
         if place and not hold.slots and place.pool is RESERVATION:
-            lent = HostMoved(turn.at, LENT, f"lent to lease {turn.after.id}", turn.token, reservation.id)
+            lent = HostMoved(
+                transition.at, LENT, f"lent to lease {transition.after.id}", transition.token, reservation.id
+            )
             yield place, move(place, lent)
 
 
 def _returned(
-    turn: Turn,
+    transition: Transition,
     reservation: Reservation,
     places: Mapping[int, HostPlace],
     cleaning: timedelta | None,
@@ -263,26 +265,29 @@ def _returned(
     for hold in reservation.holds:
         if place := _lent_to(reservation, places.get(hold.host)):
             to = after(on_end(reservation), cleaning is not None, hold.host in promised)
-            until = turn.at + cleaning if to is CLEANING and cleaning is not None else None
+            until = transition.at + cleaning if to is CLEANING and cleaning is not None else None
             traced = reservation.id if to in (CLEANING, RECYCLING) else None
-            back = HostMoved(turn.at, to, f"lease {turn.after.id} ended", turn.token, traced, until)
+            back = HostMoved(transition.at, to, f"lease {transition.after.id} ended", transition.token, traced, until)
             yield place, move(place, back)
 
 
-def _dropped(turn: Turn, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
+def _dropped(transition: Transition, reservation: Reservation, places: Mapping[int, HostPlace]) -> Iterator[Move]:
     """Yield moves of hosts taken out of a running lease, whose servers may run as long as the lease would.
 
     Servers on a host that was taken for another lease may run no longer than its owner was told.
     """
     kept = {hold.host for hold in reservation.holds}
-    was = next((r for r in turn.before.reservations if r.id == reservation.id), reservation)
-    ends = turn.after.event(EventKind.END).due_at if on_end(reservation) is OnEnd.TERMINATE else None
-    taken = {plan.host: max(turn.at, plan.take_at) for plan in was.preemptions}
-    reason = f"lease {turn.after.id} goes on without it"
+    was = next((r for r in transition.before.reservations if r.id == reservation.id), reservation)
+    ends = transition.after.event(EventKind.END).due_at if on_end(reservation) is OnEnd.TERMINATE else None
+    taken = {plan.host: max(transition.at, plan.take_at) for plan in was.preemptions}
+    reason = f"lease {transition.after.id} goes on without it"
     for hold in was.holds:
         if hold.host not in kept and (place := _lent_to(reservation, places.get(hold.host))):
             until = min(ends, taken.get(hold.host, ends)) if ends else None
-            yield place, move(place, HostMoved(turn.at, RECYCLING, reason, turn.token, reservation.id, until))
+            yield (
+                place,
+                move(place, HostMoved(transition.at, RECYCLING, reason, transition.token, reservation.id, until)),
+            )
 
 
 def _lent_to(reservation: Reservation, place: HostPlace | None) -> HostPlace | None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd
 
 
-class Turn(StrEnum):
+class NextAction(StrEnum):
     """Next action for a recycling host."""
 
     LEAVE = "leave"  # its last server is gone: clean it, or return it to its pool
@@ -41,15 +41,15 @@ class Stay:
         return min((at for at in (self.ends_at(), needed) if at), default=None)
 
 
-def turn(stay: Stay, servers: int, lead: timedelta, now: datetime) -> Turn:
+def next_action(stay: Stay, servers: int, lead: timedelta, now: datetime) -> NextAction:
     """Return the action for a host with so many servers now. Nothing is deleted before the deadline."""
     if not servers:
-        return Turn.LEAVE
+        return NextAction.LEAVE
     ends, deadline = stay.ends_at(), stay.deadline(lead)
     if ends and ends <= now:
-        return Turn.DELETE
+        return NextAction.DELETE
     if deadline and deadline <= now:
         if stay.policy is Deadline.MOVE:
-            return Turn.MOVE
-        return Turn.REPLACE if stay.on_end is OnEnd.RELEASE else Turn.DELETE
-    return Turn.RELEASE if stay.on_end is OnEnd.RELEASE and stay.over and not stay.needed_at else Turn.WAIT
+            return NextAction.MOVE
+        return NextAction.REPLACE if stay.on_end is OnEnd.RELEASE else NextAction.DELETE
+    return NextAction.RELEASE if stay.on_end is OnEnd.RELEASE and stay.over and not stay.needed_at else NextAction.WAIT

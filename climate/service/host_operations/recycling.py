@@ -18,7 +18,7 @@ from climate.context import Climate
 from climate.domain.facts import HostMoved
 from climate.domain.hosts import pools, recycling
 from climate.domain.hosts.pools import MULTI_TENANT, RECYCLING, Deadline, HostPlace, OnEnd, Pool
-from climate.domain.hosts.recycling import Stay, Turn
+from climate.domain.hosts.recycling import NextAction, Stay
 from climate.domain.notifications import Notice
 from climate.plugin import CLOUD_POOLS
 from climate.service.host_operations import server_moves
@@ -96,7 +96,7 @@ def _next(climate: Climate, case: _Case, now: datetime) -> Pool | None:
     """
     try:
         servers = climate.cloud.servers_on(case.place.name)
-        what = recycling.turn(case.stay, len(servers), lead(climate.settings), now)
+        what = recycling.next_action(case.stay, len(servers), lead(climate.settings), now)
         return _DO[what](climate, case, servers)
     except (CloudError, NotYet, Fenced) as error:
         log.warning("recycling postponed", host=case.place.name, reason=str(error) or type(error).__name__)
@@ -197,13 +197,13 @@ def _notices(case: _Case, servers: Sequence[CloudServer], what: str) -> list[Not
     return notices
 
 
-_DO: Mapping[Turn, Callable[[Climate, _Case, Sequence[CloudServer]], Pool | None]] = {
-    Turn.LEAVE: _leave,
-    Turn.WAIT: _wait,
-    Turn.RELEASE: _release,
-    Turn.MOVE: _move,
-    Turn.REPLACE: _replace,
-    Turn.DELETE: _delete,
+_DO: Mapping[NextAction, Callable[[Climate, _Case, Sequence[CloudServer]], Pool | None]] = {
+    NextAction.LEAVE: _leave,
+    NextAction.WAIT: _wait,
+    NextAction.RELEASE: _release,
+    NextAction.MOVE: _move,
+    NextAction.REPLACE: _replace,
+    NextAction.DELETE: _delete,
 }
 
 REASONS = {
@@ -262,5 +262,5 @@ def ahead(conn: Connection, settings: Settings, hosts: Sequence[HostPlace]) -> d
 
 
 def _policy(stay: Stay, deadline: datetime, before: timedelta) -> Deadline:
-    spared = recycling.turn(stay, 1, before, deadline) in (Turn.MOVE, Turn.REPLACE)
+    spared = recycling.next_action(stay, 1, before, deadline) in (NextAction.MOVE, NextAction.REPLACE)
     return Deadline.MOVE if spared else Deadline.TERMINATE

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from climate.context import Climate
 from climate.domain.hosts import pools
-from climate.domain.hosts.pools import HostPlace, Move, OnEnd, Pool, Turn
+from climate.domain.hosts.pools import HostPlace, Move, OnEnd, Pool, Transition
 from climate.domain.lease import Lease
 from climate.domain.policy import Caller
 from climate.domain.status import EventKind
@@ -29,24 +29,29 @@ def lead(settings: Settings) -> timedelta:
     return timedelta(seconds=settings.recycle_lead + settings.cleaning_time)
 
 
-def follow(conn: Connection, climate: Climate, author: Caller, turn: Turn) -> Sequence[Move]:
+def follow(conn: Connection, climate: Climate, author: Caller, transition: Transition) -> Sequence[Move]:
     """Move the hosts of a lease after its transition; without any possible move, nothing is read."""
-    return follow_all(conn, climate, author, [turn])[0]
+    return follow_all(conn, climate, author, [transition])[0]
 
 
-def follow_all(conn: Connection, climate: Climate, author: Caller, turns: Sequence[Turn]) -> Sequence[Sequence[Move]]:
+def follow_all(
+    conn: Connection, climate: Climate, author: Caller, transitions: Sequence[Transition]
+) -> Sequence[Sequence[Move]]:
     """Move the hosts of several leases; return the moves of each.
 
     The number of statements is constant, plus one for each end that releases hosts. No host may move for two of them.
     """
-    wanted = [_hosts_that_may_move(turn) for turn in turns]
+    wanted = [_hosts_that_may_move(transition) for transition in transitions]
     numbers = {host for own in wanted for host in own}
     if not numbers:
-        return [() for _ in turns]
+        return [() for _ in transitions]
     held = pool_membership.of(conn, numbers, lock=True)
-    by_turn = [list(_moves(conn, climate, turn, held)) if own else [] for turn, own in zip(turns, wanted, strict=True)]
-    _record(conn, author, turns[0].at, [move for own in by_turn for move in own])
-    return by_turn
+    by_transition = [
+        list(_moves(conn, climate, transition, held)) if own else []
+        for transition, own in zip(transitions, wanted, strict=True)
+    ]
+    _record(conn, author, transitions[0].at, [move for own in by_transition for move in own])
+    return by_transition
 
 
 def _record(conn: Connection, author: Caller, now: datetime, moves: Sequence[Move]) -> None:
@@ -57,16 +62,16 @@ def _record(conn: Connection, author: Caller, now: datetime, moves: Sequence[Mov
         event_claims.wake_rounds(conn)
 
 
-def _hosts_that_may_move(turn: Turn) -> frozenset[int]:
-    before, after = turn.before, turn.after
+def _hosts_that_may_move(transition: Transition) -> frozenset[int]:
+    before, after = transition.before, transition.after
     if before.events == after.events and before.reservations == after.reservations:
         return frozenset()
     return frozenset(host for lease in (before, after) for r in lease.reservations for host in r.hosts)
 
 
-def _moves(conn: Connection, climate: Climate, turn: Turn, held: Mapping[int, HostPlace]) -> Iterator[Move]:
-    promised = promised_on(conn, turn.after) if turn.did_for_some(EventKind.END) else ()
-    return pools.follow(turn, held, cleaning_time(climate.settings), promised)
+def _moves(conn: Connection, climate: Climate, transition: Transition, held: Mapping[int, HostPlace]) -> Iterator[Move]:
+    promised = promised_on(conn, transition.after) if transition.did_for_some(EventKind.END) else ()
+    return pools.follow(transition, held, cleaning_time(climate.settings), promised)
 
 
 def promised_on(conn: Connection, lease: Lease) -> frozenset[int]:

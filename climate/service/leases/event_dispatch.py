@@ -16,7 +16,7 @@ from climate.connections import reading
 from climate.context import Climate
 from climate.domain import event_progress, lease_events
 from climate.domain.facts import ClaimedShare, Fact
-from climate.domain.hosts.pools import Turn
+from climate.domain.hosts.pools import Transition
 from climate.domain.lease import Lease, fold
 from climate.domain.lease_events import Verdict
 from climate.domain.policy import Caller
@@ -280,8 +280,8 @@ def _rescue(climate: Climate, by: str, limit: int, holds: int, event_id: UUID | 
                 count += 1
         changes = [(by_id[lease_id], facts) for lease_id, facts in happened.items()]
         settled = leases.record_many(conn, system(by), changes)
-        turns = [Turn(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
-        delivery.notify(conn, now, *(notice for turn in turns for notice in telling.of_start(turn)))
+        transitions = [Transition(before, after, now) for (before, _), after in zip(changes, settled, strict=True)]
+        delivery.notify(conn, now, *(notice for transition in transitions for notice in telling.of_start(transition)))
         if count:
             event_claims.wake_poller(conn)
             log.warning("events rescued from lost workers", count=count)

@@ -17,7 +17,7 @@ from climate.domain import event_progress
 from climate.domain import lease_events as schedule
 from climate.domain.facts import Fact
 from climate.domain.hosts import pools
-from climate.domain.hosts.pools import LENT, HostPlace, Pool, Turn
+from climate.domain.hosts.pools import LENT, HostPlace, Pool, Transition
 from climate.domain.lease import Event, Lease, Reservation
 from climate.domain.lease_events import AdditionalEvent, Verdict
 from climate.domain.policy import Caller, require
@@ -262,20 +262,23 @@ def write(conn: Connection, climate: Climate, happened: Sequence[RunEffect], now
     author = system(happened[0].run.worker)
     # These facts come from the results only, not from rows, so the journal need not be folded for them.
     after = leases.record_many(conn, author, [(one.lease, one.facts) for one in happened])
-    turns = [Turn(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
-    moved = lease_moves.follow_all(conn, climate, author, turns)
+    transitions = [Transition(one.lease, lease, now, one.run.token) for one, lease in zip(happened, after, strict=True)]
+    moved = lease_moves.follow_all(conn, climate, author, transitions)
     notices = [
         notice
-        for turn, own in zip(turns, moved, strict=True)
+        for transition, own in zip(transitions, moved, strict=True)
         for notice in (
-            *messages.of_lease(turn),
+            *messages.of_lease(transition),
             *messages.of_hosts(own),
-            *lifecycle.of(climate.settings, turn.before, turn.after),
+            *lifecycle.of(climate.settings, transition.before, transition.after),
         )
     ]
     delivery.notify(conn, now, *notices)
     # Others may wait for it: the next lease of these hosts, which may be due already.
-    if any(is_soon(climate, turn.after, now) or _gave_back(turn.before, turn.after) for turn in turns):
+    if any(
+        is_soon(climate, transition.after, now) or _gave_back(transition.before, transition.after)
+        for transition in transitions
+    ):
         event_claims.wake_poller(conn)
 
 

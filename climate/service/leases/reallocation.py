@@ -11,7 +11,7 @@ from climate.context import Climate
 from climate.domain import lease_events, lease_health
 from climate.domain.errors import NotEnoughHosts
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
-from climate.domain.hosts.pools import HostPlace, Pool, Turn
+from climate.domain.hosts.pools import HostPlace, Pool, Transition
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.lease_events import Times, is_active, started
 from climate.domain.lease_health import SortedHolds
@@ -252,7 +252,7 @@ def _record(
     holds = (hold for r in after.reservations for hold in r.holds)
     giving_way.give_way(conn, climate, case.losers, lease.id, holds, now)
     after = leases.record(conn, case.author, lease, *facts)
-    moved = lease_moves.follow(conn, climate, case.author, Turn(lease, after, now, token))
+    moved = lease_moves.follow(conn, climate, case.author, Transition(lease, after, now, token))
     delivery.notify(conn, now, *_notices(case, after))
     wake_if_soon(conn, climate, after, now)
     return Outcome(

@@ -5,7 +5,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from climate.domain.hosts import pools
-from climate.domain.hosts.pools import Move, OnEnd, Pool, Turn
+from climate.domain.hosts.pools import Move, OnEnd, Pool, Transition
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.status import MISSED, EventKind
@@ -22,53 +22,53 @@ FATE = {
 }
 
 
-def of_lease(turn: Turn) -> Iterator[Notice]:
+def of_lease(transition: Transition) -> Iterator[Notice]:
     """Yield the notifications to the owner.
 
     They report a missed start, the end of a hold or a wait, missing hosts, additional events, before_end, grace and
     the end.
     """
-    lease = turn.after
+    lease = transition.after
     started = lease.event(EventKind.START).carried_out
-    yield from of_start(turn)
-    yield from _degraded(turn)
-    if turn.did(EventKind.EXPIRE):
+    yield from of_start(transition)
+    yield from _degraded(transition)
+    if transition.did(EventKind.EXPIRE):
         yield _notice(lease, "lease.hold_expired", f"Lease {lease.name} was not confirmed in time and is deleted")
-    if turn.did(EventKind.WAIT_OVER):
+    if transition.did(EventKind.WAIT_OVER):
         yield _notice(lease, "lease.not_granted", f"Lease {lease.name} got nothing in time and is deleted")
-    for event in turn.additional:
+    for event in transition.additional:
         body = {"event_id": str(event.id), "event_type": event.name, "time": event.due_at.isoformat()}
         yield _notice(lease, "lease.event", f"Lease {lease.name}: {event.name}, for {said(event.due_at)}", body)
-    if turn.did(EventKind.BEFORE_END) and started and _notifies_before_end(lease):
+    if transition.did(EventKind.BEFORE_END) and started and _notifies_before_end(lease):
         ends = f"Lease {lease.name} ends at {said(lease.period.end)}"
         yield _notice(lease, "lease.before_end", f"{ends}; {_grace(lease)}{_fate(lease)}")
-    if turn.did(EventKind.CLOSE) and started:
+    if transition.did(EventKind.CLOSE) and started:
         last = said(lease.event(EventKind.END).due_at)
         over = (
             f"Lease {lease.name} is over: nothing new can be booted; "
             f"unless it is prolonged before {last}, then {_fate(lease)}"
         )
         yield _notice(lease, "lease.grace", over)
-    if turn.did(EventKind.END) and started:
+    if transition.did(EventKind.END) and started:
         yield _notice(lease, "lease.ended", f"Lease {lease.name} has ended")
 
 
-def of_start(turn: Turn) -> Iterator[Notice]:
+def of_start(transition: Transition) -> Iterator[Notice]:
     """Yield a notification that a lease was over before it could be started; no other one says so."""
-    lease, start = turn.after, turn.after.event(EventKind.START)
-    if start.outcome != MISSED or turn.before.event(EventKind.START).outcome == MISSED:
+    lease, start = transition.after, transition.after.event(EventKind.START)
+    if start.outcome != MISSED or transition.before.event(EventKind.START).outcome == MISSED:
         return
     period = f"from {said(lease.period.start)} to {said(lease.period.end)}"
-    refused = turn.before.event(EventKind.START).reason
+    refused = transition.before.event(EventKind.START).reason
     why = f"it could not be started: {refused}" if refused else UNTRIED
     body = {"start_date": lease.period.start.isoformat(), "reason": why}
     yield _notice(lease, "lease.missed", f"Lease {lease.name} was never started: it was {period}, and {why}", body)
 
 
-def _degraded(turn: Turn) -> Iterator[Notice]:
-    lease = turn.after
+def _degraded(transition: Transition) -> Iterator[Notice]:
+    lease = transition.after
     for r in lease.reservations:
-        if r.missing > turn.before.reservation(r.id).missing:
+        if r.missing > transition.before.reservation(r.id).missing:
             lacks = f"Lease {lease.name} lacks {r.missing} of what it reserved: its hosts were not ready in time"
             body = {"reservation_id": str(r.id), "missing": r.missing}
             yield Notice("lease.degraded", lacks, lease.project_id, lease.user_id, lease.id, body=body)

@@ -16,7 +16,7 @@ from climate.context import Climate
 from climate.domain import lease_events, preemption
 from climate.domain.errors import ClimateError, NotFound
 from climate.domain.facts import Fact, Hold, LeaseRescheduled, ReservationChanged
-from climate.domain.hosts.pools import HostPlace, Turn
+from climate.domain.hosts.pools import HostPlace, Transition
 from climate.domain.lease import Lease, Reservation, fold
 from climate.domain.lease_events import Times, started
 from climate.domain.notifications import Notice
@@ -242,7 +242,7 @@ def _record(conn: Connection, climate: Climate, case: _Case) -> Sequence[HostPla
     token = event_claims.tokens(conn, 1)[0]
     powered = power_events(conn, climate, case.lease, case.after, case.now)
     after = leases.record(conn, AUTHOR, case.lease, *powered, *case.facts)
-    moved = lease_moves.follow(conn, climate, AUTHOR, Turn(case.lease, after, case.now, token))
+    moved = lease_moves.follow(conn, climate, AUTHOR, Transition(case.lease, after, case.now, token))
     delivery.notify(conn, case.now, *case.notices, *lifecycle.of(climate.settings, case.lease, after))
     wake_if_soon(conn, climate, after, case.now)
     if moved:

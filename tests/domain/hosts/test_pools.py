@@ -24,7 +24,7 @@ from climate.domain.hosts.pools import (
     HostPlace,
     OnEnd,
     Pool,
-    Turn,
+    Transition,
 )
 from climate.domain.lease import Lease
 from tests.domain.lease_factory import HOUR, NOON, PERIOD, after, claimed, done, lease
@@ -38,25 +38,25 @@ def place(pool: Pool = LENT, number: int = 1, reservation: UUID | None = RESERVA
     return HostPlace(number, STREAM, f"h{number}", pool, NOON, reservation_id=reservation)
 
 
-def turn(before: Lease, after: Lease) -> Turn:
-    return Turn(before, after, PERIOD.end, token=5)
+def transition(before: Lease, after: Lease) -> Transition:
+    return Transition(before, after, PERIOD.end, token=5)
 
 
-def moves(what: Turn, *places: HostPlace, **more: Any) -> dict[int, HostMoved]:
+def moves(what: Transition, *places: HostPlace, **more: Any) -> dict[int, HostMoved]:
     known = {one.host: one for one in places}
     return {place.host: fact for place, fact in pools.follow(what, known, **{"cleaning": None, **more})}
 
 
-def started(**terms: object) -> Turn:
+def started(**terms: object) -> Transition:
     running = claimed(lease(**terms), "start_lease", PERIOD.start)
-    return turn(
+    return transition(
         running, after(running, *lease_events.finish(running, running.event(lease_events.EventKind.START).id, NOON))
     )
 
 
-def ended(**terms: object) -> Turn:
+def ended(**terms: object) -> Transition:
     running = claimed(started(**terms).after, "end_lease", PERIOD.end, 2)
-    return turn(
+    return transition(
         running, after(running, *lease_events.finish(running, running.event(lease_events.EventKind.END).id, NOON))
     )
 
@@ -129,10 +129,10 @@ def test_an_end_leaves_hosts_alone_that_are_allocated_to_others() -> None:
 
 def test_an_end_that_was_not_carried_out_moves_nothing() -> None:
     known = lease()
-    assert moves(turn(known, after(known, *lease_events.delete(known, NOON))), place()) == {}
+    assert moves(transition(known, after(known, *lease_events.delete(known, NOON))), place()) == {}
     running = claimed(started().after, "end_lease", PERIOD.end, 2)
     failed = after(running, lease_events.fail(running, running.event(lease_events.EventKind.END).id, NOON, "broken"))
-    assert moves(turn(running, failed), place()) == {}
+    assert moves(transition(running, failed), place()) == {}
 
 
 @pytest.mark.parametrize(("policy", "until"), [(OnEnd.TERMINATE, PERIOD.end), (OnEnd.RECYCLE, None)])
@@ -140,7 +140,7 @@ def test_a_host_that_a_running_lease_does_without_recycles(policy: OnEnd, until:
     running = started(on_end=policy).after
     held = facts.Hold(2, PERIOD)
     changed = after(running, facts.ReservationChanged(NOON, RESERVATION_ID, running.reservations[0].spec, (held,)))
-    (fact,) = moves(turn(running, changed), place(), place(RESERVATION, 2)).values()
+    (fact,) = moves(transition(running, changed), place(), place(RESERVATION, 2)).values()
     assert (fact.pool, fact.until) == (RECYCLING, until)
 
 
@@ -159,7 +159,7 @@ def test_words_of_other_resources_are_no_policy(word: str | None) -> None:
 def test_a_lease_goes_through_grace_without_moving_a_host() -> None:
     running = started(grace_period=600).after
     closed = done(running, "close_lease", PERIOD.end, 2)
-    assert moves(turn(running, closed), place()) == {}
+    assert moves(transition(running, closed), place()) == {}
     assert closed.in_grace(PERIOD.end + MINUTES / 2)
     assert not closed.in_grace(PERIOD.end + MINUTES)
     assert not closed.in_grace(PERIOD.end - HOUR)

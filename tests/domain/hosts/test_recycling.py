@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climate.domain.hosts.pools import Deadline, HostPlace, OnEnd, Pool
-from climate.domain.hosts.recycling import Stay, Turn, turn
+from climate.domain.hosts.recycling import NextAction, Stay, next_action
 from tests.domain.lease_factory import HOUR, NOON
 
 LEAD = timedelta(minutes=2)
@@ -41,20 +41,20 @@ def test_deadline(one: Stay, expected: datetime | None) -> None:
 @pytest.mark.parametrize(
     ("one", "later", "expected"),
     [
-        (stay(), 99 * HOUR, Turn.WAIT),
-        (stay(needed_at=NOON + HOUR), HOUR - LEAD, Turn.DELETE),
-        (stay(needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, Turn.MOVE),
-        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), HOUR - LEAD, Turn.REPLACE),
-        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, Turn.MOVE),
-        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), timedelta(0), Turn.WAIT),
-        (stay(OnEnd.RELEASE), timedelta(0), Turn.RELEASE),
-        (stay(OnEnd.RELEASE, over=False), timedelta(0), Turn.WAIT),
-        (stay(OnEnd.TERMINATE, policy=Deadline.MOVE), timedelta(0), Turn.DELETE),
-        (stay(OnEnd.TERMINATE, NOON + HOUR, over=False), HOUR - LEAD, Turn.WAIT),
+        (stay(), 99 * HOUR, NextAction.WAIT),
+        (stay(needed_at=NOON + HOUR), HOUR - LEAD, NextAction.DELETE),
+        (stay(needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, NextAction.MOVE),
+        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), HOUR - LEAD, NextAction.REPLACE),
+        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR, policy=Deadline.MOVE), HOUR - LEAD, NextAction.MOVE),
+        (stay(OnEnd.RELEASE, needed_at=NOON + HOUR), timedelta(0), NextAction.WAIT),
+        (stay(OnEnd.RELEASE), timedelta(0), NextAction.RELEASE),
+        (stay(OnEnd.RELEASE, over=False), timedelta(0), NextAction.WAIT),
+        (stay(OnEnd.TERMINATE, policy=Deadline.MOVE), timedelta(0), NextAction.DELETE),
+        (stay(OnEnd.TERMINATE, NOON + HOUR, over=False), HOUR - LEAD, NextAction.WAIT),
     ],
 )
-def test_what_is_done(one: Stay, later: timedelta, expected: Turn) -> None:
-    assert turn(one, 1, LEAD, NOON + later) is expected
+def test_what_is_done(one: Stay, later: timedelta, expected: NextAction) -> None:
+    assert next_action(one, 1, LEAD, NOON + later) is expected
 
 
 STAYS = st.builds(
@@ -72,12 +72,12 @@ def test_nothing_is_deleted_before_the_deadline_and_an_empty_host_never_waits(
     one: Stay, servers: int, later: timedelta
 ) -> None:
     now = NOON + later
-    done, deadline = turn(one, servers, LEAD, now), one.deadline(LEAD)
-    assert (done is Turn.LEAVE) == (servers == 0)
-    if done in (Turn.DELETE, Turn.MOVE, Turn.REPLACE):
+    done, deadline = next_action(one, servers, LEAD, now), one.deadline(LEAD)
+    assert (done is NextAction.LEAVE) == (servers == 0)
+    if done in (NextAction.DELETE, NextAction.MOVE, NextAction.REPLACE):
         assert deadline is not None
         assert deadline <= now
-    if done is Turn.RELEASE:
+    if done is NextAction.RELEASE:
         assert one.needed_at is None
     if servers and deadline and deadline <= now:
-        assert done in (Turn.DELETE, Turn.MOVE, Turn.REPLACE)
+        assert done in (NextAction.DELETE, NextAction.MOVE, NextAction.REPLACE)
