@@ -85,8 +85,8 @@ def as_seen(project_id: str, sharing: Sharing, caller: Caller) -> Sharing:
 
 def refusal(relation: Access) -> Forbidden:
     """Return the error for a change that is for owners only."""
-    allowed = "move its end to a later time" if relation is Access.EXTENDER else "see it"
-    return Forbidden(
-        f"This lease is shared with you as {relation}: you may {allowed}. "
-        "Only members of its project and administrators may do anything else with it"
-    )
+    shared = {
+        Access.EXTENDER: "with you: you may see it and move its end to a later time",
+        Access.PROJECT: "with your project: its members may see it and boot servers on it",
+    }.get(relation, "with you: you may see it")
+    return Forbidden(f"This lease is shared {shared}. Other changes are for members of its project and administrators")

@@ -164,7 +164,11 @@ def _force_down(load: Load, chance: Random) -> None:
 
 
 def _evacuate(load: Load, chance: Random) -> None:
-    evacuation.evacuate(load.compute, load.some(chance, ACTIVE, SHUTOFF).id)
+    """Evacuate a server of a service that is down, or if there is none any server, which is refused."""
+    down = {service.host for service in services.listed(load.compute) if not service.up}
+    there = [one for one in load.servers() if one.status in (ACTIVE, SHUTOFF) and one.service_host in down]
+    server = chance.choice(there) if there else load.some(chance, ACTIVE, SHUTOFF)
+    evacuation.evacuate(load.compute, server.id)
 
 
 def _disable(load: Load, chance: Random) -> None:

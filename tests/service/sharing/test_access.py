@@ -81,7 +81,7 @@ def test_nobody_but_owners_changes_or_deletes_it(climate: Climate, clock: Clock)
     for caller, changes in product(BY_ACCESS, wishes):
         with pytest.raises(Forbidden):
             update.update(climate, caller, lease.id, changes)
-        with pytest.raises(Forbidden, match="shared with you as"):
+        with pytest.raises(Forbidden, match="This lease is shared with you"):
             leases.delete(climate, caller, lease.id)
     for caller in (GUEST, VIEWER):
         with pytest.raises(Forbidden, match="you may see it"):

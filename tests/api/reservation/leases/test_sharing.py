@@ -32,7 +32,7 @@ def test_it_is_shown_listed_and_read_only(member: Person, stranger: Person, shar
     for method, body in (("DELETE", None), ("PUT", {"name": "mine"}), ("PUT", {"sharing": OTHERS}), ("POST", None)):
         refused = stranger(method, f"{path}/confirm" if method == "POST" else path, body)
         assert refused.status_code == 403, (method, body)
-        assert "shared with you as" in message(refused)
+        assert "This lease is shared with you" in message(refused)
     for wanted in ("", "/history", "/hosts"):
         assert stranger("GET", f"/leases/{plain['id']}{wanted}").status_code == 404
     assert stranger("PUT", f"/leases/{plain['id']}", {"end_date": "2030-01-02 14:00"}).status_code == 404
