@@ -128,6 +128,7 @@ def story(climate: Climate, lease_id: UUID, at: datetime | None = None) -> tuple
     with reading(climate.engine) as conn:
         entries = archives.facts_of(conn, climate, lease_id)
     entries = entries if at is None else journal.until(entries, at)
-    if not entries:
+    facts = journal.of_lease(entries)
+    if not facts:  # also for the id of a host or of a series, which have streams of their own
         raise NotFound(f"Object with {{'lease_id': '{lease_id}'}} not found")
-    return fold(journal.of_lease(entries)), entries
+    return fold(facts), entries

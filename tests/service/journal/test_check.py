@@ -167,3 +167,13 @@ def test_looking_back_is_safe_however_close_two_facts_are(climate: Climate, cloc
         with pytest.raises(NotFound):
             look(climate, MEMBER, lease.id, clock.time)
         assert look(climate, MEMBER, lease.id, made).status is LeaseStatus.STARTING
+
+
+def test_a_stream_of_something_else_is_no_lease(busy: Climate) -> None:
+    with busy.engine.connect() as conn:
+        streams = conn.scalars(text("SELECT DISTINCT stream FROM journal WHERE stream NOT IN (SELECT id FROM leases)"))
+        others = list(streams)
+    assert others
+    for stream in others:
+        with pytest.raises(NotFound, match=f"'lease_id': '{stream}'"):
+            check.story(busy, stream)
