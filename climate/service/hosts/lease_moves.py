@@ -46,12 +46,10 @@ def follow_all(
     if not numbers:
         return [() for _ in transitions]
     held = pool_membership.of(conn, numbers, lock=True)
-    by_transition = [
-        list(_moves(conn, climate, transition, held)) if own else []
-        for transition, own in zip(transitions, wanted, strict=True)
-    ]
-    _record(conn, author, transitions[0].at, [move for own in by_transition for move in own])
-    return by_transition
+    pairs = zip(transitions, wanted, strict=True)
+    moves = [list(_moves(conn, climate, one, held)) if own else [] for one, own in pairs]
+    _record(conn, author, transitions[0].at, [move for own in moves for move in own])
+    return moves
 
 
 def _record(conn: Connection, author: Caller, now: datetime, moves: Sequence[Move]) -> None:
