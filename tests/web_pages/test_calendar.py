@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.system.api_client import Api
 from tests.web_pages.chromium import NARROW, WIDE, Visitor
@@ -56,6 +56,13 @@ def reserve(pages: Pages) -> Iterator[Reserve]:
 def enter(person: Visitor, pages: Pages, user: str, path: str) -> Page:
     person.sign_in(user, pages.password(user))
     return person.go(path)
+
+
+def box_of(one: Locator) -> FloatRect:
+    """The place of an element; one that is drawn anew meanwhile has none for a moment."""
+    while (box := one.bounding_box()) is None:
+        one.wait_for()
+    return box
 
 
 def in_the_form(page: Page) -> None:
@@ -113,7 +120,7 @@ def test_edge_is_dragged_and_a_clash_is_told(open_browser: Open, pages: Pages, r
     with open_browser() as demo:
         page = enter(demo, pages, "demo", calendar(42))
         bar = page.get_by_role("button", name="lease dragged").first
-        box = bar.bounding_box()
+        box = box_of(bar)
         track = page.locator(".lt-axis .lt-track").bounding_box()
         assert box
         assert track
@@ -137,7 +144,7 @@ def test_start_is_dragged_and_changed_by_keyboard(open_browser: Open, pages: Pag
     with open_browser() as demo:
         page = enter(demo, pages, "demo", calendar(48))
         bar = page.get_by_role("button", name="lease to come").first
-        box, track = bar.bounding_box(), page.locator(".lt-axis .lt-track").bounding_box()
+        box, track = box_of(bar), page.locator(".lt-axis .lt-track").bounding_box()
         assert box
         assert track
         hour, left, middle = track["width"] / 24, box["x"] + 2, box["y"] + box["height"] / 2
@@ -172,7 +179,7 @@ def test_free_time_opens_the_form_by_pointer_and_by_keyboard(open_browser: Open,
         page.keyboard.press("Enter")
         page.wait_for_url("**/ui/find?hosts=1&length=1h&*gpu-1*")
         page.go_back()
-        box = page.get_by_role("button", name="gpu-2: free").first.bounding_box()
+        box = box_of(page.get_by_role("button", name="gpu-2: free").first)
         assert box
         y, x = box["y"] + box["height"] / 2, box["x"] + box["width"] / 3
         page.mouse.move(x, y)
