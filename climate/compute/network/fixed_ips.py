@@ -15,7 +15,7 @@ from climate.compute.network.allocation.allocator import DEALLOCATE, REMOVE
 from climate.compute.network.allocation.grants import Granted
 from climate.compute.network.allocation.notify_allocators import Change, TellNetwork, silent_network
 from climate.compute.network.driver import Happened, What
-from climate.compute.network.models import Network, Vif
+from climate.compute.network.models import FLAT, Network, Vif
 from climate.compute.network.network_options import MAC_ATTEMPTS, NetworkOptions
 from climate.compute.store.networks import fixed_ips as rows
 from climate.compute.store.networks import floating_ips as floating_rows
@@ -100,7 +100,7 @@ def record(conn: Connection, asked: Asked, granted: Sequence[Granted], now: date
         raise MacsCollide("A chosen MAC was taken by another interface: try again")
     for grant in sorted(granted, key=lambda one: one.network.id):
         _record_one(conn, grant, {server_id: grant.addresses[server_id] for server_id in asked.server_ids}, now)
-    _call(conn, [grant.network for grant in granted])
+    call_hosts(conn, [grant.network for grant in granted])
 
 
 def _record_one(conn: Connection, grant: Granted, addresses: Mapping[str, str], now: datetime) -> None:
@@ -133,7 +133,7 @@ def allocate(conn: Connection, asked: Asked, now: datetime, choose: ChooseMac = 
     # Requests for given addresses wait for each other: lock all of them in the same order.
     for network in sorted({one.id: one for one in asked.networks}.values(), key=lambda one: one.id):
         _take(conn, network, asked, [vif.id for vif in made if vif.network_id == network.id], now)
-    _call(conn, asked.networks)
+    call_hosts(conn, asked.networks)
 
 
 def _take(conn: Connection, network: Network, asked: Asked, vif_ids: Sequence[str], now: datetime) -> None:
@@ -155,15 +155,15 @@ def _take(conn: Connection, network: Network, asked: Asked, vif_ids: Sequence[st
 
 def _make_vifs(conn: Connection, wanted: Sequence[tuple[str, str, int]], choose: ChooseMac) -> list[NewVif]:
     """Insert interfaces, each of a server in a network at its place; return them in this order."""
-    result: list[NewVif] = []
-    left = [NewVif(str(uuid4()), "", network_id, server_id, place) for server_id, network_id, place in wanted]
+    vifs = [NewVif(str(uuid4()), "", network_id, server_id, place) for server_id, network_id, place in wanted]
+    left = {vif.id: at for at, vif in enumerate(vifs)}
     for _ in range(MAC_ATTEMPTS):
-        left = [vif._replace(mac=choose()) for vif in left]
-        made = rows.make_vifs(conn, left)
-        result += [vif for vif in left if vif.id in made]
-        left = [vif for vif in left if vif.id not in made]
+        for at in left.values():
+            vifs[at] = vifs[at]._replace(mac=choose())
+        for vif_id in rows.make_vifs(conn, [vifs[at] for at in left.values()]):
+            del left[vif_id]
         if not left:
-            return sorted(result, key=lambda vif: wanted.index((vif.server_id, vif.network_id, vif.place)))
+            return vifs
     raise MacsCollide(f"{MAC_ATTEMPTS} MACs in a row were another interface's")
 
 
@@ -174,8 +174,14 @@ def check_quota(conn: Connection, project_id: str, more: int) -> None:
         raise QuotaExceeded(f"Maximum number of fixed ips exceeded: the project may have {limit}.")
 
 
-def _call(conn: Connection, networks: Collection[Network]) -> None:
+def call_hosts(conn: Connection, networks: Collection[Network]) -> None:
+    """Call the network hosts whose DHCP servers answer differently now."""
     network_hosts.call(conn, {one.host for one in networks if one.host and managers.of(one).DHCP})
+
+
+def call_released(conn: Connection, given: Collection[GivenUp], others: Collection[str] = ()) -> None:
+    """Call the network hosts of released addresses that DHCP served, and other hosts."""
+    network_hosts.call(conn, {*others, *(one.host for one in given if one.host and one.manager != FLAT)})
 
 
 def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwork = silent_network) -> None:
@@ -188,7 +194,7 @@ def deallocate(conn: Connection, server_id: str, now: datetime, tell: TellNetwor
     tell(conn, _released(DEALLOCATE, server_id, given))
     # Read floating addresses after the lock on the fixed ones, to see those associated in the meantime.
     hosts |= floating_rows.let_go(conn, server_id, now)
-    network_hosts.call(conn, hosts | {one.host for one in given if one.host and one.manager != "flat"})
+    call_released(conn, given, hosts)
 
 
 def _released(method: str, server_id: str, given: Collection[GivenUp]) -> list[Change]:
@@ -215,7 +221,7 @@ def add(
         raise Conflict(f"Fixed IP address {address} is not free in network {network.id}.")
     if address is None and not rows.take(conn, network.id, [vif_id], now):
         raise NoMoreAddresses(f"Zero fixed ips available on network {network.id}.")
-    _call(conn, [network])
+    call_hosts(conn, [network])
 
 
 def add_granted(conn: Connection, server_id: str, project_id: str, granted: Granted, now: datetime) -> None:
@@ -223,7 +229,7 @@ def add_granted(conn: Connection, server_id: str, project_id: str, granted: Gran
     mac = granted.asked.interfaces[0].mac
     network, _ = _joined(conn, (server_id, project_id, granted.asked.network_id), lambda: mac)
     _record_one(conn, granted, granted.addresses, now)
-    _call(conn, [network])
+    call_hosts(conn, [network])
 
 
 def _joined(conn: Connection, whose: tuple[str, str, str], choose: ChooseMac) -> tuple[Network, str]:
@@ -268,7 +274,7 @@ def remove(
     if floating_rows.stands_for(conn, given[0].network_id, address):
         raise Conflict(f"A floating address is associated with {address}: disassociate it first")
     tell(conn, _released(REMOVE, server_id, given))
-    network_hosts.call(conn, {one.host for one in given if one.host and one.manager != "flat"})
+    call_released(conn, given)
 
 
 def note(conn: Connection, happened: Happened, now: datetime) -> None:

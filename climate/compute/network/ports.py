@@ -11,12 +11,12 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, Conflict, MacsCollide, NoMoreAddresses, NotFound, QuotaExceeded
-from climate.compute.network import fixed_ips, mac_addresses, managers
+from climate.compute.network import fixed_ips, mac_addresses
 from climate.compute.network.models import Network
 from climate.compute.network.network_options import MAC_ATTEMPTS
 from climate.compute.store.networks import fixed_ips as address_rows
 from climate.compute.store.networks import floating_ips as floating_rows
-from climate.compute.store.networks import floating_pools, network_hosts
+from climate.compute.store.networks import floating_pools
 from climate.compute.store.networks import networks as network_rows
 from climate.compute.store.networks import pending_networks as outline_rows
 from climate.compute.store.networks import ports as rows
@@ -125,8 +125,8 @@ def _take(conn: Connection, port_id: str, network: Network, asked: Sequence[Fixe
     for _ in range(len(asked) - len(given)):
         if not address_rows.take(conn, network.id, [port_id], now):
             raise NoMoreAddresses(f"No more IP addresses available on network {network.id}.")
-    if asked and network.host is not None and managers.of(network).DHCP:
-        network_hosts.call(conn, [network.host])
+    if asked:
+        fixed_ips.call_hosts(conn, [network])
 
 
 def readdress(conn: Connection, port: Port, asked: Sequence[FixedIp], now: datetime) -> None:
@@ -150,8 +150,7 @@ def readdress(conn: Connection, port: Port, asked: Sequence[FixedIp], now: datet
         rows.release(conn, port, now, address)
     _take(conn, port.port_id, network, missing, now)
     fixed_ips.check_quota(conn, port.project_id, 0)
-    if network.host is not None and managers.of(network).DHCP:
-        network_hosts.call(conn, [network.host])
+    fixed_ips.call_hosts(conn, [network])
 
 
 def _compared(there: Sequence[str], asked: Sequence[FixedIp]) -> tuple[AbstractSet[str], list[FixedIp]]:
@@ -173,7 +172,7 @@ def delete(conn: Connection, port: Port, now: datetime) -> None:
     hosts = floating_rows.let_go(conn, None, now, port.port_id)
     given = rows.release(conn, port, now)
     rows.drop(conn, port.port_id)
-    network_hosts.call(conn, hosts | {one.host for one in given if one.host and one.manager != "flat"})
+    fixed_ips.call_released(conn, given, hosts)
 
 
 def bind(conn: Connection, port_id: str, whose: tuple[str, str], place: int, now: datetime) -> None:
@@ -188,8 +187,7 @@ def bind(conn: Connection, port_id: str, whose: tuple[str, str], place: int, now
     if not network.usable:
         raise BadRequest(f"Network {network.id} is not served by any network host yet: try again soon.")
     rows.bind(conn, port.port_id, server_id, place, now)
-    if network.host is not None and managers.of(network).DHCP:
-        network_hosts.call(conn, [network.host])
+    fixed_ips.call_hosts(conn, [network])
 
 
 def usable(port: Port | None, port_id: str) -> Port:

@@ -8,11 +8,11 @@ from ipaddress import IPv4Address, IPv4Network
 from sqlalchemy import Connection
 
 from climate.compute.errors import BadRequest, Conflict, QuotaExceeded
-from climate.compute.network import networks, subnets
+from climate.compute.network import fixed_ips, networks, subnets
 from climate.compute.network.models import VLAN, Draft, Network
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.network.pending_networks import Stretch
-from climate.compute.store.networks import floating_pools, network_hosts, ports
+from climate.compute.store.networks import floating_pools, ports
 from climate.compute.store.networks import networks as rows
 from climate.compute.store.networks import pending_networks as outline_rows
 from climate.compute.store.networks.pending_networks import Outline
@@ -150,7 +150,7 @@ def change(conn: Connection, options: NetworkOptions, network: Network, wanted: 
         "routes": rows.pairs(wanted.routes),
     }
     rows.set_columns(conn, network.id, changes)
-    _call(conn, network)
+    fixed_ips.call_hosts(conn, [network])
 
 
 def drop_subnet(conn: Connection, network: Network) -> None:
@@ -162,7 +162,7 @@ def drop_subnet(conn: Connection, network: Network) -> None:
     outline_rows.make(conn, {name: getattr(outline, name) for name in fields})
     ports.move_to_outline(conn, network.id)
     rows.delete(conn, network.id)
-    _call(conn, network)
+    fixed_ips.call_hosts(conn, [network])
 
 
 def delete(conn: Connection, network: Network) -> None:
@@ -170,13 +170,8 @@ def delete(conn: Connection, network: Network) -> None:
     if ports.in_network(conn, network.id) or rows.held(conn, network.id):
         raise Conflict(f"Unable to complete operation on network {network.id}: it has ports that are in use.")
     rows.delete(conn, network.id)
-    _call(conn, network)
+    fixed_ips.call_hosts(conn, [network])
 
 
 def _outline(network: Network) -> Outline:
     return Outline(network.id, network.label, VLAN, None, network.vlan, network.project_id, network.created_at, True)
-
-
-def _call(conn: Connection, network: Network) -> None:
-    if network.host is not None:
-        network_hosts.call(conn, [network.host])
