@@ -10,7 +10,6 @@ from api.network import bodies, views
 from api.network.filters import fitting, one
 from api.request_context import caller, compute
 from api.schema.body import Values
-from climate.compute.errors import Conflict, QuotaExceeded
 from climate.compute.network import floating_ips as floating
 from climate.compute.network.operations import floating_ips
 from climate.compute.network.operations.floating_ips import ChangedFloating, NewFloating, PortAddress
@@ -53,10 +52,7 @@ def create() -> tuple[Body, int]:
         description=given.get("description", ""),
         port=_port(given),
     )
-    try:
-        return {"floatingip": views.floating(floating_ips.create(compute(), wanted))}, 201
-    except QuotaExceeded as refusal:
-        raise Conflict(str(refusal)) from None
+    return {"floatingip": views.floating(floating_ips.create(compute(), wanted))}, 201
 
 
 @blueprint.put("/floatingips/<floating_id>")

@@ -11,7 +11,7 @@ from api.network.bulk import entries
 from api.network.filters import fitting, one, shown
 from api.request_context import caller, compute
 from api.schema.body import Values
-from climate.compute.errors import Conflict, Forbidden, QuotaExceeded
+from climate.compute.errors import Forbidden
 from climate.compute.network.models import FLAT_DHCP, VLAN
 from climate.compute.network.operations import networks
 from climate.compute.network.pending_networks import Drawn
@@ -55,10 +55,7 @@ def _created(given: Sequence[Values]) -> list[Outline]:
         return networks.create_outlines(compute(), [_drawn(one) for one in given])
     for wanted in given:
         _check_of_member(wanted)
-    try:
-        return networks.create_for_project(compute(), [one["name"] for one in given], caller().project_id)
-    except QuotaExceeded as refusal:
-        raise Conflict(str(refusal)) from None
+    return networks.create_for_project(compute(), [one["name"] for one in given], caller().project_id)
 
 
 def _check_of_member(given: Values) -> None:

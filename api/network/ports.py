@@ -12,7 +12,6 @@ from api.network.bulk import entries
 from api.network.filters import fitting, one, shown
 from api.request_context import caller, compute
 from api.schema.body import Values
-from climate.compute.errors import Conflict, QuotaExceeded
 from climate.compute.models.security_group import default_id
 from climate.compute.network.operations import ports
 from climate.compute.network.operations.ports import ChangedPort
@@ -45,10 +44,7 @@ def create() -> tuple[Body, int]:
     validation.may_write()
     given, many = entries(read_object(), "port", port_bodies.PORT)
     wanted = [_wanted(one) for one in given]
-    try:
-        made = [views.port(row) for row in ports.create(compute(), wanted, validation.own_project())]
-    except QuotaExceeded as refusal:
-        raise Conflict(str(refusal)) from None
+    made = [views.port(row) for row in ports.create(compute(), wanted, validation.own_project())]
     return ({"ports": made} if many else {"port": made[0]}), 201
 
 
@@ -61,10 +57,7 @@ def change(port_id: str) -> Body:
     validation.may_write()
     given = port_bodies.CHANGED_PORT.read(read_object())
     wanted = ChangedPort(given.get("fixed_ips"), given.get("security_groups"), port_bodies.properties(given))
-    try:
-        return {"port": views.port(ports.change(compute(), own, (validation.own_project(), by()), wanted))}
-    except QuotaExceeded as refusal:
-        raise Conflict(str(refusal)) from None
+    return {"port": views.port(ports.change(compute(), own, (validation.own_project(), by()), wanted))}
 
 
 @blueprint.delete("/ports/<port_id>")

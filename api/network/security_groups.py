@@ -8,7 +8,6 @@ from api.network import bodies, views
 from api.network.filters import fitting, one
 from api.network.security_group_bodies import CHANGED_GROUP, GROUP, RULE, rule
 from api.request_context import caller, compute
-from climate.compute.errors import Conflict, QuotaExceeded
 from climate.compute.models.security_group import VERSIONS, SecurityGroup, SecurityRule
 from climate.compute.network.operations import security_groups
 
@@ -37,10 +36,7 @@ def create() -> tuple[Body, int]:
     validation.may_write()
     given = GROUP.read(read_object())
     project_id = bodies.project(given) or caller().project_id
-    try:
-        made = security_groups.create(compute(), project_id, given["name"], given.get("description", ""))
-    except QuotaExceeded as refusal:
-        raise Conflict(str(refusal)) from None
+    made = security_groups.create(compute(), project_id, given["name"], given.get("description", ""))
     return {"security_group": _view(made)}, 201
 
 
@@ -79,10 +75,7 @@ def create_rule() -> tuple[Body, int]:
     """Add a rule to a security group."""
     validation.may_write()
     wanted = rule(RULE.read(read_object()))
-    try:
-        made = security_groups.add_rule(compute(), wanted, _who())
-    except QuotaExceeded as refusal:
-        raise Conflict(str(refusal)) from None
+    made = security_groups.add_rule(compute(), wanted, _who())
     return {"security_group_rule": _rule(made, caller().project_id)}, 201
 
 
