@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from api.reservation.leases.repeat_schema import LONGEST_RULE
 from api.web import form_fields
 from api.web.form_fields import Form
 from climate.domain.errors import InvalidInput
@@ -17,7 +18,6 @@ CHOICES: Mapping[str, tuple[str, str]] = {
 """Words and rule of each choice, without the number of times."""
 
 USUAL_TIMES, MOST_TIMES = 4, 1000
-LONGEST_RULE = 500
 
 
 @dataclass(frozen=True, slots=True)

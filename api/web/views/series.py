@@ -11,6 +11,7 @@ from structlog.contextvars import bind_contextvars
 from api.request_context import caller, climate
 from api.reservation.ids import marker_id, path_id
 from api.reservation.leases import reservation_specs
+from api.reservation.leases.repeat_schema import LONGEST_NAME
 from api.web import form_fields, lease_words, preferences, repetitions, search_fields
 from api.web.blueprint import PREFIX, page
 from api.web.form_fields import Form
@@ -23,8 +24,6 @@ from climate.service.series.create import SeriesOrder
 from climate.store.leases.series import SeriesListing
 
 LIST = f"{PREFIX}/series"
-LONGEST_NAME = 64
-"""Characters of a name; a lease of the series adds its date."""
 ON_A_PAGE = 50
 
 
@@ -100,18 +99,19 @@ def _kept(given: Form) -> Mapping[str, Any]:
 @page("GET", "/series/<series_id>", "leases:get")
 def show(series_id: str) -> ResponseReturnValue:
     """Show a series with its leases, and the dates that did not fit."""
-    found = change.get(climate(), caller(), _id(series_id))
-    return render_template(
-        "series.html", series=found.series, occurrences=found.occurrences, words=lease_words, asks=False
-    )
+    return _shown(series_id, asks=False)
 
 
 @page("GET", "/series/<series_id>/delete", "leases:delete")
 def ask_delete(series_id: str) -> ResponseReturnValue:
     """Ask whether a series is to be deleted."""
+    return _shown(series_id, asks=True)
+
+
+def _shown(series_id: str, *, asks: bool) -> str:
     found = change.get(climate(), caller(), _id(series_id))
     return render_template(
-        "series.html", series=found.series, occurrences=found.occurrences, words=lease_words, asks=True
+        "series.html", series=found.series, occurrences=found.occurrences, words=lease_words, asks=asks
     )
 
 
