@@ -8,22 +8,17 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, multiple, rule
 
-from climate.cloud.fake import FakeCloud
-from climate.context import Climate
 from climate.domain.errors import NotEnoughAddresses
 from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState
-from climate.service.hosts import inventory
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
-from climate.settings import Settings
-from climate.store.engine import connect
-from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
+from tests.conftest import MEMBER
 from tests.machine.invariants import count
 from tests.machine.test_engine import MINUTES, Machine, _look
-from tests.machine.world import HOSTS
+from tests.machine.world import on_database
 from tests.service.floating_ip_factory import NETWORK, OUTSIDE, addresses_wanted, registered
 
 KNOWN = 4
@@ -101,14 +96,8 @@ class Addresses(Machine):
 
 @pytest.fixture(scope="module")
 def machine(make_database: Callable[..., str], engine_template: str) -> Iterator[type[Addresses]]:
-    engine = connect(make_database(engine_template), pool_size=5)
-    cloud = FakeCloud({name: cloud_host(name) for name in HOSTS})
-    registrar = Climate(engine, cloud, {}, Settings(), Clock())
-    for name in HOSTS:
-        inventory.register(registrar, ADMIN, name, {})
-    registered(registrar, KNOWN)
-    yield type("AddressesOnDatabase", (Addresses,), {"engine": engine})
-    engine.dispose()
+    with on_database(Addresses, make_database(engine_template), lambda climate: registered(climate, KNOWN)) as one:
+        yield one
 
 
 @pytest.mark.slow

@@ -19,22 +19,17 @@ from hypothesis.stateful import (
 from sqlalchemy import Engine
 
 from climate.cloud import CloudError, Refused
-from climate.cloud.fake import FakeCloud
-from climate.context import Climate
 from climate.domain.errors import ClimateError, NotEnoughHosts
 from climate.domain.lease import Lease
 from climate.domain.lease_events import AdditionalEvent
 from climate.domain.period import Period
 from climate.domain.status import HoldState, LeaseStatus
-from climate.service.hosts import inventory
 from climate.service.leases import event_dispatch, events, holds, leases, server_boot, update
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
-from climate.settings import Settings
-from climate.store.engine import connect
-from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
+from tests.conftest import ADMIN, MEMBER
 from tests.machine.invariants import at_any_moment, when_all_is_quiet
-from tests.machine.world import HOSTS, WorkerDied, World, empty
+from tests.machine.world import WorkerDied, World, empty, on_database
 
 T = TypeVar("T")
 MINUTES = st.sampled_from([1, 5, 10, 30, 60, 90])
@@ -300,13 +295,8 @@ def _die() -> None:
 
 @pytest.fixture(scope="module")
 def machine(make_database: Callable[..., str], engine_template: str) -> Iterator[type[Machine]]:
-    engine = connect(make_database(engine_template), pool_size=5)
-    cloud = FakeCloud({name: cloud_host(name) for name in HOSTS})
-    registrar = Climate(engine, cloud, {}, Settings(), Clock())
-    for name in HOSTS:
-        inventory.register(registrar, ADMIN, name, {})
-    yield type("MachineOnDatabase", (Machine,), {"engine": engine})
-    engine.dispose()
+    with on_database(Machine, make_database(engine_template)) as one:
+        yield one
 
 
 def _look(machine: type[Machine], examples: int, steps: int) -> None:

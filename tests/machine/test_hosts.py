@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, run_state_machine_as_test
 from sqlalchemy import Engine
 
-from climate.cloud.fake import FakeCloud
-from climate.context import Climate
-from climate.service.hosts import inventory
 from climate.settings import Settings
-from climate.store.engine import connect
-from tests.conftest import ADMIN, Clock, cloud_host
 from tests.machine import user_rules
 from tests.machine.admin_rules import Admins
 from tests.machine.deployment import Site
@@ -28,7 +23,7 @@ from tests.machine.host_invariants import (
 )
 from tests.machine.invariant_watch import watch
 from tests.machine.user_rules import Users
-from tests.machine.world import HOSTS, empty
+from tests.machine.world import empty, on_database
 
 SEARCHES = 3
 """In a long search, at most: what a fast machine finds is what every machine would."""
@@ -89,13 +84,8 @@ class Machine(Users, Admins, Surroundings, RuleBasedStateMachine):
 
 @pytest.fixture(scope="module")
 def machine(make_database: Callable[..., str], engine_template: str) -> Iterator[type[Machine]]:
-    engine = connect(make_database(engine_template), pool_size=5)
-    cloud = FakeCloud({name: cloud_host(name) for name in HOSTS})
-    registrar = Climate(engine, cloud, {}, Settings(), Clock())
-    for name in HOSTS:
-        inventory.register(registrar, ADMIN, name, {})
-    yield type("MachineOnDatabase", (Machine,), {"engine": engine})
-    engine.dispose()
+    with on_database(Machine, make_database(engine_template)) as one:
+        yield one
 
 
 def _look(machine: type[Machine], number: int, examples: int, steps: int) -> None:

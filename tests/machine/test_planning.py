@@ -7,19 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 from sqlalchemy import Engine
 
-from climate.cloud.fake import FakeCloud
-from climate.context import Climate
-from climate.service.hosts import inventory
 from climate.settings import Settings
-from climate.store.engine import connect
-from tests.conftest import ADMIN, Clock, cloud_host
 from tests.machine import planning_rules, user_rules
 from tests.machine.deployment import Site
 from tests.machine.environment_rules import Surroundings
 from tests.machine.host_invariants import at_any_moment, when_all_is_quiet
 from tests.machine.planning_rules import Planners, ordinary_leases_keep_their_hosts
 from tests.machine.search import look
-from tests.machine.world import HOSTS, empty
+from tests.machine.world import empty, on_database
 
 
 class Machine(Planners, Surroundings, RuleBasedStateMachine):
@@ -69,13 +64,8 @@ class Machine(Planners, Surroundings, RuleBasedStateMachine):
 
 @pytest.fixture(scope="module")
 def machine(make_database: Callable[..., str], engine_template: str) -> Iterator[type[Machine]]:
-    engine = connect(make_database(engine_template), pool_size=5)
-    cloud = FakeCloud({name: cloud_host(name) for name in HOSTS})
-    registrar = Climate(engine, cloud, {}, Settings(), Clock())
-    for name in HOSTS:
-        inventory.register(registrar, ADMIN, name, {})
-    yield type("MachineOnDatabase", (Machine,), {"engine": engine})
-    engine.dispose()
+    with on_database(Machine, make_database(engine_template)) as one:
+        yield one
 
 
 @pytest.mark.slow

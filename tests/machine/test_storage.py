@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, multiple, rule
 
 from climate.cloud import CloudError, NotYet, Refused
-from climate.cloud.fake import FakeCloud
 from climate.cloud.volumes import CloudStorage
 from climate.context import Climate
 from climate.domain.errors import NotEnoughHosts, NotEnoughStorage
@@ -17,15 +16,12 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import HoldState
 from climate.service import kept_volumes, storage_pools
-from climate.service.hosts import inventory
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
 from climate.service.leases.update import Changes
-from climate.settings import Settings
-from climate.store.engine import connect
-from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
+from tests.conftest import ADMIN, MEMBER
 from tests.machine.test_engine import MINUTES, Machine, _look
-from tests.machine.world import HOSTS, WorkerDied
+from tests.machine.world import WorkerDied, on_database
 from tests.service.storage_factory import counted, fits, misplaced, overfull, overruns, pool, storage_wanted
 
 CAPACITIES = {"small": 4, "large": 7}
@@ -176,17 +172,15 @@ class Storage(Machine):
         return fits(storage_pools.listed(self.climate, ADMIN), counted(self.world.leases()), wanted, period)
 
 
+def _pools(climate: Climate) -> None:
+    for name, capacity in CAPACITIES.items():
+        pool(climate, capacity, name)
+
+
 @pytest.fixture(scope="module")
 def machine(make_database: Callable[..., str], engine_template: str) -> Iterator[type[Storage]]:
-    engine = connect(make_database(engine_template), pool_size=5)
-    cloud = FakeCloud({name: cloud_host(name) for name in HOSTS})
-    registrar = Climate(engine, cloud, {}, Settings(), Clock())
-    for name in HOSTS:
-        inventory.register(registrar, ADMIN, name, {})
-    for name, capacity in CAPACITIES.items():
-        pool(registrar, capacity, name)
-    yield type("StorageOnDatabase", (Storage,), {"engine": engine})
-    engine.dispose()
+    with on_database(Storage, make_database(engine_template), _pools) as one:
+        yield one
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, event, text
 
@@ -14,8 +14,10 @@ from climate.domain.lease import Lease
 from climate.domain.period import Period
 from climate.domain.status import EventKind, HoldState
 from climate.power import PowerDriver
+from climate.service.hosts import inventory
 from climate.service.leases import event_dispatch, events
 from climate.settings import Settings
+from climate.store.engine import connect
 from climate.store.leases import leases
 from climate.store.leases.event_claims import Message
 from climate.store.tables import metadata
@@ -29,6 +31,23 @@ TABLES = (
     "idempotency_keys, maintenance_windows, host_power, cleanings, pool_terms, limits, notices, "
     "lease_series, waiting_marks"
 )
+
+
+M = TypeVar("M")
+
+
+@contextmanager
+def on_database(
+    machine: type[M], url: str, furnish: Callable[[Climate], object] = lambda climate: None
+) -> Iterator[type[M]]:
+    """A state machine on a database in which the hosts are registered, and what `furnish` adds."""
+    engine = connect(url, pool_size=5)
+    climate = Climate(engine, FakeCloud({name: cloud_host(name) for name in HOSTS}), {}, Settings(), Clock())
+    for name in HOSTS:
+        inventory.register(climate, ADMIN, name, {})
+    furnish(climate)
+    yield type(f"{machine.__name__}OnDatabase", (machine,), {"engine": engine})
+    engine.dispose()
 
 
 class WorkerDied(BaseException):
