@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import structlog
 from kombu.exceptions import KombuError
 
-from climate.compute.cells.messaging.broker import OPTIONS, PREFIX, KeptConnection
+from climate.compute.cells.messaging.broker import OPTIONS, KeptConnection
 from workers.safe_transport import NO_MESSAGE
 
 log = structlog.get_logger(__name__)
@@ -35,7 +35,7 @@ class Receiver:
         Raise one of `errors` if the broker is unreachable. The sender keeps each message until it is confirmed or
         answered, so that the broker need not keep those that were read. Entries that cannot be read are logged.
         """
-        keys = [f"{PREFIX}{queue}" for queue in self._queues]
+        keys = [self._connection.key(queue) for queue in self._queues]
         found = self._connection.ask("BLMPOP", seconds, len(keys), *keys, "RIGHT", "COUNT", most)
         if not found:
             return []

@@ -80,9 +80,17 @@ class KeptConnection(Connection):
     def get_transport_cls(self) -> type[_KeptTransport]:
         return _KeptTransport
 
+    @property
+    def _channel(self) -> _KeptChannel:
+        return cast(_KeptChannel, self.default_channel)
+
+    def key(self, queue: str) -> str:
+        """Return the key of a queue."""
+        return self._channel.key(queue)
+
     def ask(self, *command: str | float) -> Any:
         """Return the broker's answer to a command; without one, raise one of the connection's errors."""
-        return cast(_KeptChannel, self.default_channel).ask(*command)
+        return self._channel.ask(*command)
 
 
 def params(broker: Broker) -> dict[str, Any]:
