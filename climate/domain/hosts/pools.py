@@ -284,10 +284,8 @@ def _dropped(transition: Transition, reservation: Reservation, places: Mapping[i
     for hold in was.holds:
         if hold.host not in kept and (place := _lent_to(reservation, places.get(hold.host))):
             until = min(ends, taken.get(hold.host, ends)) if ends else None
-            yield (
-                place,
-                move(place, HostMoved(transition.at, RECYCLING, reason, transition.token, reservation.id, until)),
-            )
+            moved = HostMoved(transition.at, RECYCLING, reason, transition.token, reservation.id, until)
+            yield place, move(place, moved)
 
 
 def _lent_to(reservation: Reservation, place: HostPlace | None) -> HostPlace | None:
