@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from sqlalchemy import BigInteger, Connection, Uuid, bindparam, func, insert, select, text, union
+from sqlalchemy import Connection, Uuid, bindparam, func, insert, select, text, union
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -14,6 +14,7 @@ from climate.domain.hosts import host_facts, pools
 from climate.domain.hosts.capacity import Size
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.sql_arrays import in_parameter
 from climate.store.hosts import pool_membership
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS, HOST_TYPE
 from climate.store.journal import journal
@@ -52,7 +53,7 @@ def held_hosts(conn: Connection, numbers: Collection[int]) -> list[Held]:
     query = (
         select(allocations.c.host, reservations.c.lease_id, func.lower(during), func.upper(during), *size)
         .select_from(allocations.outerjoin(reservations, reservations.c.id == allocations.c.reservation_id))
-        .where(allocations.c.host == func.any(bindparam("numbers", type_=ARRAY(BigInteger))), in_force(allocations))
+        .where(in_parameter(allocations.c.host, "numbers"), in_force(allocations))
     )
     return [
         (host, lease, Period(start, end), Size(*parts) if slots else None)
@@ -66,7 +67,7 @@ def held_addresses(conn: Connection, numbers: Collection[int]) -> list[Held]:
     query = (
         select(held.c.number, reservations.c.lease_id, func.lower(held.c.during), func.upper(held.c.during))
         .join(reservations, reservations.c.id == held.c.reservation_id)
-        .where(held.c.number == func.any(bindparam("numbers", type_=ARRAY(BigInteger))), in_force(held))
+        .where(in_parameter(held.c.number, "numbers"), in_force(held))
     )
     rows = conn.execute(query, {"numbers": sorted(numbers)})
     return [(number, lease, Period(start, end), None) for number, lease, start, end in rows]

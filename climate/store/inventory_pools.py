@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, func, insert, or_, select, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, Select, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, InvalidInput, NotFound
+from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.tables.inventories import inventories, inventory_allocations
@@ -129,7 +129,7 @@ def allocated(conn: Connection, now: datetime, numbers: Collection[int]) -> list
         )
         .join(reservations, reservations.c.id == held.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(held.c.number == func.any(bindparam("numbers", type_=ARRAY(BigInteger))))
+        .where(in_parameter(held.c.number, "numbers"))
         .where(in_force(held), or_(func.upper(held.c.during) > now, held.c.state == "active"))
         .order_by(held.c.number, leases.c.start_date, held.c.reservation_id)
     )

@@ -5,18 +5,15 @@ from collections.abc import Iterable
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
     DateTime,
     Integer,
     MetaData,
-    any_,
-    bindparam,
     func,
-    literal,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
+from sqlalchemy.dialects.postgresql import JSONB, UUID
 
+from climate.sql_arrays import in_array, in_parameter
 from climate.transaction_ids import changed
 
 __all__ = ["changed", "count", "in_array", "in_parameter", "json", "metadata", "sql_of", "taken", "time", "uuid"]
@@ -63,19 +60,6 @@ def taken(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False, server_default="0")
 
 
-def in_array(column: ColumnElement[object], values: Iterable[object]) -> ColumnElement[bool]:
-    """Return the condition that a column has one of these values.
-
-    They are sent as one array, so that the statement is prepared once for any number of values.
-    """
-    return column == any_(literal(list(values), ARRAY(column.type)))
-
-
 def sql_of(columns: Iterable[Column[object]], alias: str) -> str:
     """Return the SQL that selects these columns of a table in a statement that is text; ids are text, as in Core."""
     return ", ".join(f"{alias}.{one.name}{'::text' if isinstance(one.type, UUID) else ''}" for one in columns)
-
-
-def in_parameter(column: ColumnElement[object], name: str) -> ColumnElement[bool]:
-    """Return the condition that a column has one of the values in the list that is the parameter `name`."""
-    return column == any_(bindparam(name, type_=ARRAY(column.type)))

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Select, and_, bindparam, exists, func, select
-from sqlalchemy.dialects.postgresql import ARRAY, INET, Range
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, exists, func, select
+from sqlalchemy.dialects.postgresql import INET, Range
 
 from climate.domain.errors import Busy, NotEnoughAddresses
 from climate.domain.period import Period
+from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.allocation.hosts import HORIZON, HORIZON_ROWS, Shortage, TryPatiently, earliest_fit
 from climate.store.tables.floating_ips import floating_allocations, floating_ips
@@ -156,7 +157,7 @@ def _taken(wanted: AddressRequest) -> ColumnElement[bool]:
 
 
 def _among(numbers: Sequence[int]) -> ColumnElement[bool]:
-    return floating_ips.c.number == func.any(bindparam("numbers", list(numbers), ARRAY(BigInteger)))
+    return in_array(floating_ips.c.number, numbers)
 
 
 def shortage(conn: Connection, wanted: AddressRequest) -> tuple[Shortage, tuple[str, ...]]:

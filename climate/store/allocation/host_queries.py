@@ -36,6 +36,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, TSTZRANGE, aggregate_order_by
 from climate.domain.hosts.pools import BOOKABLE, Pool
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
+from climate.sql_arrays import in_parameter
 from climate.store.allocation.requirements_sql import condition
 from climate.store.hosts.hosts import AUTHORIZED_PROJECTS
 from climate.store.schema import Time
@@ -230,7 +231,7 @@ def _loss() -> ColumnElement[int]:
     held = select(func.count()).where(other.c.reservation_id == r.c.id, in_force(other)).scalar_subquery()
     hosts_lost = case((held > r.c.spec["min"].as_integer(), 1), else_=held)
     lost = select(func.sum(seconds * hosts_lost)).join(r, r.c.id == a.c.reservation_id)
-    of_host = lost.where(_on_host, _in_window(), r.c.id == func.any(bindparam("giving_way", type_=ARRAY(Uuid))))
+    of_host = lost.where(_on_host, _in_window(), in_parameter(r.c.id, "giving_way"))
     return func.coalesce(of_host.correlate(hosts).scalar_subquery(), 0)
 
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select
-from sqlalchemy.dialects.postgresql import ARRAY, Range
+from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import Busy, ClimateError, NotEnoughHosts
 from climate.domain.hosts.requirements import Requirement
 from climate.domain.period import Period
+from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.allocation.host_queries import Search, given, search
 from climate.store.tables.leases import allocations, in_force, leases, reservations
@@ -305,7 +306,7 @@ def allocated(conn: Connection, now: datetime, hosts: Collection[int]) -> list[A
         select(a.c.host, a.c.reservation_id, leases.c.id, leases.c.start_date, leases.c.end_date)
         .join(reservations, reservations.c.id == a.c.reservation_id)
         .join(leases, leases.c.id == reservations.c.lease_id)
-        .where(a.c.host == func.any(bindparam("hosts", type_=ARRAY(BigInteger))))
+        .where(in_parameter(a.c.host, "hosts"))
         .where(in_force(a), or_(leases.c.end_date > now, a.c.state == "active"))
         .order_by(a.c.host, leases.c.start_date)
     )

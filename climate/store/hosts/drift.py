@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, Select, or_, select, text
 
+from climate.sql_arrays import in_parameter
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import allocations, events, in_force, reservations
 
@@ -48,7 +48,7 @@ def _begun() -> Select[Any]:
         select(hosts.c.id, reservations.c.id, events.c.kind, events.c.status)
         .select_from(hosts.join(reservations, of_the_host))
         .join(events, events.c.lease_id == reservations.c.lease_id)
-        .where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+        .where(in_parameter(hosts.c.id, "ids"))
         .where(reservations.c.status != "deleted", events.c.first_claimed_at.is_not(None), events.c.status != "DONE")
     )
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import BigInteger, Connection, bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
@@ -14,6 +14,7 @@ from climate.domain.errors import Conflict, InvalidInput, NotFound
 from climate.domain.facts import HostDescribed, HostEnrolled, HostRemoved
 from climate.domain.hosts.pools import Pool
 from climate.domain.policy import Caller
+from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.hosts import host_facts, pool_membership
 from climate.store.tables.hosts import hosts, properties
@@ -105,8 +106,8 @@ def get(conn: Connection, host_id: int, *, lock: bool = False) -> Host:
 
 def by_number(conn: Connection, numbers: Collection[int]) -> dict[int, Host]:
     """Return hosts by their numbers, including removed ones."""
-    query = select(hosts).where(hosts.c.id == func.any(bindparam("numbers", type_=postgresql.ARRAY(BigInteger))))
-    return {row.id: _host(row) for row in conn.execute(query, {"numbers": sorted(numbers)})} if numbers else {}
+    query = select(hosts).where(in_array(hosts.c.id, sorted(numbers)))
+    return {row.id: _host(row) for row in conn.execute(query)} if numbers else {}
 
 
 def listed(conn: Connection, marker: int | None = None, limit: int | None = None) -> list[Host]:

@@ -8,12 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Connection,
     Select,
     and_,
-    bindparam,
     delete,
     func,
     insert,
@@ -21,7 +19,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, Range
+from sqlalchemy.dialects.postgresql import Range
 
 from climate.domain.errors import InvalidInput, NotFound
 from climate.domain.hosts.maintenance_facts import (
@@ -34,6 +32,7 @@ from climate.domain.hosts.maintenance_facts import (
 )
 from climate.domain.period import Period
 from climate.domain.policy import Caller
+from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.journal import journal
 from climate.store.leases import healing_waits, tampering
@@ -201,9 +200,8 @@ def lock_open(conn: Connection, host: int) -> list[UUID]:
 
 def active_on(conn: Connection, numbers: Collection[int]) -> frozenset[int]:
     """Return those of the hosts that are in maintenance now."""
-    wanted = windows.c.host == func.any(bindparam("numbers", type_=ARRAY(BigInteger)))
-    query = select(windows.c.host).where(wanted, windows.c.state == ACTIVE)
-    return frozenset(conn.scalars(query, {"numbers": sorted(numbers)}))
+    query = select(windows.c.host).where(in_array(windows.c.host, sorted(numbers)), windows.c.state == ACTIVE)
+    return frozenset(conn.scalars(query))
 
 
 def moving(conn: Connection, numbers: Collection[int]) -> frozenset[int]:

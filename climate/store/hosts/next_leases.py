@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, bindparam, func, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, func, select
 
+from climate.sql_arrays import in_array
 from climate.store.tables.leases import allocations, in_force, leases, reservations
 
 
@@ -22,11 +22,11 @@ def starts(conn: Connection, hosts: Collection[int], apart_from: Collection[UUID
     a = allocations
     query = (
         select(a.c.host, func.min(func.lower(a.c.during)).label("start"))
-        .where(a.c.host == func.any(bindparam("numbers", type_=ARRAY(BigInteger))), a.c.kind == "lease", in_force(a))
+        .where(in_array(a.c.host, sorted(hosts)), a.c.kind == "lease", in_force(a))
         .where(a.c.reservation_id.not_in(list(apart_from)))
         .group_by(a.c.host)
     )
-    return {row.host: row.start for row in conn.execute(query, {"numbers": sorted(hosts)})}
+    return {row.host: row.start for row in conn.execute(query)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, func, or_, select, text, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, Select, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from climate.domain.errors import Conflict, NotFound
 from climate.domain.facts import HostFact, PoolCause
 from climate.domain.hosts.pools import HostPlace, Pool, fold
 from climate.domain.policy import Caller
+from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import journal
@@ -74,7 +74,7 @@ def of(conn: Connection, numbers: Collection[int], *, lock: bool = False) -> dic
     """Return memberships by number, including removed hosts; the rows are locked in the order of their numbers."""
     if not numbers:
         return {}
-    query = _PLACES.where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+    query = _PLACES.where(in_parameter(hosts.c.id, "ids"))
     rows = locks.read_hosts(conn, query, numbers) if lock else conn.execute(query, {"ids": sorted(numbers)})
     return {row.id: _place(row) for row in rows}
 

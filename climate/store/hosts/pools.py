@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Connection, Select, Text, bindparam, column, func, select, true
+from sqlalchemy import BigInteger, Connection, Select, bindparam, column, func, select, true
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 
 from climate.domain.hosts.pools import Pool
 from climate.domain.period import Period
+from climate.sql_arrays import in_array, in_parameter
 from climate.store.hosts.maintenance import NO_END
 from climate.store.schema import Time
 from climate.store.tables.hosts import hosts, windows
@@ -45,7 +46,7 @@ def belonging(conn: Connection) -> int:
 def numbers_of(conn: Connection, names: Collection[str]) -> dict[str, int]:
     """Return the numbers of registered hosts, by name."""
     query = select(hosts.c.hypervisor_hostname, hosts.c.id).where(
-        hosts.c.removed_at.is_(None), hosts.c.hypervisor_hostname == func.any(bindparam("names", type_=ARRAY(Text)))
+        hosts.c.removed_at.is_(None), in_parameter(hosts.c.hypervisor_hostname, "names")
     )
     return {row[0]: row[1] for row in conn.execute(query, {"names": sorted(names)})}
 
@@ -100,9 +101,9 @@ def owners(conn: Connection, numbers: Collection[int]) -> dict[int, tuple[UUID, 
     query = (
         select(hosts.c.id, leases.c.id, leases.c.project_id)
         .select_from(hosts.join(reservations, reservations.c.id == hosts.c.pool_reservation).join(leases))
-        .where(hosts.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+        .where(in_array(hosts.c.id, sorted(numbers)))
     )
-    return {row[0]: (row[1], row[2]) for row in conn.execute(query, {"ids": sorted(numbers)})} if numbers else {}
+    return {row[0]: (row[1], row[2]) for row in conn.execute(query)} if numbers else {}
 
 
 def _counted() -> Select[Any]:
@@ -154,7 +155,7 @@ def _promises() -> Select[Any]:
 
 
 def _promises_of_hosts() -> Select[Any]:
-    wanted = allocations.c.host == func.any(bindparam("ids", type_=ARRAY(BigInteger)))
+    wanted = in_parameter(allocations.c.host, "ids")
     return _promises().where(in_force(allocations), wanted)
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, bindparam, delete, func, select, text, true, update
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import Connection, delete, func, select, text, true, update
+from sqlalchemy.dialects.postgresql import insert
 
+from climate.sql_arrays import in_array
 from climate.store import locks
 from climate.store.leases.event_claims import next_token
 from climate.store.tables.hosts import host_power, hosts
@@ -68,8 +69,7 @@ def of(conn: Connection, numbers: Collection[int]) -> dict[int, Supply]:
     """Return the power rows of these hosts, by number; hosts without power management are missing."""
     if not numbers:
         return {}
-    wanted = host_power.c.host == func.any(bindparam("numbers", type_=ARRAY(BigInteger)))
-    rows = conn.execute(select(host_power).where(wanted), {"numbers": sorted(numbers)})
+    rows = conn.execute(select(host_power).where(in_array(host_power.c.host, sorted(numbers))))
     return {row.host: Supply(**row._mapping) for row in rows}
 
 

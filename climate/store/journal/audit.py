@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, Uuid, and_, bindparam, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from climate.domain.audit import (
@@ -24,6 +24,7 @@ from climate.domain.audit import (
 )
 from climate.domain.operator_facts import limits_stream, terms_stream
 from climate.domain.policy import Caller
+from climate.sql_arrays import in_array
 from climate.store.journal import fact_codec, journal
 from climate.store.tables.hosts import hosts
 from climate.store.tables.leases import AUDITED
@@ -112,7 +113,7 @@ def _of_object(object_id: str) -> ColumnElement[bool]:
     streams = [limits_stream(project), terms_stream(object_id)]
     streams += [change_stream(kind, object_id) for kind in AuditKind if kind not in FACTS_OF]
     streams += [own] if (own := _uuid(object_id)) else []
-    known = table.c.stream == func.any(bindparam("streams", streams, type_=ARRAY(Uuid)))
+    known = in_array(table.c.stream, streams)
     named = hosts.c.hypervisor_hostname == object_id
     if object_id.isascii() and object_id.isdigit() and len(object_id) <= LONGEST_NUMBER:
         named = or_(named, hosts.c.id == int(object_id))
@@ -142,7 +143,7 @@ def _earlier(conn: Connection, rows: Collection[Any]) -> Earlier:
     kinds = bindparam("kinds", list(_READ), type_=ARRAY(String))
     query = (
         select(table.c.stream, table.c.version, table.c.kind, table.c.body)
-        .where(table.c.stream == func.any(bindparam("streams", streams, type_=ARRAY(Uuid))))
+        .where(in_array(table.c.stream, streams))
         .where(table.c.kind == func.any(kinds))
         .order_by(table.c.stream, table.c.version)
     )

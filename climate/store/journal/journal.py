@@ -9,7 +9,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Uuid, bindparam, func, insert, select, text
-from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from climate.advisory_locks import Subject
 from climate.domain.facts import Fact, HostFact
@@ -17,6 +17,7 @@ from climate.domain.hosts.maintenance_facts import WindowFact
 from climate.domain.operator_facts import OperatorFact
 from climate.domain.policy import Caller
 from climate.domain.series import SeriesFact
+from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.journal import fact_codec
 from climate.store.journal.fact_codec import AnyFact
@@ -59,7 +60,7 @@ def read(conn: Connection, stream: UUID) -> list[Entry]:
 
 def read_many(conn: Connection, streams: Sequence[UUID]) -> list[Entry]:
     """Return all facts of these streams, stream by stream, oldest first."""
-    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    wanted = in_parameter(journal.c.stream, "streams")
     ordered = select(journal).where(wanted).order_by(journal.c.stream, journal.c.version)
     return [_entry(row) for row in conn.execute(ordered, {"streams": streams})]
 
@@ -120,7 +121,7 @@ def first_kinds(conn: Connection, wanted: Sequence[UUID]) -> dict[UUID, str]:
 
 
 def _among_streams() -> ColumnElement[bool]:
-    return journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    return in_parameter(journal.c.stream, "streams")
 
 
 def hold(conn: Connection, stream: UUID) -> list[Entry]:
@@ -137,7 +138,7 @@ def lock(conn: Connection, stream: UUID) -> None:
 def append_next(conn: Connection, author: Caller, happened: Sequence[tuple[UUID, AnyFact]]) -> None:
     """Append a fact to the end of each of these streams; the streams or their rows must be locked."""
     streams = [stream for stream, _ in happened]
-    wanted = journal.c.stream == func.any(bindparam("streams", type_=ARRAY(Uuid)))
+    wanted = in_parameter(journal.c.stream, "streams")
     last = select(journal.c.stream, func.max(journal.c.version)).where(wanted).group_by(journal.c.stream)
     known: dict[UUID, int] = {row[0]: row[1] for row in conn.execute(last, {"streams": streams})}
     entries = [(stream, known.get(stream, 0) + 1, fact) for stream, fact in happened]

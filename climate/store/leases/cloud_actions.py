@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import CTE, BigInteger, Connection, Text, Update, Uuid, bindparam, func, literal, select, text, update
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import CTE, BigInteger, Connection, Text, Update, Uuid, bindparam, literal, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
+from climate.sql_arrays import in_parameter
 from climate.store.schema import Time
 from climate.store.tables.leases import actions, claims
 
@@ -52,7 +53,7 @@ def ticked_off(claimed: CTE) -> Update:
     return (
         update(actions)
         .where(actions.c.event_id == claimed.c.event_id, actions.c.due_at == bindparam("due", type_=Time))
-        .where(actions.c.step == func.any(bindparam("steps", type_=ARRAY(Text))))
+        .where(in_parameter(actions.c.step, "steps"))
         .values(state="DONE")
     )
 

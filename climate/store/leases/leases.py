@@ -20,7 +20,7 @@ from sqlalchemy import (
     tuple_,
     union,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.exc import IntegrityError
 
 from climate.connections import Insert
@@ -34,6 +34,7 @@ from climate.domain.policy import Caller
 from climate.domain.preemption import Preemption
 from climate.domain.sharing import NOT_SHARED, Sharing
 from climate.domain.status import EventKind, EventStatus, HoldState, LeaseStatus, PartState
+from climate.sql_arrays import in_parameter
 from climate.store import locks
 from climate.store.db_errors import constraint
 from climate.store.journal import fact_codec, journal
@@ -378,8 +379,8 @@ _WHOLE: Select[Any] = select(leases, func.json_build_array(*_PARTS).label("parts
 """Whole leases in one statement, with all their parts as one JSON list, in the order in which `_lease` reads them."""
 
 _OWNER = select(events.c.lease_id).where(events.c.id == bindparam("event_id", type_=Uuid)).scalar_subquery()
-_BY_IDS = _WHOLE.where(leases.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
-_OWNERS = select(events.c.lease_id).where(events.c.id == func.any(bindparam("event_ids", type_=ARRAY(Uuid))))
+_BY_IDS = _WHOLE.where(in_parameter(leases.c.id, "ids"))
+_OWNERS = select(events.c.lease_id).where(in_parameter(events.c.id, "event_ids"))
 _OF_EVENTS = _WHOLE.where(leases.c.id.in_(_OWNERS))
 _OF_EVENT = _WHOLE.where(leases.c.id == _OWNER)
 
