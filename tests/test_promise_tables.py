@@ -20,7 +20,11 @@ def test_each_promise_names_its_code_and_its_test(page: str) -> None:
         check_named(read["code"], read["test"])
 
 
-IDS = [f"{letter}{number}" for letter, count in (("Z", 15), ("B", 16), ("C", 14)) for number in range(1, count + 1)]
+IDS = [
+    f"{letter}{number}"
+    for letter, count in (("Z", 15), ("B", 16), ("C", 14), ("T", 7))
+    for number in range(1, count + 1)
+]
 """Requirements of zones, build plans and cells."""
 
 

@@ -47,6 +47,19 @@ def test_ds_10_each_item_of_a_plan_is_sealed_whole() -> None:
     assert len({one.item_id for one in opened}) == 4
 
 
+@pytest.mark.parametrize(
+    "blob",
+    [
+        "1AhkIE0/DFoIxneqzVZn6wjdXDiDLn4jXnbTNt7J9wZzPJCFa7J5X/yWplhNhVnn",
+        "vgAa7+FINdjfvlpOw5D6kSIAHj1ULvWm9+euWn0dpTOMkCq1/skvcCwHdsdllQgD",
+    ],
+    ids=["zero initialization vector", "named initialization vector"],
+)
+def test_ds_11_blobs_of_the_cipher_of_2011_are_refused_under_their_own_key(blob: str) -> None:
+    """AES-128-CBC has no integrity check, so climate does not read it."""
+    assert refused(blob, KEY)
+
+
 def test_two_blobs_of_one_plan_differ() -> None:
     assert sealed() != sealed()
     first, second = keys().seal(ZONE, [ITEM, ITEM], NOW)

@@ -89,6 +89,27 @@ def test_wrong_password_is_refused_without_showing_it(child: Child) -> None:
     assert "sesame" not in str(refused.value)
 
 
+def test_account_and_token_of_one_child_reach_no_other_child(child: Child) -> None:
+    """Both children accept the same words, so a mistake would go unnoticed by them."""
+    other = Child()
+    asked: list[dict[str, Any]] = []
+
+    def sign_in() -> Response:
+        asked.append(request.get_json()["auth"]["identity"]["password"]["user"])
+        return Response(json.dumps({"token": {}}), 201, {"X-Subject-Token": "token-of-other"})
+
+    other.app.add_url_rule("/identity/v3/auth/tokens", view_func=sign_in, methods=["POST"])
+    other.accepted.add("token-of-other")
+    other.route("/compute/v2.1/zones/info", lambda: jsonify(zone={"name": "other"}))
+    talker = client(child, other=other.app)
+    second = ChildZone(2, "http://other/compute/v2.1", "second parent", "second password")
+    for zone in (ZONE, second, ZONE, second):
+        assert talker.ask(zone, INFO).is_good
+    assert [(user["name"], user["password"]) for user in asked] == [("second parent", "second password")]
+    assert {headers["X-Auth-Token"] for headers in other.seen} == {"token-of-other"}
+    assert {headers["X-Auth-Token"] for headers in child.seen} == {"token-1"}
+
+
 def test_changed_password_does_not_use_the_old_token(child: Child) -> None:
     talker = client(child)
     talker.ask(ZONE, INFO)
