@@ -183,6 +183,7 @@ class CellsProcess:
                 "showing life", lambda: housekeeping.show_life(self.deployment.climate, name, process_health.CELLS)
             )
             self._guarded("reporting", lambda: state.report(self.deployment.compute))
+            self._guarded("asking unreachable children", lambda: state.ask_unreachable(self.deployment.compute))
             self.stopping.wait(state.REPORT_SECONDS)
 
     def report_servers(self) -> None:

@@ -117,8 +117,22 @@ def report(compute: Compute) -> None:
 def ask_children(compute: Compute) -> None:
     """Request a report from each child."""
     with compute.engine.begin() as conn:
-        for child in neighbours.around(conn).children:
-            send.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
+        _ask(compute, conn, neighbours.around(conn).children)
+
+
+def ask_unreachable(compute: Compute) -> None:
+    """Request a report from each child whose broker was unreachable at the last attempt.
+
+    The messages that failed may have expired, or have arrived in spite of the failure. Without another message nobody
+    would notice that the broker is reachable again.
+    """
+    with compute.engine.begin() as conn:
+        _ask(compute, conn, [name for name, cell in neighbours.around(conn).children.items() if cell.failures])
+
+
+def _ask(compute: Compute, conn: Connection, children: Iterable[str]) -> None:
+    for child in children:
+        send.post(compute, conn, (child, DOWN), (ANNOUNCE, {}), 2 * REPORT_SECONDS)
 
 
 def described(compute: Compute, cell: Cell, now: datetime) -> dict[str, Any]:

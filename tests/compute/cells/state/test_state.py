@@ -100,6 +100,18 @@ def test_start_asks_children_to_report(cells: Tree) -> None:
     assert units(cells, "top") == {"512": 32, "4096": 4}
 
 
+def test_return_of_a_broker_is_noticed_although_nothing_else_is_sent(cells: Tree) -> None:
+    with cells["top"].engine.begin() as conn:
+        conn.execute(text("UPDATE compute_cells SET failures = 3, last_error = 'away', retry_at = now()"))
+        conn.execute(text("UPDATE compute_cells SET failures = 0 WHERE name = 'right'"))
+    state.ask_unreachable(cells["top"])
+    cells.settle()
+    left = neighbours.get(cells["top"], "left")
+    assert (left.failures, left.last_error) == (0, None)
+    assert units(cells, "top", "left") is not None
+    assert units(cells, "top", "right") is None, "only unreachable children are asked"
+
+
 def test_tree_is_known_at_the_top(cells: Tree) -> None:
     state.report(cells["leaf"])
     cells.settle()
