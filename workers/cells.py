@@ -201,9 +201,10 @@ class CellsProcess:
             self._guarded("sweeping", self._sweep_once)
 
     def _sweep_once(self) -> None:
-        compute = self.deployment.compute
-        with compute.engine.begin() as conn:
-            messages.sweep(conn, compute.now(conn), KEPT)
+        compute, is_left = self.deployment.compute, True
+        while is_left and not self.stopping.is_set():
+            with compute.engine.begin() as conn:
+                is_left = messages.sweep(conn, compute.now(conn), KEPT)
 
     def _guarded(self, what: str, act: Callable[[], T], /) -> T | None:
         """Return the result of `act`, or None after an error, which is logged, so that the thread survives."""

@@ -6,11 +6,11 @@ from datetime import timedelta
 import structlog
 from sqlalchemy import Connection
 
+from climate.batch_delete import PORTION
 from climate.context import Climate
 from climate.domain.errors import Unavailable
 from climate.service.transaction import run
 from climate.store import db_errors, heartbeats, idempotency, notifications
-from climate.store.batch_delete import PORTION
 from climate.store.hosts import pool_membership
 from climate.store.leases import fences, healing_waits
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Text, literal_column, or_, select, text, update
 
+from climate.batch_delete import drop
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import TOPICS, Audience, Notice
 from climate.store import locks
-from climate.store.batch_delete import drop
 from climate.store.tables.leases import leases, shared_with
 from climate.store.tables.operations import notices
 

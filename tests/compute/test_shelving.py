@@ -187,3 +187,17 @@ def test_it_comes_back_elsewhere_when_the_node_that_was_forced_is_full(here: Pla
     after = here.look(server.id)
     assert after.status == ACTIVE
     assert after.node in ("n1", "n3", "n4")
+
+
+def test_it_comes_back_elsewhere_when_the_node_that_was_forced_is_in_maintenance(here: Place) -> None:
+    """A request of the owner does not inherit what an administrator was allowed at the boot."""
+    server = here.boot_one(zone="nova::n2", admin=True)
+    assert server.node == "n2"
+    shelved(here, server)
+    with here.compute.engine.begin() as conn:
+        conn.execute(text("UPDATE compute_nodes SET maintenance = 'new fan' WHERE name = 'n2'"))
+    unshelve.unshelve(here.compute, server.id)
+    here.settle()
+    after = here.look(server.id)
+    assert after.status == ACTIVE
+    assert after.node in ("n1", "n3", "n4")

@@ -2,9 +2,9 @@
 
 from sqlalchemy import Engine, text
 
+from climate.batch_delete import PORTION
 from climate.context import Climate
 from climate.service import housekeeping
-from climate.store.batch_delete import PORTION
 from tests.conftest import Clock
 from tests.scenarios.test_statement_counts import counted
 

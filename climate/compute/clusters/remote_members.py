@@ -5,7 +5,6 @@ was not begun in time is withdrawn.
 """
 
 import math
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from climate import supervised_command
 from climate.compute.clusters import member_orders, migration_orders
 from climate.compute.clusters.cluster_spec import MemberSpec
 from climate.compute.clusters.remote_migrator import RemoteMigrator
@@ -31,6 +31,7 @@ from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.live_migrator import LiveMigrator
 from climate.connections import reading
 from climate.sealed_secrets import Vault
+from climate.supervised_command import Run
 
 FENCE_SECONDS = 60.0
 """Timeout of the command that fences a member, in seconds."""
@@ -39,7 +40,6 @@ STATES_SECONDS = 5.0
 """Timeout in seconds for the list of states of a service, so that a failing one does not block a round."""
 
 LOOK_SECONDS = 0.05
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -217,18 +217,7 @@ class RemoteDriver:
         return self.elsewhere.ask(self._service, verb, {**said, "by": self.elsewhere.service_host, **more})
 
 
-def _fence(command: Sequence[str]) -> None:
-    """Run the command that fences a member; VirtError unless it succeeds."""
-    try:
-        ran = subprocess.run(  # noqa: S603  (the operator's own command)
-            list(command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=FENCE_SECONDS,
-            check=False,
-            env={"PATH": _PATH},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise VirtError(f"the command that fences a member cannot be run: {error}") from error
-    if ran.returncode:
-        raise VirtError(f"the command that fences a member failed with status {ran.returncode}")
+def _fence(command: Sequence[str], seconds: float = FENCE_SECONDS) -> None:
+    """Run the command that fences a member; VirtError unless it succeeds. No process of it is left."""
+    if reason := supervised_command.execute(Run(command, seconds)):
+        raise VirtError(f"the command that fences a member {reason}")

@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 
+from climate.batch_delete import drop
 from climate.identity.store.tables import failures as table
 
 WINDOW = timedelta(minutes=1)
@@ -38,6 +39,6 @@ def recent(conn: Connection, login: str, address: str) -> Recent:
 
 
 def add(conn: Connection, login: str, address: str) -> None:
-    """Record a failure, and delete those that no longer count."""
-    conn.execute(delete(table).where(table.c.at < func.clock_timestamp() - 2 * LONG_WINDOW))
+    """Record a failure, and delete a portion of those that no longer count."""
+    drop(conn, table, table.c.at < func.clock_timestamp() - 2 * LONG_WINDOW)
     conn.execute(insert(table).values(login=login, address=address))

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, func, insert, select, text
 
+from climate.batch_delete import drop
 from climate.identity.store.tables import revocations as table
 
 TOKEN, USER, PROJECT, CREDENTIAL, ROLE = "token", "user", "project", "credential", "role"
@@ -74,10 +75,10 @@ def add(conn: Connection, kind: str, subject: str, seconds: float, owner: str | 
     A user with MOST_OF_A_USER revocations in force gets one for all tokens instead.
     """
     now = func.clock_timestamp()
-    conn.execute(delete(table).where(table.c.expires_at < now))
+    drop(conn, table, table.c.expires_at < now)
     if owner is not None:
         own = table.c.owner == owner
-        if conn.execute(select(func.count()).where(own)).scalar_one() >= MOST_OF_A_USER:
+        if conn.execute(select(func.count()).where(own, table.c.expires_at >= now)).scalar_one() >= MOST_OF_A_USER:
             conn.execute(delete(table).where(own))
             kind, subject, owner = USER, owner, None
     row = {"kind": kind, "subject": subject, "owner": owner, "expires_at": now + timedelta(seconds=seconds)}

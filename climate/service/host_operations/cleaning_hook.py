@@ -3,23 +3,20 @@
 import os
 import shlex
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from uuid import UUID
 
-from climate import process_supervisor
-from climate.process_supervisor import RUN_ID
+from climate import process_supervisor, supervised_command
+from climate.supervised_command import PATH, Run
 
 TOKEN = "CLIMATE_CLEANING_TOKEN"  # noqa: S105 - the name of a variable
 """Environment variable with the number of the run: each run has a higher one than those before it."""
 
-ENVIRON = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+ENVIRON = {"PATH": PATH, "LANG": "C.UTF-8"}
 
-KILL_SECONDS = 5.0
 LOST = "the hook run was lost"
 UNRECORDED = "the hook was not started, because its run could not be recorded"
 
@@ -96,44 +93,10 @@ def execute(run: HookRun, record: Callable[[HookProcess], bool]) -> str:
         words = [*shlex.split(run.command), run.host]
     except ValueError:
         return "the hook cannot be run: ValueError"
-    supervisor = subprocess.Popen(  # noqa: S603 - there is no shell
-        [sys.executable, "-I", process_supervisor.__file__, str(run.id), str(run.seconds), *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env={**ENVIRON, RUN_ID: str(run.id), TOKEN: str(run.token)},
-        cwd="/",
-        bufsize=0,
-    )
-    with supervisor:
+    supervised = Run(words, run.seconds, {**ENVIRON, TOKEN: str(run.token)}, run.id)
+    with supervised_command.start(supervised) as supervisor:
         began = process_supervisor.started_at(supervisor.pid)
         if not record(HookProcess(str(this_machine()), socket.gethostname(), supervisor.pid, began)):
             return UNRECORDED
-        return _meaning(run, _outcome(supervisor))
-
-
-def _outcome(supervisor: "subprocess.Popen[bytes]") -> list[str]:
-    if supervisor.stdin is None or supervisor.stdout is None:
-        raise RuntimeError("the supervisor has no pipes")
-    try:
-        supervisor.stdin.write(b"\n")
-    except BrokenPipeError:
-        return []
-    return supervisor.stdout.readline().decode().split()
-
-
-def _meaning(run: HookRun, outcome: list[str]) -> str:
-    match outcome:
-        case ["ended", "0"]:
-            return ""
-        case ["ended", status]:
-            return f"the hook ended with status {status}"
-        case ["timeout"]:
-            return f"the hook took longer than {run.seconds:g} seconds"
-        case ["failed", reason]:
-            return f"the hook cannot be run: {reason}"
-    # Somebody has killed only the supervisor.
-    while not process_supervisor.kill_run(str(run.id), KILL_SECONDS):
-        continue
-    return LOST
+        reason = supervised_command.outcome(supervised, supervisor)
+    return f"the hook {reason}" if reason else ""

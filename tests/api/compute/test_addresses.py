@@ -130,6 +130,15 @@ def test_a_network_has_an_end_and_so_has_a_quota(there: World, member: Person, a
     assert "fixed ips" in message(member.act(server_id, "addFixedIp", {"networkId": flat}), 403, "forbidden")
 
 
+def test_a_network_that_is_named_twice_gives_two_interfaces(there: World, member: Person, dhcp: str) -> None:
+    """As in Nova, which allows it for a server with two addresses of one network."""
+    server_id = booted(there, member, dhcp, dhcp)
+    found = interfaces(member, server_id)
+    assert [one["net_id"] for one in found] == [dhcp, dhcp]
+    assert len({one["mac_addr"] for one in found}) == 2
+    assert addresses(member, server_id) == ["10.20.0.2", "10.20.0.3"]
+
+
 def test_a_server_is_booted_with_the_very_address_that_was_asked_for(
     there: World, member: Person, dhcp: str, pool: None
 ) -> None:

@@ -59,6 +59,20 @@ def test_vlans_count_themselves_and_are_their_projects(admin: Person, member: Pe
     assert "disassociated from project" in refused(admin, "DELETE", f"networks/{first['id']}", None, 409)
 
 
+def test_a_vlan_that_is_named_is_of_one_network(admin: Person) -> None:
+    """Neither a network that has no subnet yet nor one that is served gives its VLAN to another."""
+    wanted = {"provider:network_type": "vlan", "provider:segmentation_id": 7}
+    first = named(admin, name="first", **wanted)
+    second = {"network": {"name": "second", **wanted}}
+    assert "VLAN 7 " in refused(admin, "POST", "networks", second, 409)
+    ranged(admin, first["id"], "10.40.0.0/24")
+    assert "VLAN 7 " in refused(admin, "POST", "networks", second, 409)
+    other = named(admin, name="other", **{"provider:network_type": "vlan"})
+    ranged(admin, other["id"], "10.41.0.0/24")
+    shown = {row["name"]: row for row in admin.get(f"{N}/networks?provider:network_type=vlan")["networks"]}
+    assert {name: row["provider:segmentation_id"] for name, row in shown.items()} == {"first": 7, "other": 101}
+
+
 @pytest.mark.parametrize(
     ("network", "status", "word"),
     [
@@ -91,6 +105,10 @@ def test_what_is_no_network(admin: Person, there: World, network: Any, status: i
         ({"cidr": "10.0.0.0/8"}, 400, "network_size"),
         ({"cidr": "10.30.0.1/24"}, 400, "first one"),
         ({"cidr": "10.30.0.0/31"}, 400, "room"),
+        ({"cidr": "127.0.0.0/24"}, 400, "reserved (loopback)"),
+        ({"cidr": "224.0.0.0/24"}, 400, "reserved (multicast)"),
+        ({"cidr": "0.0.0.0/24"}, 400, "reserved (this network)"),
+        ({"cidr": "169.254.169.0/24"}, 400, "reserved (link-local"),
         ({"cidr": "10.30.0.0/29", "gateway_ip": "10.30.0.6"}, 400, "gateway_ip"),
         ({"cidr": "10.30.0.0/29", "gateway_ip": None}, 400, "gateway_ip"),
         ({"cidr": "fd00::/64", "ip_version": 6}, 400, "ip_version"),

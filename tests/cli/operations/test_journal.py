@@ -99,6 +99,8 @@ def test_a_lease_that_is_set_aside_is_shown_and_mended(cli: Cli, climate: Climat
         conn.execute(text("INSERT INTO leases_set_aside SELECT id, created_at, 'ValueError: broken' FROM leases"))
     found = cli("event", "set-aside", "-f", "json").data
     assert [(one["lease_id"], one["reason"]) for one in found] == [(lease_id, "ValueError: broken")]
+    (told,) = [one for one in cli("doctor", "-f", "json").data if lease_id in one["says"] and one["check"] == "events"]
+    assert (told["is"], "`climate event mend`" in told["says"]) == ("BAD", True)
     assert cli("event", "mend", "nothing").code == 2
     assert cli("event", "mend").code == 0
     assert cli("event", "set-aside", "-f", "json").data == []

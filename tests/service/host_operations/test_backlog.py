@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Engine, text
 from climate.context import Climate
 from climate.domain.status import IN_PROGRESS, UNDONE
 from climate.service.leases import event_dispatch
-from climate.store.leases import due_events
+from climate.store.leases import due_events, event_claims
 from climate.store.leases.due_events import Cursor
+from tests.campaign import cases
 from tests.conftest import Clock
 from tests.service.lease_actions import START, get, hosts_wanted, make
 from tests.service.storage_factory import pool, storage_wanted
@@ -29,6 +30,8 @@ LEASES = """
     FROM made, LATERAL (VALUES (20, 'start_lease', start_date), (60, 'end_lease', end_date)) AS e (seq, kind, at)
 """
 """Leases of which the start is due, as the engine would have left them."""
+
+WRITTEN_TOGETHER = 90_000
 
 READ = """
     SELECT sum(pg_stat_get_xact_tuples_returned(oid)) FROM pg_class
@@ -57,16 +60,25 @@ def due_of(engine: Engine, clock: Clock) -> Callable[..., None]:
         with engine.begin() as conn:
             start = clock.time - timedelta(hours=hours)
             conn.exec_driver_sql("SET LOCAL session_replication_role = replica")  # keys need not be looked up
+            conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
             conn.execute(text(LEASES), {"project": project, "count": count, "start": start})
 
     return write
 
 
+def _entries_read(conn: Connection) -> int:
+    return int(conn.execute(text(READ)).scalar_one())
+
+
 def _read_by_a_look(conn: Connection, now: datetime, limit: int = 200) -> int:
-    before = conn.execute(text(READ)).scalar_one()
+    before = _entries_read(conn)
     found = due_events.lock(conn, now, due_events.look(conn, now, Cursor()).ids, limit)
     assert len(found) == limit
-    return int(conn.execute(text(READ)).scalar_one()) - int(before)
+    return _entries_read(conn) - before
+
+
+def _rest(conn: Connection, now: datetime) -> None:
+    assert not event_claims.rest(conn, now).is_quiet
 
 
 def _projects(engine: Engine) -> dict[str, int]:
@@ -75,18 +87,30 @@ def _projects(engine: Engine) -> dict[str, int]:
         return {row[0]: row[1] for row in rows}
 
 
-def test_a_look_reads_no_more_rows_of_many_than_of_a_few(
-    climate: Climate, clock: Clock, engine: Engine, due_of: Callable[..., None]
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("more", cases([5 * due_events.PORTION, 990_000], ordinary=[5 * due_events.PORTION], share=[]))
+def test_a_claim_reads_no_more_rows_of_many_than_of_a_few(
+    climate: Climate, clock: Clock, engine: Engine, due_of: Callable[..., None], more: int
 ) -> None:
-    def read() -> int:
+    """In full length, a million events are due."""
+
+    def read() -> dict[str, int]:
         with engine.connect() as conn:
             conn.exec_driver_sql("ANALYZE leases, events")
-            return _read_by_a_look(conn, clock.time)
+            looked = {"claim": _read_by_a_look(conn, clock.time)}
+            for name, act in (("oldest", due_events.oldest), ("next", event_claims.next_due), ("rest", _rest)):
+                before = _entries_read(conn)
+                act(conn, clock.time)
+                looked[name] = _entries_read(conn) - before
+            return looked
 
     due_of("p", 10 * due_events.PORTION)  # of fewer, Postgres would rather read all and sort them
     few = read()
-    due_of("p", 5 * due_events.PORTION)
-    assert read() < 1.2 * few
+    for written in range(0, more, WRITTEN_TOGETHER):
+        due_of("p", min(WRITTEN_TOGETHER, more - written))
+    many = read()
+    assert {name: count for name, count in many.items() if count > 1.2 * few[name] + 20} == {}, few
+    assert event_dispatch.claim(climate, "poller", Cursor()).count == event_dispatch.BATCH
 
 
 def test_a_project_waits_for_no_more_than_its_turn(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from climate.batch_delete import PORTION
 from climate.compute.cells import neighbours
 from climate.compute.cells.servers import sync as server_sync
 from climate.compute.cells.servers.sync import Tell
@@ -70,7 +71,11 @@ def sync(compute: Compute, wanted: HealRequest) -> int:
 
 
 def forget(compute: Compute) -> int:
-    """Purge servers that were deleted long ago, here and in other cells; return their number."""
-    with compute.engine.begin() as conn:
-        before = compute.now(conn) - REMEMBERED
-        return changes.forget(conn, before) + servers.forget(conn, before)
+    """Purge servers that were deleted long ago, here and in other cells, in portions; return their number."""
+    count, portion = 0, PORTION
+    while portion >= PORTION:
+        with compute.engine.begin() as conn:
+            before = compute.now(conn) - REMEMBERED
+            portion = max(own := changes.forget(conn, before), others := servers.forget(conn, before))
+        count += own + others
+    return count

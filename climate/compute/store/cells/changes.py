@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.batch_delete import drop
 from climate.compute.models.server import Server
 from climate.compute.store.columns import in_array
 from climate.compute.store.servers.servers import COLUMNS, FROM, server_of
@@ -151,8 +152,8 @@ def recent(
 
 
 def forget(conn: Connection, before: datetime) -> int:
-    """Delete the records of servers that were deleted before then; return their number."""
-    return conn.execute(delete(cell_versions).where(cell_versions.c.gone_at < before)).rowcount
+    """Delete a portion of the records of servers that were deleted before then; return their number."""
+    return drop(conn, cell_versions, cell_versions.c.gone_at < before)
 
 
 def last_command(conn: Connection, server_id: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, DateTime, Engine, and_, bindparam, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from climate.batch_delete import PORTION, drop
 from climate.compute.store.columns import in_array, in_parameter
 from climate.compute.store.tables.cells import builds, cells, inbox, outbox, responses
 from climate.connections import reading
@@ -256,13 +257,18 @@ def forget(conn: Connection, uuid: str) -> None:
     conn.execute(_FORGET, {"of_uuid": uuid})
 
 
-def sweep(conn: Connection, now: datetime, kept: float) -> None:
-    """Delete expired messages, and the ids of messages that arrived more than `kept` seconds ago."""
-    conn.execute(delete(outbox).where(outbox.c.expires_at < now))
-    conn.execute(delete(responses).where(responses.c.expires_at < now - timedelta(hours=1)))
-    done = (inbox.c.due_at.is_(None), inbox.c.received_at < now - timedelta(seconds=kept))
-    conn.execute(delete(inbox).where(*done))
-    conn.execute(delete(builds).where(builds.c.made_at < now - timedelta(days=30)))
+def sweep(conn: Connection, now: datetime, kept: float) -> bool:
+    """Delete expired messages, and the ids of messages that arrived more than `kept` seconds ago.
+
+    At most a portion of each table is deleted. Return whether more may be left.
+    """
+    old = {
+        outbox: outbox.c.expires_at < now,
+        responses: responses.c.expires_at < now - timedelta(hours=1),
+        inbox: and_(inbox.c.due_at.is_(None), inbox.c.received_at < now - timedelta(seconds=kept)),
+        builds: builds.c.made_at < now - timedelta(days=30),
+    }
+    return max(drop(conn, table, condition) for table, condition in old.items()) == PORTION
 
 
 def once(conn: Connection, build_id: str) -> bool:

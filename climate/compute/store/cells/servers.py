@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, delete, func, or_, select, text, update
 
+from climate.batch_delete import drop
 from climate.compute.cells.messaging import paths
 from climate.compute.models.flavor import recorded
 from climate.compute.models.server import Address, Room, Server
@@ -234,8 +235,8 @@ def used(conn: Connection, project_id: str) -> Mapping[str, int]:
 
 
 def forget(conn: Connection, before: datetime) -> int:
-    """Delete the rows of servers that were deleted before then; return their number."""
-    return conn.execute(delete(cell_servers).where(cell_servers.c.deleted_at < before)).rowcount
+    """Delete a portion of the rows of servers that were deleted before then; return their number."""
+    return drop(conn, cell_servers, cell_servers.c.deleted_at < before)
 
 
 def counts(conn: Connection) -> list[tuple[str, str, int]]:

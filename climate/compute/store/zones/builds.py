@@ -8,11 +8,15 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from climate.batch_delete import drop
 from climate.compute.store.tables.zone_builds import zone_build_items as items
 from climate.compute.store.tables.zone_builds import zone_builds as builds
 
 QUEUED, RUNNING, WAITING, DONE = "queued", "running", "waiting", "done"
 SENT, PLACED, LOST = "sent", "placed", "lost"
+
+FORGOTTEN = 500
+"""Maximum number of old builds that one call deletes, because each may have a thousand items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,5 @@ def are_open(conn: Connection) -> bool:
 
 
 def forget(conn: Connection, before: datetime) -> int:
-    """Delete builds that ended before then; their servers stay."""
-    old = and_(builds.c.state == DONE, builds.c.finished_at < before)
-    return conn.execute(delete(builds).where(old)).rowcount
+    """Delete some of the builds that ended before then, with their items; their servers stay."""
+    return drop(conn, builds, and_(builds.c.state == DONE, builds.c.finished_at < before), FORGOTTEN)

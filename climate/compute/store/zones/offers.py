@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, exists, or_, select, text, update
+from sqlalchemy import Connection, and_, delete, exists, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from climate.advisory_locks import Subject
+from climate.batch_delete import drop
 from climate.compute.store.tables.servers import servers
 from climate.compute.store.tables.zone_builds import zone_offers
 from climate.compute.store.tables.zones import zone_servers
@@ -69,10 +70,10 @@ def of_build(conn: Connection, project_id: str, build_id: str) -> list[Mapping[s
 
 
 def sweep(conn: Connection, now: datetime) -> int:
-    """Delete expired offers of deleted servers; return their number."""
+    """Delete a portion of the expired offers of deleted servers; return their number."""
     offer = zone_offers.c
     here = exists().where(servers.c.id == offer.server_id)
     below = exists().where(zone_servers.c.server_id == offer.server_id)
     gone = offer.server_id.is_not(None) & ~here & ~below
     unknown = offer.server_id.is_(None) & (offer.expires_at < now - UNKNOWN_KEPT)
-    return conn.execute(delete(zone_offers).where(offer.expires_at < now, or_(gone, unknown))).rowcount
+    return drop(conn, zone_offers, and_(offer.expires_at < now, or_(gone, unknown)))

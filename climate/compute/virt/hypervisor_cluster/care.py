@@ -150,7 +150,7 @@ def _leave(cluster: Cluster, entry: Entry) -> None:
             return
         if live_moves.can_leave(cluster, entry) and live_moves.is_busy(cluster):
             return  # another server goes first
-    elif entry.rests_until <= time.time():
+    elif not entry.is_resting(time.time()):
         target = cluster.rested(entry)
     if target is None:
         raise VirtError("its member does not accept servers, and no other takes it")

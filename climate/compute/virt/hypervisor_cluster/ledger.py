@@ -26,6 +26,9 @@ from climate.compute.virt.hypervisor_cluster.rooms import Size
 KEPT, LOST = "kept", "lost"
 """Result for a server's disk when the server was restarted on another member."""
 
+REST_SECONDS = 600.0
+"""Pause in seconds before a server is migrated again after a failure, so that no round tries in vain."""
+
 _LOCK_WORD = 4
 """Number of digits of a server's id that select its lock; the number of lock files is thus bounded."""
 
@@ -83,6 +86,10 @@ class Entry:
     def size(self) -> Size:
         """Return the capacity that it uses."""
         return size_of(self.guest)
+
+    def is_resting(self, now: float) -> bool:
+        """Return whether it is not to be moved yet. A clock that was set back prolongs no rest."""
+        return now < self.rests_until <= now + REST_SECONDS
 
 
 def size_of(guest: Guest) -> Size:

@@ -15,7 +15,7 @@ import structlog
 from climate.compute.errors import Unanswered, VirtError
 from climate.compute.virt import Guest, State
 from climate.compute.virt.hypervisor_cluster.cluster import Cluster
-from climate.compute.virt.hypervisor_cluster.ledger import Entry, LiveMove, Place
+from climate.compute.virt.hypervisor_cluster.ledger import REST_SECONDS, Entry, LiveMove, Place
 from climate.compute.virt.hypervisor_cluster.member import Member
 from climate.compute.virt.hypervisor_cluster.rooms import Move, balance, choose
 from climate.compute.virt.live_migrator import LiveMigrator, Order, Progress, opened, opened_result, sealed
@@ -25,9 +25,6 @@ DISK_SECONDS, MEMORY_SECONDS = 10.0, 40.0
 
 The guest may stand still until the next round if one ends in its last moments, so there is more time for the memory.
 """
-
-REST_SECONDS = 600.0
-"""Pause in seconds before a server is migrated again after a failure, so that no round tries in vain."""
 
 _ALIVE = frozenset({State.RUNNING, State.PAUSED})
 
@@ -60,7 +57,7 @@ def can_leave(cluster: Cluster, entry: Entry) -> bool:
     """Return whether a server could be migrated live: it runs, its driver can do that, and it does not rest."""
     source = cluster.members.get(entry.place.member) or cluster.at(entry.place)
     settled = entry.leaves is None and entry.moving is None and not entry.starts
-    ready = settled and entry.state in _ALIVE and entry.rests_until <= time.time()
+    ready = settled and entry.state in _ALIVE and not entry.is_resting(time.time())
     if not ready or source is None or is_silent(cluster, entry.place):
         return False
     return _live(source) is not None and cluster.trouble(source) is None

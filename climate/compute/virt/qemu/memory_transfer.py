@@ -111,7 +111,7 @@ class Handover:
 
     def _move(self, watch: "_Stalled") -> None:
         # The timeout runs from the agreement, also for a worker that takes over from a crashed one.
-        deadline = time.monotonic() + self.limits.seconds - (time.time() - self.route.since)
+        deadline = time.monotonic() + seconds_left(self.limits.seconds, self.route.since, time.time())
         self._obey(watch(Progress()))
         in_time(deadline, self.limits.seconds)
         if not self.route.is_begun():
@@ -212,6 +212,11 @@ def able(monitor: qmp.Monitor, capabilities: dict[str, bool]) -> None:
     """Set migration capabilities of a QEMU."""
     states = [{"capability": name, "state": on} for name, on in capabilities.items()]
     monitor.ask("migrate-set-capabilities", capabilities=states)
+
+
+def seconds_left(limit: float, since: float, now: float) -> float:
+    """Return what is left of a limit that began at `since`; a clock that was set back never adds to the limit."""
+    return limit - max(0.0, now - since)
 
 
 def in_time(deadline: float, seconds: float) -> None:

@@ -4,9 +4,11 @@ import json
 from dataclasses import fields, replace
 from pathlib import Path
 
+import pytest
+
 from climate.compute.virt import Guest, Interface, State
 from climate.compute.virt.guest_volumes import Attached
-from climate.compute.virt.hypervisor_cluster.ledger import Entry, Ledger, LiveMove, Place
+from climate.compute.virt.hypervisor_cluster.ledger import REST_SECONDS, Entry, Ledger, LiveMove, Place
 
 WHOLE = Guest(
     "5f1c2a4e-0d7b-4f0e-9a38-1c6f6a1b2c3d",
@@ -33,6 +35,14 @@ def test_a_guest_is_read_as_it_was_written(tmp_path: Path) -> None:
     entry = Entry(WHOLE, Place("near", "here"), State.RUNNING)
     ledger.put(entry)
     assert Ledger(tmp_path).get(WHOLE.id) == entry
+
+
+@pytest.mark.parametrize(("hours", "is_resting"), [(-1, False), (0, True), (1, False)])
+def test_a_rest_ends_in_its_time_and_when_the_clock_is_set_back(hours: float, is_resting: bool) -> None:
+    now = 1_800_000_000.0
+    entry = Entry(WHOLE, Place("near", "here"), State.RUNNING, rests_until=now + REST_SECONDS)
+    assert entry.is_resting(now + hours * 3600) == is_resting
+    assert not replace(entry, rests_until=0.0).is_resting(now)
 
 
 def test_an_entry_from_before_there_were_config_drives_is_read(tmp_path: Path) -> None:
