@@ -78,7 +78,8 @@ def test_host_has_its_state_calendar_and_journal(pages: Flask, admin: Browser) -
     Person(pages, "admin").done(Person(pages, "admin")("PUT", "/os-hosts/1", {"note": SCRIPT}))
     text = admin.text("/ui/hosts/1")
     assert "/ui/calendar/data?hosts=1" in text
-    assert "HostEnrolled" in text
+    assert "Host enrolled" in text
+    assert "token" not in text.partition('id="journal"')[2]
     assert SCRIPT not in text
     admin.text("/ui/hosts/99", 404)
 
