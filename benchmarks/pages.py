@@ -1,5 +1,6 @@
 """Time of each page at the server, and of the calendar in Chromium until it is painted and while it scrolls."""
 
+import html
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from benchmarks import processes, scratch, seed
 from benchmarks.figures import head, line, spread, timed
 from climate import log_setup
 from climate.settings import Settings
+from climate.web import garbage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -29,6 +31,8 @@ OVER = timedelta(days=90)
 """Time in which the leases of the calendar lie: each host is in use for half of it."""
 
 VIEWS = ("/ui/", "/ui/leases", "/ui/find", "/ui/find?hosts=2&length=6h", "/ui/calendar", "/ui/calendar/table")
+REPEATED = "length=2h&every=day"
+SERIES_VIEWS = (f"/ui/find?{REPEATED}", f"/ui/series/new?{REPEATED}", "/ui/series")
 OWN_VIEWS = ("/ui/servers", "/ui/servers/new", "/ui/usage", "/ui/notices", "/ui/settings")
 HOST_VIEWS = ("/ui/hosts", "/ui/hosts/1", "/ui/hosts/pools/reservation")
 MORE_VIEWS = ("/ui/past", "/ui/power", "/ui/tree", "/ui/audit", "/ui/failed-events")
@@ -37,6 +41,8 @@ SHARE = """
     WHERE project_id = 'project-3'
 """
 """Gives the administrator's project the leases of one of the fifty seeded projects."""
+HTML = {"Accept": "text/html"}
+_HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 SPANS = {"week": 168, "month": 744, "3 months": 2208}
 
 _PAINTED = """
@@ -68,36 +74,54 @@ _NODES = "document.querySelectorAll('*').length"
 
 def main(short: bool) -> None:
     log_setup.configure(level="ERROR")
-    _at_the_server(20 if short else 100)
+    garbage.search_rarely()  # as a web process does
+    at_the_server(SERVER_HOSTS, SERVER_LEASES, 20 if short else 100)
     _in_chromium(5 if short else 20)
 
 
-def _at_the_server(times: int) -> None:
-    head(f"HTML of a page at the server: {SERVER_HOSTS:,} hosts and {SERVER_LEASES:,} leases")
+def at_the_server(hosts: int, leases: int, times: int) -> None:
+    """Print the time of each page beside this many hosts and leases, `times` requests of each."""
+    head(f"HTML of a page at the server: {hosts:,} hosts and {leases:,} leases")
     with scratch.place() as place:
         processes.prepare(place.settings)
         deployment = place.deployment(pool_size=1)
         engine = deployment.climate.engine
-        seed.hosts(engine, SERVER_HOSTS)
-        seed.leases(engine, SERVER_LEASES, datetime.now(UTC), timedelta(0), timedelta(days=365))
+        seed.hosts(engine, hosts)
+        seed.leases(engine, leases, datetime.now(UTC), timedelta(0), timedelta(days=365))
         with engine.begin() as conn:
             conn.execute(text(SHARE))
         seed.settle(engine)
         client = create_app(deployment).test_client()
-        _sign_in(client, place.settings)
-        lease = next(iter(re.findall(r'href="(/ui/leases/[0-9a-f-]{36})"', _get(client, "/ui/"))))
-        for path in (*VIEWS, lease, *OWN_VIEWS, *HOST_VIEWS, *MORE_VIEWS):
-            _measured(engine, client, path, times)
+        _send(client, "/ui/sign-in", "/ui/sign-in", user="admin", password=_password(place.settings), next="/ui/")
+        known = {path: path for path in (*VIEWS, *SERIES_VIEWS, *OWN_VIEWS, *HOST_VIEWS, *MORE_VIEWS)}
+        for name, path in {**known, **_made(client)}.items():
+            _measured(engine, client, name, path, times)
         engine.dispose()
 
 
-def _measured(engine: Engine, client: FlaskClient, path: str, times: int) -> None:
-    """Print the time of a page, and the time of processors that it takes, which other processes do not lengthen."""
-    name = "/ui/leases/<id>" if path.count("-") > 3 else path
+def _made(client: FlaskClient) -> dict[str, str]:
+    """Create a lease with a history, a hold and a series as a user does; return their pages by the names to print.
+
+    Seeded leases have no journal, and so no page.
+    """
+    search = "/ui/find?hosts=1&length=1h"
+    taken = _send(client, search, "/ui/holds")
+    lease = _send(client, taken, f"{taken}/take", name="measured")
+    for _ in range(4):
+        _send(client, lease, f"{lease}/prolong", by="1h")
+    pages = {"leases": lease, "holds": _send(client, search, "/ui/holds")}
+    pages["series"] = _send(client, f"/ui/series/new?{REPEATED}", "/ui/series", name="measured", make="fitting")
+    shown = {f"/ui/{noun}/<id>": path for noun, path in pages.items()}
+    asked = {f"/ui/{noun}/<id>/delete": f"{pages[noun]}/delete" for noun in ("leases", "series")}
+    return {**shown, **asked}
+
+
+def _measured(engine: Engine, client: FlaskClient, name: str, path: str, times: int) -> None:
+    """Print the time of a page, and the processor time of it, which a busy machine does not lengthen."""
     _get(client, path)
     used = _processor(engine)
     line(name, spread(timed(lambda: _get(client, path), times)), "< 100 ms")
-    line(f"{name}: processor time of Python and PostgreSQL", f"{1000 * (_processor(engine) - used) / times:.0f} ms")
+    line(f"{name}: processor time", f"{1000 * (_processor(engine) - used) / times:.0f} ms")
 
 
 def _processor(engine: Engine) -> float:
@@ -108,13 +132,13 @@ def _processor(engine: Engine) -> float:
     return time.process_time() + sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-def _sign_in(client: FlaskClient, settings: Settings) -> None:
-    """Begin the administrator's session, as the form does."""
-    form = client.get("/ui/sign-in", headers={"Accept": "text/html"}).text
-    secret = form.partition('name="csrf_token" value="')[2].partition('"')[0]
-    fields = {"user": "admin", "password": _password(settings), "csrf_token": secret, "next": "/ui/"}
-    answer = client.post("/ui/sign-in", data=fields, headers={"Origin": "http://localhost"})
+def _send(client: FlaskClient, page: str, action: str, **fields: str) -> str:
+    """Send the first form of a page that goes to `action`; return where it leads."""
+    form = client.get(page, headers=HTML).text.partition(f'action="{action}"')[2].partition("</form>")[0]
+    given = {name: html.unescape(value) for name, value in _HIDDEN.findall(form)}
+    answer = client.post(action, data={**given, **fields}, headers={"Origin": "http://localhost"})
     assert answer.status_code == 303, answer.text
+    return answer.location
 
 
 def _password(settings: Settings) -> str:
@@ -122,7 +146,7 @@ def _password(settings: Settings) -> str:
 
 
 def _get(client: FlaskClient, path: str) -> str:
-    answer = client.get(path, headers={"Accept": "text/html"})
+    answer = client.get(path, headers=HTML)
     assert answer.status_code == 200, f"{path}: {answer.status_code}"
     return answer.text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, figures, pool_filling
+from benchmarks import compare, figures, pages, pool_filling
 from benchmarks.processes import environ
 from climate.domain.hosts.pool_filling import Rules
 from climate.settings import Settings
@@ -95,3 +95,12 @@ def test_other_commit_is_checked_out_beside_this_one() -> None:
     assert costs == {each.name: each.value for each in entry_points(group="climate.scheduler_costs")}
     listed = subprocess.run(["git", "worktree", "list"], cwd=root, capture_output=True, text=True, check=True).stdout
     assert str(tree) not in listed
+
+
+@pytest.mark.slow
+def test_every_page_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    pages.at_the_server(hosts=8, leases=80, times=2)
+    measured = {one.name for one in figures.parse(capsys.readouterr().out)}
+    paths = (*pages.VIEWS, *pages.SERIES_VIEWS, *pages.OWN_VIEWS, *pages.HOST_VIEWS, *pages.MORE_VIEWS)
+    made = {"/ui/leases/<id>", "/ui/leases/<id>/delete", "/ui/holds/<id>", "/ui/series/<id>", "/ui/series/<id>/delete"}
+    assert measured >= {*paths, *made}

@@ -1,4 +1,4 @@
-"""Tables of promises in docs/zones.md, build-plans.md and cells.md, and those of docs/tree.md, name what there is."""
+"""Tables of promises in docs/zones.md, build-plans.md and cells.md, and those of requirements, name what there is."""
 
 import re
 
@@ -20,16 +20,13 @@ def test_each_promise_names_its_code_and_its_test(page: str) -> None:
         check_named(read["code"], read["test"])
 
 
-IDS = [
-    f"{letter}{number}"
-    for letter, count in (("Z", 15), ("B", 16), ("C", 14), ("T", 7))
-    for number in range(1, count + 1)
-]
-"""Requirements of zones, build plans and cells."""
+IDS = {"tree": {"Z": 15, "B": 16, "C": 14, "T": 7}, "page-requirements": {"W": 9, "V": 5}}
+"""Numbers of requirements by their letters: of zones, build plans, cells and whole trees, and of web pages."""
 
 
-def test_each_requirement_of_the_tree_has_rows_in_its_order() -> None:
-    rows = tables("tree", "id", "requirement", "where", "test")
+@pytest.mark.parametrize("page", IDS)
+def test_each_requirement_has_rows_in_its_order(page: str) -> None:
+    rows = tables(page, "id", "requirement", "where", "test")
     ids = []
     for row in rows:
         number, _, rest = row.removeprefix("| ").partition(" | ")
@@ -37,4 +34,5 @@ def test_each_requirement_of_the_tree_has_rows_in_its_order() -> None:
         assert read is not None, f"write {row!r} as | id | requirement | `code` | `tests/...::test_...` |"
         check_named(read["code"], read["test"])
         ids.append(number)
-    assert list(dict.fromkeys(ids)) == IDS
+    wanted = [f"{letter}{number}" for letter, most in IDS[page].items() for number in range(1, most + 1)]
+    assert list(dict.fromkeys(ids)) == wanted

@@ -1,5 +1,6 @@
 """Names that templates know: URLs of static files, times, the caller, and the theme."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -57,9 +58,11 @@ def time(moment: datetime | None) -> Markup:
 
 
 def value(one: object) -> Markup | str:
-    """Return a value of a history: a time as its element, nothing as a word."""
+    """Return a value of a history: a time as its element, nothing as a word, names with their values."""
     if isinstance(one, datetime):
         return time(one)
+    if isinstance(one, Mapping):
+        return ", ".join(f"{name} {known}" for name, known in one.items()) or "nothing"
     return "nothing" if one in (None, "") else str(one)
 
 

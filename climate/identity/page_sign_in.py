@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from climate.domain.errors import NotAuthenticated
 from climate.identity import authentication, lookup, sign_in
 from climate.identity.models import Scope, Who
-from climate.identity.store.revocations import TOKEN
+from climate.identity.store.revocations import TOKEN, USER
 from climate.identity.tokens import Grant, seal
 
 if TYPE_CHECKING:
@@ -60,12 +60,13 @@ def for_project(identity: "Identity", old: str, project_id: str) -> str:
     return seal(identity.keys, sign_in.by_token(identity, authentication.of_token(identity, old), scope))
 
 
-def sign_out(identity: "Identity", last: str) -> None:
-    """Revoke a token and, with the bundled identity, all that the same sign-in led to."""
+def sign_out(identity: "Identity", last: str, *, everywhere: bool = False) -> None:
+    """Revoke a token and, with the bundled identity, all that the same sign-in led to, or all tokens of the user."""
     if identity.external is not None:
         identity.external.sign_out(last)
         return
     grant: Grant = authentication.of_token(identity, last)
+    kind, subject = (USER, grant.user_id) if everywhere else (TOKEN, grant.audit_ids[-1])
     with identity.engine.begin() as conn:
-        identity.revoke(conn, TOKEN, grant.audit_ids[-1], grant.user_id)
+        identity.revoke(conn, kind, subject, grant.user_id)
     identity.watch.forget()

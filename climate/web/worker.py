@@ -6,7 +6,6 @@ bodies, contents of images and /healthz have threads of their own.
 """
 
 import errno
-import gc
 import os
 import re
 import select
@@ -23,6 +22,7 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
+from climate.web import garbage
 from climate.web.refusals import LATE, LONG_HEAD, RefusesInJson, answer
 from climate.web.request_framing import Arrival, Framing
 
@@ -36,11 +36,6 @@ SLOW_SECONDS, LEAST_BYTES_PER_SECOND = 30.0, 4096
 """A longer body that comes slower than that in so many seconds is given up, and so is an answer that goes slower."""
 WAIT_SECONDS = 60.0
 """Longest time that a thread waits for a client to take or to send anything, in seconds."""
-
-COLLECTIONS = (10_000, 20, 50)
-"""Thresholds of `gc.set_threshold`. With Python's own, the collector takes half of the time of a list of 10,000 leases,
-whose objects are all alive.
-"""
 
 LONGEST_UNSENT = 16 * 1024 * 1024
 """Bytes of an answer that a thread leaves to the loop at most; beyond them it waits for the client."""
@@ -279,10 +274,10 @@ class BufferingWorker(RefusesInJson, ThreadWorker):  # type: ignore[misc]
         self._downloads = ThreadPoolExecutor(DOWNLOADS, "download")
         self._health = ThreadPoolExecutor(1, "health")
 
-    def init_process(self) -> None:
-        """Serve requests, with a rare search for cycles of garbage."""
-        gc.set_threshold(*COLLECTIONS)
-        super().init_process()
+    def load_wsgi(self) -> None:
+        """Load the application, and search for cycles of garbage rarely from then on."""
+        super().load_wsgi()
+        garbage.search_rarely()
 
     def notify(self) -> None:
         """Give the arbiter a sign of life, but not at each turn of the loop."""

@@ -102,7 +102,9 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         sent: Iterable[bytes] = environ["wsgi.file_wrapper"](file)
         return sent
     if path == "/collections":
-        start_response("200 OK", [("Content-Length", str(len(answer := str(gc.get_threshold()).encode())))])
+        start_response(
+            "200 OK", [("Content-Length", str(len(answer := f"{gc.get_threshold()} {gc.get_freeze_count()}".encode())))]
+        )
         return [answer]
     size = os.getpid() if path == "/pid" else len(environ["wsgi.input"].read())
     lengths = {"/long": LONG, "/long/broken": LONG, "/longer": LONGER}

@@ -19,8 +19,9 @@ from gunicorn.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climate.web.garbage import COLLECTIONS
 from climate.web.request_framing import FIRST_PIECE, LONGEST_BODY, LONGEST_HEAD, Arrival, Framing
-from climate.web.worker import COLLECTIONS, BufferingWorker
+from climate.web.worker import BufferingWorker
 from tests.api.small_app import LONG, LONGER
 
 ROOT = Path(__file__).parents[2]
@@ -129,8 +130,10 @@ def test_streams_cost_no_thread_and_no_place_for_connections(tmp_path: Path) -> 
         assert int(ask(port, b"threads")) <= before + 2, "one of the streams, and perhaps another of two"
 
 
-def test_garbage_is_searched_for_rarely(port: int) -> None:
-    assert ask(port, b"collections").decode() == str(COLLECTIONS)
+def test_garbage_is_searched_for_rarely_and_not_among_what_was_loaded(port: int) -> None:
+    thresholds, _, frozen = ask(port, b"collections").decode().rpartition(" ")
+    assert thresholds == str(COLLECTIONS)
+    assert int(frozen) > 10_000
 
 
 def test_clients_that_do_not_hang_up_keep_nobody_waiting(port: int) -> None:

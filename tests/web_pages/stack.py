@@ -73,6 +73,9 @@ class Pages:
             "delete series": f"/ui/series/{series}/delete",
             "dates": f"/ui/series/new?hosts=3&length=6h&every=day&times=6&earliest={soon:%Y-%m-%dT%H:00}",
             "calendar": "/ui/calendar",
+            "month": "/ui/calendar?span=744&group=zone",
+            "three months": "/ui/calendar?span=2208&group=rack",
+            "kiosk": "/ui/calendar?kiosk=1",
             "table": "/ui/calendar/table",
             "find": "/ui/find?q=2+hosts+gpu_count%3E1+6h+this+week",
             "nothing fits": "/ui/find?q=4+hosts+2h+tomorrow+please&hosts=4",
@@ -104,6 +107,10 @@ class Pages:
         user = made.json()["user"]["id"]
         path = f"/identity/v3/projects/{projects['demo']}/users/{user}/roles/{roles['reader']}"
         assert api.ask("PUT", path).status_code == 204
+
+    def id_of(self, noun: str, name: str) -> str:
+        """Return the id of a lease, series or server of project demo."""
+        return self._ids(noun)[name]
 
     def _ids(self, noun: str) -> dict[str, str]:
         return {one["name"]: one["id"] for one in json.loads(self.climate(noun, "list", "-f", "json"))}

@@ -1,11 +1,13 @@
 """The calendar in a browser: by keyboard, by pointer, live, without scripts, wide and narrow, dark and light."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import FloatRect, Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, Route, expect
 
 from tests.system.api_client import Api
 from tests.web_pages.chromium import NARROW, WIDE, Visitor
@@ -244,3 +246,77 @@ def test_kiosk_shows_nothing_else(open_browser: Open, pages: Pages) -> None:
         page.locator(".lt-name").first.wait_for()
         expect(page.get_by_role("navigation")).to_have_count(0)
         expect(page.locator(".lt-bar")).to_be_hidden()
+
+
+@pytest.mark.parametrize("zoom", ["6 hours", "12 hours", "1 day", "3 days", "1 week", "2 weeks", "1 month", "3 months"])
+def test_each_zoom_has_its_times_leases_and_free_counts(
+    open_browser: Open, pages: Pages, reserve: Reserve, zoom: str
+) -> None:
+    reserve("seen", 50, 0, 24, min=4, max=4)
+    with open_browser() as demo:
+        page = enter(demo, pages, "demo", calendar(50))
+        page.get_by_label("Zoom").select_option(label=zoom)
+        bar = page.get_by_role("button", name="lease seen").first
+        bar.wait_for()
+        expect(page.locator(".lt-tick").nth(2)).to_be_visible()
+        expect(page.locator(".lt-fill").first).to_be_attached()
+        track, box = page.locator(".lt-axis .lt-track").bounding_box(), box_of(bar)
+        assert track
+        share = min(1.0, 24 / int(page.get_by_label("Zoom").input_value()))
+        assert abs(box["width"] / track["width"] - share) < 0.05, "a day in UTC, of days in Berlin"
+
+
+@dataclass
+class ManyHosts:
+    """Answers of the service about 2,000 hosts without leases; `asked` has the query of each."""
+
+    asked: list[dict[str, str]] = field(default_factory=list)
+
+    def answer(self, route: Route) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(route.request.url).query).items()}
+        self.asked.append(query)
+        first, limit = int(query.get("cursor", 0)), int(query["limit"])
+        rows = [{"host_id": str(n), "name": f"node-{n}", "spans": []} for n in range(first, min(2000, first + limit))]
+        free = {"hosts": 2000, "points": [{"time": query["from"].rstrip("Z"), "free": 2000}]}
+        shown = {"first": first, "total": 2000, "rows": rows, "free": free}
+        route.fulfill(json={"timeline": {**shown, "groups": [{"name": "reservation", "rows": 2000}]}})
+
+    def first_rows(self) -> set[int]:
+        return {int(query["cursor"]) for query in self.asked if "cursor" in query}
+
+
+def test_only_what_is_seen_is_drawn_and_fetched(open_browser: Open, pages: Pages) -> None:
+    many = ManyHosts()
+    with open_browser() as demo:
+        demo.page.route("**/ui/calendar/data?*", many.answer)
+        page = enter(demo, pages, "demo", calendar(51))
+        page.get_by_role("rowheader", name="node-0", exact=True).wait_for()
+        assert page.locator(".lt-row").count() < 60
+        page.locator(".lt-grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
+        page.get_by_role("rowheader", name="node-1999", exact=True).wait_for()
+        expect(page.get_by_role("rowheader", name="node-0", exact=True)).to_have_count(0)
+        assert page.locator(".lt-row").count() < 60
+        assert len(many.first_rows()) < 8
+        for _ in range(4):
+            page.get_by_role("button", name="Later").click()
+        page.get_by_role("rowheader", name="node-1999", exact=True).wait_for()
+        spans = {datetime.fromisoformat(one["to"]) - datetime.fromisoformat(one["from"]) for one in many.asked}
+        assert spans == {timedelta(days=3)}, "the day that is shown, and one before and after it"
+
+
+def test_print_has_rows_that_were_not_seen(open_browser: Open, pages: Pages) -> None:
+    many = ManyHosts()
+    with open_browser(dark=True) as demo:
+        demo.page.route("**/ui/calendar/data?*", many.answer)
+        page = enter(demo, pages, "demo", calendar(52))
+        page.get_by_role("rowheader", name="node-0", exact=True).wait_for()
+        page.evaluate("window.print = () => { dispatchEvent(new Event('beforeprint')); document.title = 'printed'; }")
+        page.get_by_role("button", name="Print").click()
+        page.wait_for_function("document.title === 'printed'")
+        assert page.locator(".lt-name").all_inner_texts() == [f"node-{n}" for n in range(399)]
+        page.emulate_media(media="print")
+        expect(page.locator(".lt-bar")).to_be_hidden()
+        expect(page.locator(".lt-row").nth(3)).to_have_css("background-color", "rgb(255, 255, 255)")
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        page.emulate_media(media="screen")
+        expect(page.locator(".lt-row")).not_to_have_count(400)

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 from tests.system.api_client import Api
 from tests.web_pages.conftest import Open
 from tests.web_pages.stack import Pages
+from tests.web_pages.test_keyboard import press, reach
 
 pytestmark = pytest.mark.slow
 
@@ -17,16 +18,15 @@ def test_host_moves_through_pools_by_keyboard_alone(open_browser: Open, pages: P
         keys = admin.page.keyboard
         for pool in ("multi-tenant", "reservation"):
             page = admin.go("/ui/hosts")
-            page.get_by_label("Choose gpu-2").focus()
+            reach(page, page.get_by_label("Choose gpu-2"))
             keys.press("Space")
-            page.get_by_label("Move chosen hosts to").focus()
+            reach(page, page.get_by_label("Move chosen hosts to"), "Shift+Tab")
             keys.type(pool)
-            page.get_by_label("Reason").focus()
+            reach(page, page.get_by_label("Reason"))
             keys.type("new disks")
             keys.press("Enter")
             page.get_by_text("No lease is hit.").wait_for()
-            page.locator("#confirm-move").focus()
-            keys.press("Enter")
+            press(page, "Move")
             page.get_by_text(f"Moved to {pool}: gpu-2.").wait_for()
     shown = Api(pages.stack.home, "climate").read("/v1/os-hosts/2/health")["health"]
     assert shown["pool"] == "reservation"

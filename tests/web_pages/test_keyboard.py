@@ -11,14 +11,14 @@ pytestmark = pytest.mark.slow
 MOST_STEPS = 80
 
 
-def reach(page: Page, wanted: Locator) -> None:
-    """Press Tab until the element has the focus."""
+def reach(page: Page, wanted: Locator, key: str = "Tab") -> None:
+    """Press Tab, or another key, until the element has the focus."""
     wanted.first.wait_for()
     for _ in range(MOST_STEPS):
         if wanted.first.evaluate("element => element === document.activeElement"):
             return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"{wanted} is not reached by Tab")
+        page.keyboard.press(key)
+    raise AssertionError(f"{wanted} is not reached by {key}")
 
 
 def press(page: Page, name: str, role: str = "button") -> None:

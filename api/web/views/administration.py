@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from api.request_context import caller, climate, compute
 from api.reservation.ids import path_id
+from api.web import form_fields
 from api.web.blueprint import PREFIX, page
 from climate.compute.cells import neighbours
 from climate.compute.zones import registry
@@ -22,13 +23,14 @@ from climate.service.hosts import pool_history, timeline
 from climate.service.hosts.timeline import Wanted
 from climate.service.journal import audit
 from climate.service.journal.audit import AuditQuery
-from climate.service.leases import dates, events
+from climate.service.leases import events
 from climate.service.power import power
 
 ROWS = 100
 MOST_POWERED = 100_000
 AHEAD = timedelta(days=7)
 POINTS = 168
+USUALLY_AGO = timedelta(days=1)
 LONGEST = 255
 
 
@@ -69,8 +71,8 @@ def audit_trail() -> ResponseReturnValue:
         object_id=given.get("object", "")[:LONGEST] or None,
         author=given.get("author", "")[:LONGEST] or None,
         project_id=given.get("project", "")[:LONGEST] or None,
-        since=_moment("since"),
-        until=_moment("until"),
+        since=form_fields.moment(given, "since"),
+        until=form_fields.moment(given, "until"),
         marker=int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
         limit=ROWS + 1,
     )
@@ -85,18 +87,11 @@ def past() -> ResponseReturnValue:
     """Show the pools as they were at a time."""
     asked = request.args.get("at", "")
     try:
-        moment = dates.read(asked) if asked else datetime.now(UTC) - timedelta(days=1)
+        moment = form_fields.moment(request.args, "at") or datetime.now(UTC) - USUALLY_AGO
         then = pool_history.at(climate(), caller(), moment)
     except InvalidInput as refusal:
         return render_template("past.html", asked=asked, moment=None, pools={}, refusal=str(refusal)), 400
-    return render_template(
-        "past.html", asked=asked or f"{moment:%Y-%m-%d %H:%M}", moment=moment, pools=then, refusal=""
-    )
-
-
-def _moment(name: str) -> datetime | None:
-    text = request.args.get(name, "")
-    return dates.read(text) if text else None
+    return render_template("past.html", asked=form_fields.local(moment), moment=moment, pools=then, refusal="")
 
 
 @page("GET", "/power", "power:get")

@@ -9,6 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from api.request_context import caller, climate
 from api.reservation.ids import path_id
+from api.web import form_fields, lease_words, rendering
 from api.web.blueprint import PREFIX, page
 from climate.domain.errors import ClimateError, InvalidInput
 from climate.domain.hosts.pools import Pool
@@ -18,7 +19,6 @@ from climate.service.host_operations.pools import Part, PoolStatus, Resident
 from climate.service.hosts import inventory, reservable, timeline
 from climate.service.hosts.move_checks import Order
 from climate.service.hosts.timeline import Wanted
-from climate.service.leases import dates
 from climate.store.hosts.maintenance import WindowFilter
 from climate.store.journal import fact_codec
 from climate.store.journal.journal import Entry
@@ -28,6 +28,8 @@ CARDS = 40
 """Hosts of a pool on the board; the others are on the page of the pool."""
 PAGE_ROWS = 100
 MOST_HISTORY = 100
+UNTOLD = frozenset({"at", "host", "token"})
+"""Fields of facts about hosts that the page of a host shows in another place, or not at all."""
 EXPLAINED = {
     Pool.MULTI_TENANT: "For everybody's servers.",
     Pool.RESERVATION: "Kept for leases.",
@@ -154,11 +156,11 @@ class Told:
 
 
 def _told(entry: Entry) -> Told:
-    """Return an entry with the fields of its fact that say something."""
+    """Return an entry with the fields of its fact that say something to people."""
     fields: Mapping[str, object] = fact_codec.encode(entry.fact)
-    known = {name: value for name, value in fields.items() if value not in ("", None, {}, 0) and name != "at"}
-    words = ", ".join(f"{name} {value}" for name, value in known.items())
-    return Told(entry.fact.at, type(entry.fact).__name__, entry.actor, words)
+    known = {name: value for name, value in fields.items() if value not in ("", None, {}, 0) and name not in UNTOLD}
+    words = ", ".join(f"{name.replace('_', ' ')} {rendering.value(value)}" for name, value in known.items())
+    return Told(entry.fact.at, lease_words.happening_title(type(entry.fact).__name__), entry.actor, words)
 
 
 @page("POST", "/hosts/<host_id>/fail", "oshosts:fail")
@@ -186,7 +188,7 @@ def open_host(host_id: str) -> ResponseReturnValue:
 def plan_maintenance(host_id: str) -> ResponseReturnValue:
     """Plan a maintenance window, or with `preview` say which leases it hits."""
     given = request.form
-    start, end = (dates.read(given[name]) if given.get(name) else None for name in ("start", "end"))
+    start, end = (form_fields.moment(given, name) for name in ("start", "end"))
     order = maintenance.Order(host_id, start, end, _reason(), force=given.get("force") == "1")
     is_trial = given.get("preview") == "1"
     said = "The window would fit" if is_trial else "The maintenance window is planned"

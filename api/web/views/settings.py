@@ -1,4 +1,4 @@
-"""Settings of a user: time zone, mail, calendar feeds, and application credentials."""
+"""Settings of a user: time zone, mail, calendar feeds, tokens, and application credentials."""
 
 from flask import flash, redirect, render_template, request
 from flask.typing import ResponseReturnValue
@@ -8,10 +8,10 @@ from api.request_context import caller, climate, deployment, identity
 from api.reservation.ids import path_id
 from api.reservation.operations import PREFIX as V1
 from api.web import form_fields, preferences, sessions
-from api.web.blueprint import PREFIX, SIGNED_IN, page
+from api.web.blueprint import PREFIX, SIGN_IN, SIGNED_IN, page
 from climate.domain.errors import InvalidInput
 from climate.domain.notifications import Topic
-from climate.identity import authentication, credentials, lookup
+from climate.identity import authentication, credentials, lookup, page_sign_in
 from climate.identity.credentials import NewCredential
 from climate.identity.models import Credential
 from climate.service.calendars import feeds
@@ -40,7 +40,7 @@ def show() -> ResponseReturnValue:
     return _page()
 
 
-def _page(secret: Credential | None = None, shown_once: str = "", feed_url: str = "") -> str:
+def _page(secret: Credential | None = None, shown_once: str = "", feed_url: str = "", token: str = "") -> str:
     """Return the page; a new secret or URL is in this answer alone."""
     who = caller()
     has_role = who.project_id != "" and who.has("reader")
@@ -54,6 +54,8 @@ def _page(secret: Credential | None = None, shown_once: str = "", feed_url: str 
         new_credential=secret,
         shown_once=shown_once,
         feed_url=feed_url,
+        token=token,
+        url=deployment().settings.base_url,
     )
 
 
@@ -116,10 +118,26 @@ def delete_credential(credential_id: str) -> ResponseReturnValue:
     return redirect(f"{SETTINGS}#credentials", 303)
 
 
+@page("POST", "/settings/tokens", SIGNED_IN)
+def issue_token() -> ResponseReturnValue:
+    """Issue a token of the user for this project; the answer has it."""
+    return _page(token=page_sign_in.for_project(identity(), sessions.token(), caller().project_id))
+
+
+@page("POST", "/settings/sign-out-everywhere", SIGNED_IN)
+def sign_out_everywhere() -> ResponseReturnValue:
+    """End all sessions of the user, and revoke the user's tokens."""
+    _only_bundled("Tokens")
+    page_sign_in.sign_out(identity(), sessions.token(), everywhere=True)
+    sessions.leave()
+    flash("You are signed out everywhere.")
+    return redirect(SIGN_IN, 303)
+
+
 def _is_bundled() -> bool:
     return deployment().settings.identity == "bundled"
 
 
-def _only_bundled() -> None:
+def _only_bundled(what: str = "Application credentials") -> None:
     if not _is_bundled():
-        raise InvalidInput("Application credentials of this deployment are Keystone's: create them there")
+        raise InvalidInput(f"{what} of this deployment are Keystone's: change them there")

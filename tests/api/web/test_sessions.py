@@ -117,3 +117,18 @@ def test_wrong_passwords_are_slowed_down(app: Flask) -> None:
     browser = Browser(app)
     answers = [browser.sign_in("guessed", f"wrong-{turn}").status_code for turn in range(6)]
     assert answers == [401] * 5 + [429]
+
+
+def test_neither_pages_nor_logs_have_the_password_or_the_token(
+    visit: Visit, app: Flask, here: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(0)
+    browser = visit("demo")
+    content = app.session_interface.get_signing_serializer(app).loads(browser.cookie())  # type: ignore[attr-defined]
+    issued = browser.submit("/ui/settings", "/ui/settings/tokens").text
+    token = issued.partition('aria-label="Token" data-copy><code>')[2].partition("<")[0]
+    texts = [browser.text(path) for path in ("/ui/", "/ui/settings", "/ui/leases", "/ui/calendar", "/ui/find")]
+    assert token
+    for secret in (content[sessions.TOKEN], here.password("demo"), token, browser.cookie()):
+        assert all(secret not in text for text in texts)
+        assert secret not in caplog.text

@@ -7,7 +7,7 @@ const MINUTE = 60_000, HOUR = 3_600_000, DAY = 24 * HOUR;
 const ZOOMS = [[6, "6 hours"], [12, "12 hours"], [24, "1 day"], [72, "3 days"], [168, "1 week"], [336, "2 weeks"],
   [744, "1 month"], [2208, "3 months"]];
 const TICKS = [[6, HOUR], [12, HOUR], [24, 3 * HOUR], [72, 6 * HOUR], [168, DAY], [336, DAY], [744, 2 * DAY], [2208, 7 * DAY]];
-const ROW = 28, LANE = 24, GROUP = 28, PAGE = 50, OVERSCAN = 8, KEPT_PAGES = 60;
+const ROW = 28, LANE = 24, GROUP = 28, PAGE = 50, OVERSCAN = 8, KEPT_PAGES = 60, PRINTED = 400;
 const WORDS = { lease: "lease", grace: "grace", cleaning: "cleaning", maintenance: "maintenance", busy: "busy" };
 const NARROWEST_TICK = 72, DRY_RUN_PAUSE = 200, LIVE_PAUSE = 150, KIOSK_TURN = 20_000;
 
@@ -140,6 +140,7 @@ class LeaseTimeline extends HTMLElement {
       this.move(Math.sign(event.deltaY || event.deltaX) * this.span / 8);
     }, { passive: false });
     addEventListener("beforeprint", () => this.draw(true));
+    addEventListener("afterprint", () => this.draw());
     this.resizes = new ResizeObserver(() => { this.drawHead(); this.draw(); });
     this.resizes.observe(this.grid);
   }
@@ -170,6 +171,7 @@ class LeaseTimeline extends HTMLElement {
     this.zoom = bar.appendChild(this.choice("Zoom", ZOOMS, String(this.hours), (value) => this.setZoom(Number(value))));
     const groups = [["pool", "Pools"], ["rack", "Racks"], ["zone", "Zones"]];
     bar.appendChild(this.choice("Groups", groups, this.group, (value) => { this.group = value; this.restart(); }));
+    button("Print", () => this.print());
     const label = bar.appendChild(make("label", "lt-search", "Search "));
     const box = label.appendChild(make("input"));
     box.type = "search";
@@ -380,7 +382,7 @@ class LeaseTimeline extends HTMLElement {
     if (!this.items.length) { for (const one of this.drawn.values()) one.element.remove(); this.drawn.clear(); return; }
     const top = this.grid.scrollTop;
     const first = all ? 0 : Math.max(0, this.itemAt(top) - OVERSCAN);
-    const last = all ? Math.min(this.items.length - 1, 400) : Math.min(this.items.length - 1, this.itemAt(top + this.grid.clientHeight) + OVERSCAN);
+    const last = all ? Math.min(this.items.length, PRINTED) - 1 : Math.min(this.items.length - 1, this.itemAt(top + this.grid.clientHeight) + OVERSCAN);
     const wanted = new Set();
     for (let place = first; place <= last; place += 1) {
       const item = this.items[place];
@@ -592,6 +594,13 @@ class LeaseTimeline extends HTMLElement {
       for (let at = place; at <= end; at += 1) parts[at] = Math.min(parts[at] ?? Infinity, part.free);
     }
     return parts.map((free, place) => ({ from: this.from + place * size, to: this.from + (place + 1) * size, free }));
+  }
+
+  /** Print the first rows, also those that were not seen yet. */
+  async print() {
+    const rows = this.items.slice(0, PRINTED).map((item) => item.row).filter((row) => row !== undefined);
+    await Promise.all([...new Set(rows.map((row) => Math.floor(row / PAGE)))].map((page) => this.fetchPage(page)));
+    window.print();
   }
 
   placeNow() {

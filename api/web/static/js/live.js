@@ -1,8 +1,9 @@
 // Live updates: one stream of server-sent events per page, which other scripts hear as events of the document.
 //
-// `climate:change` (detail: topic, kind, ids) follows each change; htmx hears it as
-// `hx-trigger="climate:change from:document"`. Where no stream comes through, the pages are told to look again
-// every few seconds. A hidden page closes its stream, because browsers open few connections to one server.
+// `climate:change` (detail: topic, kind, ids) follows each change, and so do an event of its topic, such as
+// `climate:host`, and one of its lease, `climate:lease-ID`. The macro `live` of parts.html has htmx fetch a part of a
+// page after them. Where no stream comes through, the pages are told to look again every few seconds. A hidden page
+// closes its stream, because browsers open few connections to one server.
 
 const POLL = 5000, PATIENCE = 4000, FALLBACK_AFTER = 3;
 const TOPICS = ["lease", "host", "maintenance", "pool", "limits", "other", "calendar"];
@@ -11,7 +12,8 @@ const url = document.querySelector("meta[name=climate-stream]")?.content;
 let source, last, poller, failures = 0;
 
 function tell(topic, data) {
-  document.dispatchEvent(new CustomEvent("climate:change", { detail: { topic, ...data } }));
+  const names = ["change", topic, ...(data.lease_id ? [`lease-${data.lease_id}`] : [])];
+  for (const name of names) document.dispatchEvent(new CustomEvent(`climate:${name}`, { detail: { topic, ...data } }));
 }
 
 function open() {
@@ -47,6 +49,11 @@ function close() {
   source = undefined;
 }
 
+// A part that shows the past stays as it is, and nobody sees a hidden page.
+document.addEventListener("htmx:before:request", (event) => {
+  const part = event.target.closest?.("[data-live]");
+  if (part && (document.hidden || part.hasAttribute("data-past"))) event.preventDefault();
+});
 document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
 addEventListener("pagehide", close);
 addEventListener("pageshow", open);

@@ -2,13 +2,16 @@
 import { localize } from "./times.js";
 
 const PAUSE = 120;
-const form = document.querySelector("[data-steps]");
 let timer, version = 0;
 
-async function show(step) {
-  const own = version += 1;
+const formNow = () => document.querySelector("[data-steps]");
+
+async function show(form) {
+  const own = version += 1, slider = form.elements.step;
+  const step = Number(slider.value), last = Number(slider.max);
   const address = new URL(form.action);
-  if (step < Number(form.elements.step.max)) address.searchParams.set("step", step);
+  if (step < last) address.searchParams.set("step", step);
+  document.querySelector("#lease").toggleAttribute("data-past", step < last);  // it does not follow changes then
   const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } }).catch(() => undefined);
   if (own !== version) return;
   if (!answer?.ok || answer.redirected) { location.assign(address); return; }
@@ -20,18 +23,25 @@ async function show(step) {
   }
   for (const [rel, by] of [["prev", -1], ["next", 1]]) {
     const link = form.querySelector(`a[rel=${rel}]`);
-    if (link) link.hidden = step + by < 1 || step + by > Number(form.elements.step.max);
-    if (link) link.href = `${form.action}?step=${step + by}`;
+    link.hidden = step + by < 1 || step + by > last;
+    link.href = `${form.action}?step=${step + by}`;
   }
   history.replaceState(history.state, "", address);
   localize(document);
-  form.elements.step.setAttribute("aria-valuetext", document.querySelector("#step-now").textContent);
+  slider.setAttribute("aria-valuetext", document.querySelector("#step-now").textContent);
 }
 
-if (form) {
-  form.querySelector("button").hidden = true;
-  form.elements.step.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => show(Number(form.elements.step.value)), PAUSE);
-  });
+/** Hide the button that the slider does not need. The form comes with the first change of a lease. */
+function hide() {
+  const button = formNow()?.querySelector("button");
+  if (button) button.hidden = true;
 }
+
+hide();
+document.addEventListener("htmx:after:swap", hide);
+document.addEventListener("input", (event) => {
+  const form = formNow();
+  if (!form?.contains(event.target)) return;
+  clearTimeout(timer);
+  timer = setTimeout(() => show(form), PAUSE);
+});

@@ -1,11 +1,17 @@
 """Failed events, the audit trail, the pools at a past time, power and the tree, for administrators."""
 
+import re
+
 import pytest
 from flask import Flask
+from sqlalchemy import update
 
+from climate.compute.store.tables.zones import zones
+from climate.compute.zones import registry
 from climate.context import Climate
+from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import Person, run_due
-from tests.api.web.page_clients import Browser
+from tests.api.web.page_clients import Browser, signed_in
 from tests.conftest import Clock
 
 PAGES = ("/ui/failed-events", "/ui/audit", "/ui/past", "/ui/power", "/ui/tree")
@@ -62,7 +68,7 @@ def test_pools_as_they_were(climate: Climate, pages: Flask, admin: Browser) -> N
 
 def test_time_to_come_is_refused(admin: Browser) -> None:
     assert "still to come" in admin.text("/ui/past?at=2031-01-01 09:00", 400)
-    assert "invalid date" in admin.text("/ui/past?at=never", 400)
+    assert "a time such as" in admin.text("/ui/past?at=never", 400)
 
 
 def test_power_is_drawn_against_the_backlog(pages: Flask, admin: Browser) -> None:
@@ -71,3 +77,18 @@ def test_power_is_drawn_against_the_backlog(pages: Flask, admin: Browser) -> Non
     text = admin.text("/ui/power")
     assert "<rect" in text
     assert "1 hosts with power settings that are on" in text
+
+
+def test_tree_has_zones_and_cells_with_state_and_capacity(cloud: World) -> None:
+    admin, compute = signed_in(cloud.app, "admin"), cloud.here.compute
+    for name in ("east", "west"):
+        registry.add(compute, {"api_url": f"http://{name}", "username": "u", "password": "p"})
+    broken = update(zones).where(zones.c.api_url == "http://west").values(is_active=False, last_error="refused")
+    with compute.engine.begin() as conn:
+        conn.execute(update(zones).values(name=zones.c.api_url, capabilities="gpu=1;room=4096,8192"))
+        conn.execute(broken)
+    text = admin.text("/ui/tree")
+    states = dict(re.findall(r'zone <strong>http://(\w+)</strong> <span class="status status-(\w+)"', text))
+    assert states == {"east": "active", "west": "failed"}
+    assert text.count("gpu=1;room=4096,8192") == 2
+    assert "refused" in text

@@ -4,14 +4,22 @@ from html.parser import HTMLParser
 
 import pytest
 from flask import Flask
+from sqlalchemy import text, update
 
+from climate.compute.store.tables.servers import flavors
+from climate.compute.store.tables.zones import zones
+from climate.compute.zones import registry
 from climate.context import Climate
 from climate.domain.notifications import Notice
+from climate.identity import admin as accounts
+from climate.identity import lookup, roles
+from climate.identity.audit import SETUP
 from climate.service.notifications import delivery
 from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import HOST, Person, run_due
 from tests.api.web.page_clients import Browser, signed_in
 from tests.conftest import MEMBER, Clock
+from tests.identity.identity_factory import Place
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{ 7007*7007 }}"
 MARK = "alert(1)"
@@ -83,6 +91,42 @@ def test_names_properties_and_reasons_are_texts(paths: dict[str, list[str]], mem
     harmless(admin, "/ui/leases?all=1")
 
 
+def test_names_and_properties_of_hosts_are_texts(
+    climate: Climate, pages: Flask, member: Browser, admin: Browser
+) -> None:
+    asker = Person(pages, "admin")
+    asker.done(asker("PUT", "/os-hosts/7", {"note": HOSTILE}))
+    lease = Person(pages, "member").lease(reservations=[{**HOST, "min": 8, "max": 8}])["id"]
+    with climate.engine.begin() as conn:
+        conn.execute(text("UPDATE hosts SET hypervisor_hostname = :name WHERE id = 7"), {"name": HOSTILE})
+    table = "/ui/calendar/table?at=2030-01-02T00:00Z"
+    for browser in (member, admin):
+        harmless(browser, table)
+        harmless(browser, f"/ui/leases/{lease}")
+    for path in ("/ui/hosts", "/ui/hosts/7", "/ui/hosts/pools/reservation", "/ui/audit"):
+        harmless(admin, path)
+    form = admin.form("/ui/hosts", "/ui/hosts/preview")
+    preview = Elements()
+    preview.feed(admin.post(form.action, {**form.fields, "hosts": ["7"], "to": "failed"}).text)
+    assert preview.found == []
+    assert MARK in preview.texts
+
+
+def test_names_of_projects_users_and_their_things_are_texts(app: Flask, here: Place) -> None:
+    name = HOSTILE[:60]
+    user = accounts.create_user(here.identity, SETUP, accounts.NewUser(name, "a-long-password"))
+    (member,) = lookup.named_roles(here.identity, ["member"])
+    for project_name in (name, f"other {name}"[:60]):
+        project = accounts.create_project(here.identity, SETUP, accounts.NewProject(project_name))
+        roles.give(here.identity, SETUP, user.id, project.id, member.id)
+    browser = Browser(app)
+    assert browser.sign_in(name, "a-long-password").status_code == 303
+    browser.submit("/ui/settings", "/ui/settings/feeds", name=name, scope="user")
+    browser.submit("/ui/settings", "/ui/settings/credentials", name=name, description=HOSTILE)
+    harmless(browser, "/ui/settings")
+    assert browser.text("/ui/settings").count("&lt;script&gt;alert(1)") >= 6
+
+
 def test_reasons_of_failed_events_are_texts(climate: Climate, clock: Clock, pages: Flask, admin: Browser) -> None:
     Person(pages, "member").lease(HOSTILE)
     clock.forward(days=2)
@@ -140,3 +184,14 @@ def test_names_of_servers_are_texts(cloud: World) -> None:
         harmless(member, one)
     harmless(admin, f"{path}/explain")
     harmless(member, "/ui/servers?name=%22%3E%3Cscript%3Ealert(1)", shows=False)
+
+
+def test_what_zones_and_flavors_are_called_is_text(cloud: World) -> None:
+    member, admin = signed_in(cloud.app, "member"), signed_in(cloud.app, "admin")
+    compute = cloud.here.compute
+    registry.add(compute, {"api_url": "http://below", "username": "u", "password": "p"})
+    with compute.engine.begin() as conn:
+        conn.execute(update(zones).values(name=HOSTILE, capabilities=HOSTILE, last_error=HOSTILE))
+        conn.execute(update(flavors).where(flavors.c.id == "1").values(name=HOSTILE))
+    harmless(admin, "/ui/tree")
+    harmless(member, "/ui/servers/new")

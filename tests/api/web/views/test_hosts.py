@@ -1,12 +1,17 @@
 """Pools and hosts for administrators: previews before moves, and what becomes of refusals."""
 
+import re
+
 import pytest
 from flask import Flask
 from sqlalchemy import event
 
+from climate.cloud.fake import FakeCloud
 from climate.context import Climate
 from tests.api.reservation.api_clients import Person
 from tests.api.web.page_clients import Browser
+from tests.conftest import Clock
+from tests.service.host_operations.test_recycling import ended, following
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -78,7 +83,8 @@ def test_host_has_its_state_calendar_and_journal(pages: Flask, admin: Browser) -
     Person(pages, "admin").done(Person(pages, "admin")("PUT", "/os-hosts/1", {"note": SCRIPT}))
     text = admin.text("/ui/hosts/1")
     assert "/ui/calendar/data?hosts=1" in text
-    assert "HostEnrolled" in text
+    assert "Host enrolled" in text
+    assert "token" not in text.partition('id="journal"')[2]
     assert SCRIPT not in text
     admin.text("/ui/hosts/99", 404)
 
@@ -124,3 +130,14 @@ def test_statements_of_the_board_do_not_grow_with_hosts_in_a_pool(climate: Clima
     admin.text("/ui/hosts")
     event.remove(climate.engine, "before_cursor_execute", note)
     assert len(seen) <= one + 3, "a pool that is not empty costs its owners and its next allocations"
+
+
+def test_recycling_says_what_it_waits_for_and_until_when(climate: Climate, clock: Clock, admin: Browser) -> None:
+    assert isinstance(climate.cloud, FakeCloud)
+    _, number, _ = ended(climate, clock, climate.cloud, recycle_deadline="move")
+    following(climate, clock, number, minutes=60)
+    for path in ("/ui/hosts", "/ui/hosts/pools/recycling"):
+        text = admin.text(path)
+        assert "1 server still there" in text
+        assert re.search(r"Waits for its servers until <time[^>]*>[^<]+</time>, then: move", text)
+        assert "next: next from" in text

@@ -1,12 +1,17 @@
 """Pages of leases: list, lease, changes, deletion, calendar; scoped by project, and safe against any text."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
+from sqlalchemy import update
 
 from climate.context import Climate
+from climate.domain.notifications import Notice
 from climate.service.leases import leases
 from climate.service.leases.leases import Order
+from climate.service.notifications import delivery
+from climate.store.tables.operations import notices
 from tests.api.reservation.api_clients import HOST, run_due
 from tests.api.web.page_clients import Browser
 from tests.conftest import MEMBER, Clock
@@ -167,3 +172,16 @@ def test_texts_of_users_are_no_html(climate: Climate, clock: Clock, member: Brow
 @pytest.mark.parametrize("lease_id", ["x", "00000000-0000-0000-0000-000000000000", "%3Cscript%3E"])
 def test_unknown_leases_are_not_found(member: Browser, lease_id: str) -> None:
     assert "<script>" not in member.text(f"/ui/leases/{lease_id}", 404).replace("<script src=", "")
+
+
+def test_notices_of_a_lease_have_their_deliveries(climate: Climate, clock: Clock, member: Browser) -> None:
+    lease = made(climate, clock)
+    with climate.engine.begin() as conn:
+        delivery.notify_now(conn, climate, Notice("lease.before_end", "Soon over.", "project", lease_id=UUID(lease)))
+    assert "in this list" in member.text(f"/ui/leases/{lease}")
+    with climate.engine.begin() as conn:
+        conn.execute(update(notices).values(attempts=5, error="refused with 503"))
+    for path in (f"/ui/leases/{lease}", "/ui/notices"):
+        text = member.text(path)
+        assert "Soon over." in text
+        assert "failed after 5 tries: refused with 503" in text

@@ -88,3 +88,24 @@ def test_feeds_and_credentials_of_others_are_not_found(visit: Visit) -> None:
     assert demo.post(f"/ui/settings/credentials/{number}/delete", secret).status_code == 404
     for feed in ("x", "00000000-0000-0000-0000-000000000000"):
         assert demo.post(f"/ui/settings/feeds/{feed}/delete", secret).status_code == 404
+
+
+def test_token_is_issued_and_ends_with_the_session(visit: Visit) -> None:
+    browser = visit("demo")
+    text = browser.submit(SETTINGS, "/ui/settings/tokens").get_data(as_text=True)
+    token = re.findall(r'aria-label="Token" data-copy><code>([^<]+)<', text)[0]
+    asker = Asker(browser.app)
+    own = {"X-Auth-Token": token, "X-Subject-Token": token}
+    assert asker.ask("GET", "/identity/v3/auth/tokens", headers=own).status_code == 200
+    assert token not in browser.text(SETTINGS)
+    browser.submit("/ui/", "/ui/sign-out")
+    assert asker.ask("GET", "/identity/v3/auth/tokens", headers=own).status_code == 401
+
+
+def test_sign_out_everywhere_ends_all_sessions_and_tokens_of_the_user_alone(visit: Visit) -> None:
+    browser, other, admin = visit("demo"), visit("demo"), visit("admin")
+    answer = browser.submit(SETTINGS, "/ui/settings/sign-out-everywhere")
+    assert (answer.status_code, answer.location) == (303, "/ui/sign-in")
+    browser.get(SETTINGS, 303)
+    other.get(SETTINGS, 303)
+    admin.get(SETTINGS)

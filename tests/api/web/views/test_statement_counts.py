@@ -27,6 +27,7 @@ MOST: dict[str, int] = {
     "/ui/leases?after=2020-01-01T00:00": 4,
     "/ui/find": 4,
     "/ui/find?hosts=9&length=2h": 30,
+    "/ui/series": 4,
     "/ui/usage": 10,
     "/ui/notices": 4,
     "/ui/calendar": 3,
@@ -136,6 +137,65 @@ def test_lease_with_more_hosts_and_history_needs_no_more_statements(
         update(climate, MEMBER, large, Changes(end=end + timedelta(hours=hours)))
     few, many = (statements(climate.engine, member, f"/ui/leases/{one}{part}") for one in (small, large))
     assert (many, few <= 60) == (few, True), f"{few} statements before"
+
+
+@pytest.mark.parametrize("repeated", ["", "&every=day"])
+def test_search_with_all_its_offers_needs_no_more_statements(
+    climate: Climate, clock: Clock, member: Browser, repeated: str
+) -> None:
+    """Each of at most five offers is planned as the lease that it would be."""
+    add(climate, clock, 6)
+
+    def grow() -> None:
+        clock.forward(days=30)
+        add(climate, clock, 9)
+        clock.forward(days=-30)
+
+    compare(climate.engine, member, f"/ui/find?hosts=1&length=2h{repeated}", 40, grow)
+
+
+def test_more_holds_and_limits_need_no_more_statements(
+    climate: Climate, clock: Clock, pages: Flask, member: Browser
+) -> None:
+    search = "/ui/find?hosts=1&length=1h"
+    path = str(member.submit(search, "/ui/holds").location)
+
+    def grow() -> None:
+        for _ in range(3):
+            member.submit(search, "/ui/holds")
+        add(climate, clock, 8)
+
+    compare(climate.engine, member, path, 20, grow)
+
+
+def test_series_with_more_dates_need_no_more_statements(climate: Climate, member: Browser) -> None:
+    def made(times: int) -> str:
+        asked = f"/ui/series/new?hosts=1&length=1h&every=day&times={times}&earliest=2030-03-01T09:00"
+        return str(member.submit(asked, "/ui/series", name="course", make="all").location)
+
+    small = made(2)
+    lists = statements(climate.engine, member, "/ui/series")
+    large = made(7)
+    for part in ("", "/delete"):
+        few, many = (statements(climate.engine, member, f"{one}{part}") for one in (small, large))
+        assert (many, few <= 6) == (few, True), f"{few} statements before"
+    assert statements(climate.engine, member, "/ui/series") == lists
+
+
+@pytest.mark.parametrize("path", ["/ui/", "/ui/leases"])
+def test_more_places_in_the_waiting_list_need_no_more_statements(
+    climate: Climate, clock: Clock, member: Browser, path: str
+) -> None:
+    def wait(number: int) -> None:
+        for _ in range(number):
+            until = f"{clock.time + timedelta(days=3):%Y-%m-%dT%H:%M}"
+            fields = {"hosts": "8", "length": "1h", "until": until, "name": "w"}
+            secret = member.form("/ui/", "/ui/sign-out").fields
+            assert member.post("/ui/waiting", {**secret, **fields}).status_code == 303
+
+    add(climate, clock, 1, hosts=8)
+    wait(2)
+    compare(climate.engine, member, path, 24, lambda: wait(4))
 
 
 def test_more_feeds_and_credentials_need_no_more_statements(visit: Callable[[str], Browser], here: Place) -> None:
