@@ -4,17 +4,24 @@ from http import HTTPStatus
 
 import structlog
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from climate.compute import Compute
-from climate.compute.errors import NotFound
-from climate.compute.metadata import metadata_service
+from climate.compute.errors import BadRequest, Conflict, NotFound
+from climate.compute.metadata import guest_password, metadata_service
 from climate.store import db_errors
 
 FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Forwarded-Host")
 """Headers of proxies: a server that forwards requests of others would otherwise disclose its metadata."""
 
 LONGEST_PATH = 1000
+LONGEST_BODY = 4096
+"""Maximum number of bytes of a posted body; a longer one gets 413."""
+STATUS = {
+    NotFound: HTTPStatus.NOT_FOUND,
+    BadRequest: HTTPStatus.BAD_REQUEST,
+    Conflict: HTTPStatus.CONFLICT,
+}
 
 log = structlog.get_logger("climate.metadata")
 
@@ -23,6 +30,7 @@ def create_app(compute: Compute) -> Flask:
     """Return the application; it identifies a server by the source address of the connection alone."""
     app = Flask("metadata", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.config["MAX_CONTENT_LENGTH"] = LONGEST_BODY
     app.url_map.merge_slashes = False
 
     def view(path: str = "") -> Response:
@@ -32,8 +40,19 @@ def create_app(compute: Compute) -> Flask:
         made = metadata_service.document(compute, request.remote_addr or "", path)
         return _answer(HTTPStatus.OK, made.content, made.kind)
 
+    def post(version: str) -> Response:
+        refusal = _refusal(request.path.removeprefix("/"))
+        if refusal is not None:
+            return refusal
+        if version not in metadata_service.OPENSTACK_VERSIONS:
+            raise MethodNotAllowed(("GET", "HEAD"))
+        guest_password.post(compute, request.remote_addr or "", request.get_data())
+        return _answer(HTTPStatus.OK, b"", metadata_service.TEXT)
+
     app.add_url_rule("/", "root", view)
     app.add_url_rule("/<path:path>", "document", view)
+    password = f"/{metadata_service.OPENSTACK}/<version>/{metadata_service.PASSWORD}"
+    app.add_url_rule(password, "password", post, methods=["POST"])
     app.register_error_handler(Exception, _failed)
     app.after_request(_log)
     return app
@@ -51,8 +70,9 @@ def _refusal(path: str) -> Response | None:
 
 
 def _failed(error: Exception) -> Response:
-    if isinstance(error, NotFound):
-        return _plain(HTTPStatus.NOT_FOUND, str(error))
+    status = STATUS.get(type(error))
+    if status is not None:
+        return _plain(status, str(error))
     if isinstance(error, HTTPException):
         refused = error.get_response()
         allowed = {"Allow": refused.headers["Allow"]} if "Allow" in refused.headers else {}

@@ -1,4 +1,4 @@
-"""Cache of verified passwords, so that HTTP Basic does not need argon2 for every request."""
+"""Cache of verified passwords, so that not every request and not every sign-in needs argon2."""
 
 import hmac
 from collections import OrderedDict
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from secrets import token_bytes
 from threading import Lock
 from time import monotonic
+from typing import Generic, TypeVar
 
-from climate.identity.tokens import Grant
+V = TypeVar("V")
 
 LIFE = 60.0
 """Lifetime of a cached password in seconds; a revocation ends it sooner."""
@@ -15,27 +16,27 @@ LIFE = 60.0
 MOST = 1024
 
 
-class Memory:
-    """Maps a keyed digest of login and password to the resulting grant; the password itself is not stored."""
+class Memory(Generic[V]):
+    """Maps a keyed digest of a subject and its password to a value; the password itself is not stored."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._key = token_bytes(32)
         self._lock = Lock()
-        self._grants: OrderedDict[bytes, tuple[float, Grant]] = OrderedDict()
+        self._values: OrderedDict[bytes, tuple[float, V]] = OrderedDict()
 
-    def recall(self, login: str, password: str) -> Grant | None:
-        """Return the cached grant, unless it has expired."""
+    def recall(self, subject: str, password: str) -> V | None:
+        """Return the cached value, unless it has expired."""
         with self._lock:
-            until, grant = self._grants.get(self._digest(login, password), (0.0, None))
-        return grant if until > self._clock() else None
+            until, value = self._values.get(self._digest(subject, password), (0.0, None))
+        return value if until > self._clock() else None
 
-    def keep(self, login: str, password: str, grant: Grant) -> None:
-        """Store a grant; the oldest entries are evicted first."""
+    def keep(self, subject: str, password: str, value: V) -> None:
+        """Store a value; the oldest entries are evicted first."""
         with self._lock:
-            self._grants[self._digest(login, password)] = (self._clock() + LIFE, grant)
-            while len(self._grants) > MOST:
-                self._grants.popitem(last=False)
+            self._values[self._digest(subject, password)] = (self._clock() + LIFE, value)
+            while len(self._values) > MOST:
+                self._values.popitem(last=False)
 
-    def _digest(self, login: str, password: str) -> bytes:
-        return hmac.digest(self._key, f"{len(login)}:{login}:{password}".encode(), "sha256")
+    def _digest(self, subject: str, password: str) -> bytes:
+        return hmac.digest(self._key, f"{len(subject)}:{subject}:{password}".encode(), "sha256")

@@ -9,14 +9,14 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from climate.domain.errors import InvalidInput, TooManyRequests
+from climate.identity.password_cache import Memory
 
 SHORTEST, LONGEST = 8, 128
 """Limits of the length of a password, in characters."""
 
 BUSY = "Too many passwords are being verified; try again in a second"
 
-
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Longest time in seconds that a sign-in waits for its turn: on a loaded machine one hash takes more than a second."""
 
 
@@ -24,13 +24,15 @@ class Passwords:
     """Hashes and verifies passwords; a hash takes 64 MiB for about 50 ms, so their number at once is limited.
 
     `at_once` run concurrently, `waiting` more wait for their turn, and others are refused. Sign-ins therefore never
-    occupy all threads of a process.
+    occupy all threads of a process. A password that was verified within the last minute needs no hash; a changed one
+    does, because the stored hash is a part of the key in the cache.
     """
 
     def __init__(self, hasher: PasswordHasher | None = None, at_once: int = 2, waiting: int = 2) -> None:
         self._hasher = hasher or PasswordHasher()
         self._turns = BoundedSemaphore(at_once)
         self._seats = BoundedSemaphore(at_once + waiting)
+        self._verified: Memory[bool] = Memory()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -57,13 +59,22 @@ class Passwords:
 
         Call it within a turn.
         """
+        if self.recalls(kept, password):
+            return True
         fits = len(password) <= LONGEST
         against = kept if kept is not None and fits else self._nobodys
         try:
             self._hasher.verify(against, password[:LONGEST])
         except (VerificationError, InvalidHashError):
             return False
-        return kept is not None and fits
+        if kept is None or not fits:
+            return False
+        self._verified.keep(kept, password, True)
+        return True
+
+    def recalls(self, kept: str | None, password: str) -> bool:
+        """Return whether `password` was found to match this stored hash of late, which takes no turn."""
+        return kept is not None and self._verified.recall(kept, password) is True
 
     def outdated(self, kept: str) -> bool:
         """Return whether the hash was created with weaker parameters than the present ones."""

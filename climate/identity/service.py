@@ -55,7 +55,7 @@ class Identity:
     keys: KeyRing
     watch: Watch
     passwords: Passwords = field(default_factory=Passwords)
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory[Grant] = field(default_factory=Memory)
     grants: GrantCache = field(default_factory=GrantCache)
     contents: ProjectContents = field(default_factory=NoContents)
     external: Authenticator | None = None

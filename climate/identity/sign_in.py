@@ -5,15 +5,15 @@ lock that waits for concurrent changes. Every change locks the user's row before
 sign-in therefore either sees the change or has an earlier time of issue.
 
 Failures are counted before the turn in which the password is verified and again in it, and a failure is recorded before
-that turn ends. Concurrent attempts exceed the limit of a login by at most one per turn, and a blocked login takes no
-turn.
+that turn ends. Concurrent attempts exceed the limit of a login by at most one per turn. A blocked login takes no turn,
+and neither does a password that was verified a moment ago.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from sqlalchemy import Connection
 
@@ -26,6 +26,8 @@ from climate.identity.tokens import Grant
 
 if TYPE_CHECKING:
     from climate.identity.service import Identity
+
+T = TypeVar("T")
 
 PER_LOGIN, PER_ADDRESS = 5, 20
 """Maximum failures within a minute from one address, for one login and for all; successes do not count."""
@@ -47,16 +49,9 @@ def by_password(identity: "Identity", who: Who, password: str, scope: Scope | No
         named = users.find(conn, who)
         login = f"user:{named.id if named else who.id or who.name}"
         _check_attempts(conn, login, address)
-    with identity.passwords.turn():
-        with identity.engine.begin() as conn:
-            _check_attempts(conn, login, address)
-            issued = revocations.clock(conn)
-            result = users.for_sign_in(conn, who)
-        kept = result[1] if result else None
-        if not identity.passwords.verify(kept, password):
-            _failed(identity, login, address)
-    user = _present(result and result[0])
-    if kept is not None and identity.passwords.outdated(kept):
+    issued, named_user, kept = _proved(identity, lambda conn: users.for_sign_in(conn, who), password, (login, address))
+    user = _present(named_user)
+    if identity.passwords.outdated(kept):
         _rehash(identity, user.id, password, kept)
     return _scoped(identity, user, scope, _begin(identity, user, "password", issued))
 
@@ -90,14 +85,9 @@ def by_credential(identity: "Identity", who: Who, owner: Who | None, secret: str
         known = credentials.for_sign_in(conn, who, owner_id)
         login = f"credential:{known[0].id if known else who.id or who.name}"
         _check_attempts(conn, login, address)
-    with identity.passwords.turn():
-        with identity.engine.begin() as conn:
-            _check_attempts(conn, login, address)
-            issued = revocations.clock(conn)
-            result = credentials.for_sign_in(conn, who, owner_id)
-        if not identity.passwords.verify(result[1] if result else None, secret) or result is None:
-            _failed(identity, login, address)
-    credential = result[0]
+    issued, credential, _ = _proved(
+        identity, lambda conn: credentials.for_sign_in(conn, who, owner_id), secret, (login, address)
+    )
     with identity.engine.begin() as conn:
         holder = users.for_sign_in(conn, Who(id=credential.user_id))
         user = _present(holder and holder[0])
@@ -124,6 +114,33 @@ def count_failure(identity: "Identity", login: str, address: str) -> None:
     """Record that a login failed from an address."""
     with identity.engine.begin() as conn:
         attempts.add(conn, login, network_of(address))
+
+
+def _proved(
+    identity: "Identity", read: Callable[[Connection], tuple[T, str | None] | None], secret: str, of: tuple[str, str]
+) -> tuple[datetime, T, str]:
+    """Return the time of issue, the subject that `read` returns, and the hash that the secret matches.
+
+    A secret that was verified a moment ago takes no turn. `of` is the login and the address that are counted.
+    """
+    issued, subject, kept = _subject(identity, read, of)
+    if not identity.passwords.recalls(kept, secret):
+        with identity.passwords.turn():
+            issued, subject, kept = _subject(identity, read, of)
+            if not identity.passwords.verify(kept, secret):
+                _failed(identity, *of)
+    if subject is None or kept is None:
+        raise NotAuthenticated()
+    return issued, subject, kept
+
+
+def _subject(
+    identity: "Identity", read: Callable[[Connection], tuple[T, str | None] | None], of: tuple[str, str]
+) -> tuple[datetime, T | None, str | None]:
+    with identity.engine.begin() as conn:
+        _check_attempts(conn, *of)
+        issued = revocations.clock(conn)
+        return issued, *(read(conn) or (None, None))
 
 
 def _limited(granted: Grant, credential: Credential, allowed: Sequence[str], now: datetime) -> Grant:

@@ -200,6 +200,44 @@ def test_a_burst_of_sign_ins_leaves_threads_to_those_who_have_signed_in(here: Pl
     assert sorted(done.result().status_code for done in burst)[:3] == [401, 401, 429]
 
 
+def test_sign_ins_of_one_user_at_the_same_moment_take_one_hash(here: Place) -> None:
+    hasher = Held()
+    gate = Gate(hasher, at_once=1, waiting=9)
+    app = app_of(replace(here, identity=replace(here.identity, passwords=gate)))
+    right = here.password("demo")
+    with ThreadPoolExecutor(10) as threads:
+        burst = [threads.submit(Asker(app).sign_in, "demo", right) for _ in range(10)]
+        assert all(gate.arrived.acquire(timeout=30) for _ in range(10))
+        hasher.may.set()
+    assert [done.result().status_code for done in burst] == [201] * 10
+    assert hasher.asked == 1
+
+
+def test_a_password_that_was_verified_of_late_takes_no_turn(here: Place) -> None:
+    hasher, right = Held(), here.password("demo")
+    app = app_of(replace(here, identity=replace(here.identity, passwords=Passwords(hasher, at_once=1, waiting=0))))
+    hasher.may.set()
+    assert Asker(app).sign_in("demo", right).status_code == 201
+    assert hasher.begun.acquire(timeout=30)
+    hasher.may.clear()
+    with ThreadPoolExecutor(1) as threads:
+        stranger = threads.submit(Asker(app).sign_in, "unknown", "wrong")
+        assert hasher.begun.acquire(timeout=30)
+        assert Asker(app).sign_in("admin", here.password("admin")).status_code == 429
+        assert Asker(app).sign_in("demo", right).status_code == 201
+        hasher.may.set()
+    assert stranger.result().status_code == 401
+
+
+def test_a_changed_password_is_verified_anew(here: Place, admin: Asker) -> None:
+    asker, right = Asker(app_of(here)), here.password("demo")
+    user_id = asker.sign_in("demo", right).json["token"]["user"]["id"]
+    changed = admin.ask("PATCH", f"/identity/v3/users/{user_id}", json={"user": {"password": "another-word"}})
+    assert changed.status_code == 200
+    assert asker.sign_in("demo", right).status_code == 401
+    assert asker.sign_in("demo", "another-word").status_code == 201
+
+
 def test_a_burst_does_not_slip_past_the_count_of_failures(here: Place) -> None:
     hasher = Held()
     gate = Gate(hasher, at_once=2, waiting=28)

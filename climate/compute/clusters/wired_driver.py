@@ -24,9 +24,6 @@ from climate.compute.virt.guest_kinds import Kind
 from climate.compute.virt.live_migrator import APART, Limits, LiveMigrator, Watch
 from climate.compute.virt.shared_disks import KeepsHomes
 
-_UP = frozenset({State.RUNNING, State.PAUSED, State.SUSPENDED})
-"""States of guests whose interfaces carry traffic, or will when they continue."""
-
 
 def _lives_here(server_id: str) -> bool:
     """Return whether a process of a server runs on this machine, for whatever compute service."""
@@ -100,19 +97,21 @@ class WiredDriver:
 
     def pause(self, guest: Guest) -> None:
         self.inner.pause(guest)
+        self.connected(guest, up=False)
 
     def unpause(self, guest: Guest) -> None:
-        self.inner.unpause(guest)
+        self.inner.unpause(self.connected(guest))
 
     def suspend(self, guest: Guest) -> None:
         self.inner.suspend(guest)
+        self.connected(guest, up=False)
 
     def resume(self, guest: Guest) -> None:
         self.inner.resume(self.connected(guest))
 
     def rewire(self, guest: Guest) -> None:
         """Plug changed interfaces, remove those that the server has no more, and pass the rest to the driver."""
-        wanted = self.connected(guest, up=self.inner.states().get(guest.id) in _UP)
+        wanted = self.connected(guest, up=self.inner.states().get(guest.id) is State.RUNNING)
         try:
             vif_plugging.sweep_hosts(self.networking, {guest.node: self.netns})
         except NetworkError as error:

@@ -13,7 +13,7 @@ from climate.compute.models.server import Server
 from climate.compute.network.models import Vif
 from climate.compute.network.network_options import NetworkOptions
 from climate.compute.store.networks import fixed_ips
-from climate.compute.store.servers import servers
+from climate.compute.store.servers import guest_passwords, servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class GuestMetadata:
     """Name and public key of the key pair; None: the server has none."""
     vifs: Sequence[Vif]
     user_data: bytes | None
+    password: str
+    """Password that the guest posted; an empty text without one."""
 
     @property
     def hostname(self) -> str:
@@ -66,4 +68,5 @@ def gathered(compute: Compute, conn: Connection, server: Server) -> GuestMetadat
         key=(server.key_name, public_key.strip()) if server.key_name and public_key else None,
         vifs=fixed_ips.vifs_of(conn, [server.id]),
         user_data=None if user_data is None else base64.b64decode(user_data),
+        password=guest_passwords.get(conn, server.id),
     )

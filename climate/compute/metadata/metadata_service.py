@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 
+from sqlalchemy import Connection
+
 from climate.compute.context import Compute
 from climate.compute.errors import NotFound
 from climate.compute.metadata import ec2_metadata, guest_metadata
 from climate.compute.metadata.guest_metadata import GuestMetadata
+from climate.compute.models.server import Server
 from climate.compute.store.networks import fixed_ips
 from climate.compute.store.servers import servers
 from climate.connections import reading
@@ -29,6 +32,7 @@ EC2_VERSIONS = (
     *("2008-02-01", "2008-09-01", "2009-04-04", LATEST),
 )
 META_DATA, USER_DATA = "meta-data", "user-data"
+PASSWORD = "password"  # noqa: S105  (the name of a document)
 
 TEXT, JSON, BYTES = "text/plain; charset=utf-8", "application/json", "application/octet-stream"
 
@@ -51,18 +55,23 @@ def document(compute: Compute, address: str, path: str) -> Document:
     return made
 
 
-def _of_address(compute: Compute, address: str) -> GuestMetadata:
+def server_at(conn: Connection, address: str) -> Server:
+    """Return the server with this fixed address. Raise NotFound."""
     refusal = f"No server has the address {address}; send the request from a fixed address of a server."
     try:
         source = str(IPv4Address(address))
     except AddressValueError:
         raise NotFound(refusal) from None
+    server_id = fixed_ips.server_at(conn, source)
+    server = None if server_id is None else servers.get(conn, server_id)
+    if server is None:
+        raise NotFound(refusal)
+    return server
+
+
+def _of_address(compute: Compute, address: str) -> GuestMetadata:
     with reading(compute.engine) as conn:
-        server_id = fixed_ips.server_at(conn, source)
-        server = None if server_id is None else servers.get(conn, server_id)
-        if server is None:
-            raise NotFound(refusal)
-        return guest_metadata.gathered(compute, conn, server)
+        return guest_metadata.gathered(compute, conn, server_at(conn, address))
 
 
 def _openstack(own: GuestMetadata, parts: tuple[str, ...]) -> Document | None:
@@ -82,6 +91,7 @@ def _documents(own: GuestMetadata) -> Mapping[str, Callable[[], Document]]:
         "meta_data.json": lambda: _json(own.meta_data()),
         "network_data.json": lambda: _json(own.network_data()),
         "vendor_data.json": lambda: _json({}),
+        PASSWORD: lambda: _text(own.password),
     }
     if own.user_data is not None:
         documents["user_data"] = lambda: _user_data(own)

@@ -44,6 +44,8 @@ MARK = "cloud-id"
 """The file that names the cloud of the guests in this home."""
 
 CHANGE, UNPLUGGED = WISHES[REWIRE].action, "an interface of it was not plugged in"
+_SET = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF})
+"""Statuses of which each has its interfaces up or down."""
 _CONNECTED = frozenset({ACTIVE, PAUSED, SUSPENDED, SHUTOFF, RESERVED, VERIFY_RESIZE, RESCUED})
 """Statuses of servers whose interfaces are on their nodes."""
 
@@ -101,7 +103,7 @@ def reconcile(compute: Compute) -> None:
     _report_restarts(compute, settled)
     wired = {node for node in details if compute.driver.wiring(node) is not Wiring.NONE}
     judged = [(server, finding) for server in settled if (finding := _judge(server, details, result))]
-    _write(compute, [_with_interfaces_down(finding) if server.node in wired else finding for server, finding in judged])
+    _write(compute, [_with_interfaces_set(finding) if server.node in wired else finding for server, finding in judged])
     _clear_strays(compute, [server_id for server_id in result if is_id(server_id)])
     departed_servers.clear(compute)
     live_migration.drop_strays(compute)
@@ -146,9 +148,9 @@ def _finding(server: Settled, status: str, task: str | None, action: str, messag
     return Finding(server.id, server.seen, status, task, GONE if status == ERROR else None, action, message)
 
 
-def _with_interfaces_down(finding: Finding) -> Finding:
-    """Return the finding, with the interfaces of an ended guest set down."""
-    return replace(finding, task=REWIRE) if (finding.status, finding.task) == (SHUTOFF, None) else finding
+def _with_interfaces_set(finding: Finding) -> Finding:
+    """Return the finding, with the interfaces set up or down as the new status demands."""
+    return replace(finding, task=REWIRE) if finding.task is None and finding.status in _SET else finding
 
 
 def _request_missing_interfaces(compute: Compute, settled: Sequence[Settled]) -> None:

@@ -40,6 +40,21 @@ def test_a_server_gets_its_documents(client: FlaskClient, address: str) -> None:
     assert (answer.status_code, answer.text) == (200, address)
 
 
+def test_a_server_posts_its_password_once(client: FlaskClient, address: str) -> None:
+    path, source = "/openstack/2013-10-17/password", {"REMOTE_ADDR": address}
+    assert client.get(path, environ_base=source).text == ""
+    # Whatever the type of the content is, the text is the password.
+    form = "application/x-www-form-urlencoded"
+    assert client.post(path, data=b"c2VjcmV0", content_type=form, environ_base=source).status_code == 200
+    assert client.get(path, environ_base=source).text == "c2VjcmV0"
+    refused = client.post(path, data=b"another", environ_base=source)
+    assert (refused.status_code, "has a password already" in refused.text) == (409, True)
+    assert client.post(path, data=b"", environ_base=source).status_code == 400
+    assert client.post(path, data=b"x" * 5000, environ_base=source).status_code == 413
+    assert client.post(path, data=b"word", environ_base={"REMOTE_ADDR": "10.1.0.250"}).status_code == 404
+    assert client.post(path, data=b"word", headers={"Forwarded": "for=x"}, environ_base=source).status_code == 403
+
+
 def test_another_address_gets_404_in_a_sentence(client: FlaskClient, address: str) -> None:
     answer = client.get(META_DATA, environ_base={"REMOTE_ADDR": "10.1.0.250"})
     assert (answer.status_code, answer.content_type) == (404, "text/plain; charset=utf-8")

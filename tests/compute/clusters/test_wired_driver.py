@@ -62,8 +62,9 @@ def test_a_server_is_plugged_into_the_host_of_its_member_alone(pair: WiredPair, 
     own = mac(pair, server.id)
     for tasks, up in (
         ((), True),
-        ((PAUSE,), True),
-        ((UNPAUSE, SUSPEND), True),
+        ((PAUSE,), False),
+        ((UNPAUSE,), True),
+        ((SUSPEND,), False),
         ((RESUME, REBOOT), True),
         ((STOP,), False),
         ((START,), True),

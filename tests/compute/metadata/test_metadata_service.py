@@ -90,7 +90,7 @@ def test_entries_of_ec2_are_short_texts_in_folders(place: Books) -> None:
 def test_folders_of_openstack_list_what_there_is(place: Books) -> None:
     _, address = booted(place)
     assert read(place, address, "/openstack/").splitlines() == list(OPENSTACK_VERSIONS)
-    wanted = ["meta_data.json", "network_data.json", "vendor_data.json"]
+    wanted = ["meta_data.json", "network_data.json", "vendor_data.json", "password"]
     assert read(place, address, "/openstack/latest").splitlines() == wanted
 
 

@@ -17,6 +17,7 @@ from climate.compute.models.server import (
     LIVE_MIGRATE,
     MIGRATE,
     PAUSE,
+    PAUSED,
     REBOOT,
     REBOOT_HARD,
     REBUILD,
@@ -34,6 +35,7 @@ from climate.compute.models.server import (
     START,
     STOP,
     SUSPEND,
+    SUSPENDED,
     UNPAUSE,
     UNRESCUE,
     UNSHELVE,
@@ -55,13 +57,6 @@ def do(work: Work) -> None:
         volume_attachments.settle(work.compute, work.server, done=True)
 
 
-def _driver_call(act: Callable[[VirtDriver, Guest], None]) -> TaskFunction:
-    def done(work: Work) -> None:
-        act(work.driver, work.guest)
-
-    return done
-
-
 def _run(work: Work) -> None:
     work.driver.run(work.with_config_drive())
 
@@ -75,6 +70,20 @@ def _stop(work: Work) -> None:
     work.connected(up=False)
 
 
+def _quiet(act: Callable[[VirtDriver, Guest], None]) -> TaskFunction:
+    """Return the task that pauses a guest: a kernel answers for processes that stand still, so its link goes down."""
+
+    def done(work: Work) -> None:
+        act(work.driver, work.guest)
+        work.connected(up=False)
+
+    return done
+
+
+def _unpause(work: Work) -> None:
+    work.driver.unpause(work.connected())
+
+
 def _resume(work: Work) -> None:
     work.driver.resume(work.connected())
 
@@ -82,7 +91,7 @@ def _resume(work: Work) -> None:
 def _rewire(work: Work) -> None:
     server = work.server
     status = server.before if server.status == VERIFY_RESIZE else server.status
-    guest = work.connected(up=status not in (RESERVED, SHUTOFF))
+    guest = work.connected(up=status not in (RESERVED, SHUTOFF, PAUSED, SUSPENDED))
     vif_plugging.sweep(work.compute)  # an interface that the server had may be allocated to another one
     try:
         work.driver.rewire(guest)
@@ -152,9 +161,9 @@ TASK_FUNCTIONS: Mapping[str, TaskFunction] = {
     WAKE: _run,
     STOP: _stop,
     START: _run,
-    PAUSE: _driver_call(lambda driver, guest: driver.pause(guest)),
-    UNPAUSE: _driver_call(lambda driver, guest: driver.unpause(guest)),
-    SUSPEND: _driver_call(lambda driver, guest: driver.suspend(guest)),
+    PAUSE: _quiet(lambda driver, guest: driver.pause(guest)),
+    UNPAUSE: _unpause,
+    SUSPEND: _quiet(lambda driver, guest: driver.suspend(guest)),
     RESUME: _resume,
     REBOOT: _reboot,
     REBOOT_HARD: _reboot,

@@ -123,6 +123,8 @@ servers = Table(
     # Sent by a parent zone or the top cell, whose users have key pairs there; NULL: the user's key pair here.
     Column("public_key", Text),
     Column("user_data", Text),
+    # Posted by the guest, which encrypts it with the public key.
+    Column("guest_password", Text),
     Column("config_drive", Boolean, nullable=False, server_default=text("false")),
     Column("disk_config", Text, nullable=False, server_default="MANUAL"),
     Column("build_id", Text, nullable=False),

@@ -76,12 +76,6 @@ def test_a_server_that_is_not_deleted_is_not_restored(member: Person, stranger: 
     assert stranger.act(server, "restore").status_code == 404
 
 
-def test_servers_have_no_password_from_a_metadata_service(member: Person, server: str) -> None:
-    path = f"/compute/v2.1/servers/{server}/os-server-password"
-    assert member.get(path) == {"password": ""}
-    assert member("DELETE", path).status_code == 204
-
-
 def test_a_migration_of_no_server_is_not_found(admin: Person) -> None:
     nobody = "c11a7e00-0000-4000-8000-00000000dead"
     assert admin.act(nobody, "migrate", {"host": None}).status_code == 404

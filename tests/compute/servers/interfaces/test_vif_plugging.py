@@ -54,9 +54,11 @@ def test_each_task_plugs_and_unplugs_in_its_order(wired: Wired) -> None:
     for task, steps, up in (
         (STOP, ["stop", "plug"], False),
         (START, ["plug", "run"], True),
-        (PAUSE, ["pause"], True),
-        (UNPAUSE, ["unpause"], True),
-        (SUSPEND, ["suspend"], True),
+        (PAUSE, ["pause", "plug"], False),
+        (REWIRE, ["plug", "rewire"], False),
+        (UNPAUSE, ["plug", "unpause"], True),
+        (SUSPEND, ["suspend", "plug"], False),
+        (REWIRE, ["plug", "rewire"], False),
         (RESUME, ["plug", "resume"], True),
         (REBOOT, ["stop", "plug", "run"], True),
         (REWIRE, ["plug", "rewire"], True),
@@ -231,6 +233,17 @@ def test_a_server_that_died_is_shut_off_and_silent(wired: Wired) -> None:
     assert wired.here.look(server.id).status == SHUTOFF
     wired.settle()
     assert (wired.here.look(server.id).task, wired.plug().up) == (None, False)
+
+
+def test_the_interfaces_follow_a_guest_that_was_paused_or_resumed_from_outside(wired: Wired) -> None:
+    server = wired.here.boot_one()
+    wired.here.driver.told = True
+    for state, status in ((State.PAUSED, PAUSED), (State.RUNNING, ACTIVE)):
+        wired.here.driver.guests[server.id] = state
+        sync_states.reconcile(wired.compute)
+        wired.settle()
+        after = wired.here.look(server.id)
+        assert (after.status, after.task, wired.plug().up) == (status, None, state is State.RUNNING)
 
 
 def test_what_cannot_be_connected_anew_stays_what_it_is(wired: Wired) -> None:

@@ -1,0 +1,3 @@
+ALTER TABLE compute_servers
+    ADD COLUMN IF NOT EXISTS guest_password TEXT;
+
