@@ -207,18 +207,25 @@ def import_staged(compute: Compute, image_id: str) -> None:
     """
     with reading(compute.engine) as conn:
         image = images.get(conn, image_id)
-    draft = _stage(compute, image_id)
-    if image is None or image.status != STAGED or not draft.exists():
+    if image is None or image.status != STAGED:
         status = image.status if image else "deleted"
         raise Conflict(f"Image {image_id} is {status}: stage its content before the import.")
+    try:
+        is_published = _publish_staged(compute, image)
+    except FileNotFoundError:  # another request has imported or deleted it since
+        is_published = False
+    if not is_published:
+        raise Conflict(f"Image {image_id} was deleted or imported meanwhile.")
+
+
+def _publish_staged(compute: Compute, image: Image) -> bool:
+    draft = _stage(compute, image.id)
     measured = measure(draft)
-    project_id = image.project_id
 
     def fits(conn: Connection) -> None:
-        quota.check_size(conn, compute.image_limits, project_id, measured.size)
+        quota.check_size(conn, compute.image_limits, image.project_id, measured.size)
 
-    if not _publish(compute, image_id, draft, measured, fits):
-        raise Conflict(f"Image {image_id} was deleted or imported meanwhile.")
+    return _publish(compute, image.id, draft, measured, fits)
 
 
 def _receive(

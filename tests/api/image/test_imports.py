@@ -1,5 +1,7 @@
 """Contents that are staged and imported, and images whose content is not given out."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 from climate.compute.images import images, orphan_files
@@ -53,6 +55,26 @@ def test_a_staged_content_goes_with_its_image(there: World, member: Person) -> N
     path = stage(member, make(member))
     assert member("DELETE", path).status_code == 204
     assert list(there.here.compute.images.iterdir()) == []
+
+
+def test_a_staged_content_is_imported_once_however_many_ask_at_once(there: World, member: Person) -> None:
+    for _ in range(5):
+        path, start = stage(member, make(member), b"content"), Barrier(4)
+
+        def import_it(path: str = path, start: Barrier = start) -> int:
+            start.wait()
+            return member("POST", f"{path}/import", DIRECT).status_code
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sorted(one.result() for one in [pool.submit(import_it) for _ in range(4)]) == [202, 409, 409, 409]
+        assert member("GET", f"{path}/file").data == b"content"
+
+
+def test_a_staged_content_that_is_gone_is_a_conflict(there: World, member: Person) -> None:
+    path = stage(member, make(member))
+    (file,) = there.here.compute.images.iterdir()
+    file.unlink()
+    assert "was deleted or imported meanwhile" in refusal(member("POST", f"{path}/import", DIRECT), 409)
 
 
 def test_a_staged_content_that_nobody_imports_is_given_up(there: World, member: Person) -> None:
