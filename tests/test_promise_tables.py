@@ -1,4 +1,4 @@
-"""Tables of promises in docs/zones.md, build-plans.md and cells.md, and those of requirements, name what there is."""
+"""Tables of promises in docs/, such as zones.md and reliability.md, and of requirements, name what there is."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.doc_pages import check_named, tables
 
-PAGES = ("zones", "build-plans", "cells")
+PAGES = ("zones", "build-plans", "cells", "reliability")
 ROW = re.compile(r"^\| (?P<promise>.+) \| `(?P<code>[^`|]+\.py)` \| `(?P<test>[^`|]+\.py::test_\w+)` \|$")
 
 
