@@ -1,9 +1,9 @@
 """Return of hosts from maintenance or failure: to their lease, to recycling, or to their pool."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
+from functools import cache
 
 import structlog
 from sqlalchemy import Connection
@@ -17,11 +17,12 @@ from climate.domain.hosts.pools import HostPlace, OnEnd, Pool
 from climate.domain.lease import Lease
 from climate.domain.notifications import Notice
 from climate.domain.policy import Caller
-from climate.domain.status import IN_PROGRESS, EventKind
+from climate.domain.status import EventKind
 from climate.service.host_operations.round_settings import HANDS_ON
 from climate.service.hosts import lease_moves, reconcile
 from climate.service.notifications import delivery
 from climate.service.transaction import run
+from climate.store import locks
 from climate.store.hosts import cleaning, health, maintenance, pool_membership
 from climate.store.hosts.health import Running
 from climate.store.leases import event_claims, leases
@@ -36,6 +37,10 @@ class Return:
     author: Caller
     reason: str
     kind: str
+
+
+LeasePools = Callable[[], frozenset[str]]
+"""Ids of the reservations with an aggregate in the cloud, asked for once for all hosts that return together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,10 @@ def bring_back(climate: Climate, hosts: Collection[int], back: Return) -> frozen
     if not hosts:
         return frozenset()
     returning_hosts = run(climate, _find_returning, climate, hosts)
+    lease_pools = cache(lambda: frozenset(climate.cloud.pools()))
     try:
         return frozenset(
-            returning.place.host for returning in returning_hosts if _return_host(climate, returning, back)
+            returning.place.host for returning in returning_hosts if _return_host(climate, returning, back, lease_pools)
         )
     finally:
         run(climate, pool_membership.leave, [returning.place.host for returning in returning_hosts])
@@ -94,55 +100,43 @@ def _last(conn: Connection, present: Collection[HostPlace]) -> Mapping[int, Leas
     return {p.host: result[owners[p.reservation_id]] for p in present if p.reservation_id in owners}
 
 
-def _return_host(climate: Climate, returning: _Returning, back: Return) -> bool:
+def _return_host(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:
     """Return whether the host returned. An error does not stop the other hosts."""
     try:
         if returning.running and not returning.running.shared:
-            return _lent(climate, returning, back)
+            return _lent(climate, returning, back, lease_pools)
         return _home(climate, returning, back)
     except (CloudError, NotYet, Fenced, Conflict, NotFound) as error:
         log.warning("host return postponed", host=returning.place.name, reason=str(error))
         return False
 
 
-def _lent(climate: Climate, returning: _Returning, back: Return) -> bool:
+def _lent(climate: Climate, returning: _Returning, back: Return, lease_pools: LeasePools) -> bool:
     """Move the host with its servers to the aggregate of its running lease, unless an event of that is in progress.
 
     A lease without an aggregate in the cloud, because it never got a host, gets this one by an event. Healing
     plans that event once the host is back in its pool.
     """
     assert returning.running is not None
-    pool, lease_id = returning.running.reservation_id, returning.running.lease_id
-    if str(pool) not in climate.cloud.pools():
+    pool = returning.running.reservation_id
+    if str(pool) not in lease_pools():
         return _home(climate, returning, back)
-    if not run(climate, _is_expected, lease_id, returning):
+    if not run(climate, _is_expected, returning.running, returning.place.host):
         return False
     climate.cloud.place(returning.place.name, str(pool), returning.token)
-    return run(climate, _record_lent, climate, returning, back, lease_id, pool)
+    return run(climate, _record_lent, climate, returning, back, returning.running)
 
 
-def _record_lent(
-    conn: Connection, climate: Climate, returning: _Returning, back: Return, lease_id: UUID, pool: UUID
-) -> bool:
-    if not _is_expected(conn, lease_id, returning):
+def _record_lent(conn: Connection, climate: Climate, returning: _Returning, back: Return, running: Running) -> bool:
+    if not _is_expected(conn, running, returning.place.host):
         return False
-    fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, returning.token, pool)
+    fact = HostMoved(climate.now(conn), Pool.LENT, back.reason, returning.token, running.reservation_id)
     return _record(conn, returning, fact, back)
 
 
-def _is_expected(conn: Connection, lease_id: UUID, returning: _Returning) -> bool:
-    """Lock the lease, and return whether it still counts on the host."""
-    return _counts_on(leases.get(conn, lease_id, lock=True), returning)
-
-
-def _counts_on(lease: Lease, returning: _Returning) -> bool:
-    assert returning.running is not None
-    if any(event.status is IN_PROGRESS for event in lease.events):
-        return False
-    reservation = lease.reservation(returning.running.reservation_id)
-    of_type = reservation.resource_type
-    over = lease.event(EventKind.END).is_done_for(of_type)
-    return lease.event(EventKind.START).is_done_for(of_type) and not over and returning.place.host in reservation.hosts
+def _is_expected(conn: Connection, running: Running, host: int) -> bool:
+    """Lock the lease, and return whether it still counts on the host; its other hosts are not read."""
+    return bool(locks.lock_leases(conn, [running.lease_id])) and health.is_held(conn, running, host)
 
 
 def _home(climate: Climate, returning: _Returning, back: Return) -> bool:

@@ -123,6 +123,20 @@ def running_on(conn: Connection, numbers: Collection[int]) -> dict[int, Running]
     return {row.host: Running(row.lease_id, row.id, row.slots > 0) for row in conn.execute(query)}
 
 
+def is_held(conn: Connection, running: Running, host: int) -> bool:
+    """Return whether a running lease still holds a host, and no event of the lease is in progress."""
+    a = allocations
+    holds = exists().where(
+        reservations.c.id == running.reservation_id,
+        has(reservations.c.status, "active"),
+        a.c.reservation_id == reservations.c.id,
+        a.c.host == host,
+        in_force(a),
+    )
+    is_busy = exists().where(events.c.lease_id == running.lease_id, has(events.c.status, "IN_PROGRESS"))
+    return bool(conn.scalar(select(and_(holds, ~is_busy))))
+
+
 def being_ended(conn: Connection, numbers: Collection[int], now: datetime) -> frozenset[int]:
     """Return the hosts that a started lease holds and will still give back, because its end was not given up."""
     a = allocations

@@ -15,8 +15,9 @@ from climate.service.journal import check
 from climate.store.hosts import pool_membership
 from climate.store.journal import journal
 from tests.conftest import ADMIN, MEMBER, Clock, cloud_host
-from tests.scenarios.test_statement_counts import cost
+from tests.scenarios.test_statement_counts import cost, counted
 from tests.service.host_rounds import fall_ill, pass_time, place, pool_of, recover, told
+from tests.service.lease_actions import get, held, hosts_wanted, make, run_due
 
 
 def test_a_host_that_is_down_for_a_while_has_failed_and_comes_back(climate: Climate, clock: Clock) -> None:
@@ -168,6 +169,34 @@ def test_looking_takes_as_many_statements_for_one_host_as_for_all(climate: Clima
         clock.forward(seconds=60)
         fall_cost.append(cost(climate.engine, look))
     assert fall_cost[0] == fall_cost[1]
+
+
+def test_hosts_of_a_lease_return_without_reading_all_of_it_for_each(
+    climate: Climate, clock: Clock, cloud: FakeCloud
+) -> None:
+    lease = make(climate, clock, hosts_wanted(8), start=0)
+    run_due(climate)
+    reads = []
+    for numbers in ([1], [2, 3, 4, 5, 6]):
+        fall_ill(climate, clock, *numbers)
+        for number in numbers:
+            cloud.unwell.pop(f"h{number}")
+        failures.look(climate)
+        clock.forward(seconds=60)
+        cloud.calls.clear()
+        with counted(climate.engine) as seen:
+            failures.look(climate)
+        assert {place(climate, number).pool for number in numbers} == {Pool.LENT}
+        reads.append(
+            (len([one for one in seen if is_whole_lease(one)]), [verb for verb, _ in cloud.calls].count("pools"))
+        )
+    assert reads[0] == reads[1], "as often for five hosts as for one"
+    assert held(get(climate, lease)) == set(range(1, 9))
+
+
+def is_whole_lease(statement: str) -> bool:
+    """Whether a statement reads leases with all of their hosts."""
+    return "json_build_array" in statement and "AS parts" in statement
 
 
 def test_two_looks_at_once_fail_a_host_once(climate: Climate, clock: Clock) -> None:
