@@ -12,13 +12,19 @@ from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import Engine, text
 
 from climate import bootstrap
+from climate.connections import reading
 from climate.service.leases import event_dispatch
 from climate.settings import Settings
+from climate.store import metrics
+from climate.store.engine import database_time
 from tests.api.compute.api_clients import world
+from tests.api.compute.test_full_database import full
 from tests.compute.cloud_factory import unsafe
 from tests.databases import Databases
 from tests.service.host_operations.test_backlog import LEASES
 from workers.poller import Poller
+
+PATIENCE = 300.0
 
 FEW, MANY = 5, 2 * event_dispatch.BATCH + 50
 
@@ -99,6 +105,21 @@ def test_a_long_beat_reports_each_claim_and_each_message(poller: Reporting, bell
     steps = list(zip([(0, 0), *poller.seen], poller.seen, strict=False))
     assert max(later[0] - earlier[0] for earlier, later in steps) == event_dispatch.BATCH
     assert max(later[1] - earlier[1] for earlier, later in steps) == 1
+
+
+def test_only_a_claim_that_succeeded_is_recorded_for_readiness_and_metrics(poller: Reporting) -> None:
+    def claimed_ago() -> float | None:
+        with reading(poller.deployment.climate.engine) as conn:
+            return metrics.read(conn, database_time(conn)).claimed_ago
+
+    make_due(poller, FEW)
+    with full(poller.deployment.climate.engine, "claims"):
+        poller.beat()
+        assert claimed_ago() is None
+    poller.beat()
+    ago = claimed_ago()
+    assert ago is not None
+    assert ago < PATIENCE
 
 
 def test_a_beat_follows_within_a_second_while_the_broker_is_away(poller: Reporting, bell: Bell) -> None:
