@@ -56,7 +56,7 @@ class LeaseTimeline extends HTMLElement {
     this.zone = this.getAttribute("zone") || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
     this.hours = ZOOMS.some(([hours]) => String(hours) === this.getAttribute("span")) ? Number(this.getAttribute("span")) : 168;
     const begin = Date.parse(this.getAttribute("at") || "");
-    this.from = Number.isNaN(begin) ? this.startOfToday() : begin;
+    this.from = Number.isNaN(begin) ? this.usualStart() : begin;
     this.group = this.getAttribute("group") || "pool";
     this.search = this.getAttribute("search") || "";
     this.folded = new Set();
@@ -107,7 +107,8 @@ class LeaseTimeline extends HTMLElement {
     return local - Math.floor(at / 1000) * 1000;
   }
 
-  startOfToday() { return this.floor(Date.now(), DAY); }
+  /** This hour where hours are shown, else today. */
+  usualStart() { return this.floor(Date.now(), this.hours < 24 ? HOUR : DAY); }
   floor(at, unit) { const ahead = this.offset(at); return Math.floor((at + ahead) / unit) * unit - ahead; }
   get snap() { return this.hours <= 12 ? 15 * MINUTE : this.hours <= 72 ? 30 * MINUTE : this.hours <= 336 ? HOUR : 6 * HOUR; }
   snapped(at) { const ahead = this.offset(at); return Math.round((at + ahead) / this.snap) * this.snap - ahead; }
@@ -170,7 +171,7 @@ class LeaseTimeline extends HTMLElement {
       made.addEventListener("click", act);
     };
     button("◀", () => this.move(-this.span / 2), "Earlier");
-    button("Today", () => { this.from = this.hours < 24 ? this.floor(Date.now(), HOUR) : this.startOfToday(); this.show(); });
+    button("Today", () => { this.from = this.usualStart(); this.show(); });
     button("▶", () => this.move(this.span / 2), "Later");
     this.zoom = bar.appendChild(this.choice("Zoom", ZOOMS, String(this.hours), (value) => this.setZoom(Number(value))));
     const groups = [["pool", "Pools"], ["rack", "Racks"], ["zone", "Zones"]];
