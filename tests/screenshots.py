@@ -54,7 +54,7 @@ def _take(chromium: Browser, pages: Pages, view: str, path: str, size: tuple[int
         page = somebody.go(path)
         if page.locator("lease-timeline").count():
             page.locator(".lt-span").first.wait_for()
-            page.locator(".lt-count").first.wait_for()
+            page.locator(".lt-count").first.wait_for(state="attached")
         elif page.locator("time").count():
             page.locator("time[data-done]").first.wait_for(state="attached")
         page.screenshot(path=str(FOLDER / f"{name}.png"))

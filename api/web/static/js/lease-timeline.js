@@ -7,7 +7,7 @@ const MINUTE = 60_000, HOUR = 3_600_000, DAY = 24 * HOUR;
 const ZOOMS = [[6, "6 hours"], [12, "12 hours"], [24, "1 day"], [72, "3 days"], [168, "1 week"], [336, "2 weeks"],
   [744, "1 month"], [2208, "3 months"]];
 const TICKS = [[6, HOUR], [12, HOUR], [24, 3 * HOUR], [72, 6 * HOUR], [168, DAY], [336, DAY], [744, 2 * DAY], [2208, 7 * DAY]];
-const ROW = 28, LANE = 24, GROUP = 28, PAGE = 50, OVERSCAN = 8, KEPT_PAGES = 60, PRINTED = 400;
+const ROW = 28, LANE = 24, GROUP = 28, PAGE = 50, OVERSCAN = 4, KEPT_PAGES = 60, PRINTED = 400;
 const WORDS = { lease: "lease", grace: "grace", cleaning: "cleaning", maintenance: "maintenance", busy: "busy" };
 const NARROWEST_TICK = 72, DRY_RUN_PAUSE = 200, LIVE_PAUSE = 150, KIOSK_TURN = 20_000;
 
@@ -56,7 +56,7 @@ class LeaseTimeline extends HTMLElement {
     this.zone = this.getAttribute("zone") || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
     this.hours = ZOOMS.some(([hours]) => String(hours) === this.getAttribute("span")) ? Number(this.getAttribute("span")) : 168;
     const begin = Date.parse(this.getAttribute("at") || "");
-    this.from = Number.isNaN(begin) ? this.startOfToday() : begin;
+    this.from = Number.isNaN(begin) ? this.usualStart() : begin;
     this.group = this.getAttribute("group") || "pool";
     this.search = this.getAttribute("search") || "";
     this.folded = new Set();
@@ -93,7 +93,11 @@ class LeaseTimeline extends HTMLElement {
     return this.formatters.get(key);
   }
 
-  clockTime(at) { return this.formatter({ weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).format(at); }
+  /** A time in words, of which each cell has two. */
+  clockTime(at) {
+    this.clockFormat ??= this.formatter({ weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+    return this.clockFormat.format(at);
+  }
 
   /** Milliseconds by which the zone is ahead of UTC at a moment. */
   offset(at) {
@@ -103,7 +107,8 @@ class LeaseTimeline extends HTMLElement {
     return local - Math.floor(at / 1000) * 1000;
   }
 
-  startOfToday() { return this.floor(Date.now(), DAY); }
+  /** This hour where hours are shown, else today. */
+  usualStart() { return this.floor(Date.now(), this.hours < 24 ? HOUR : DAY); }
   floor(at, unit) { const ahead = this.offset(at); return Math.floor((at + ahead) / unit) * unit - ahead; }
   get snap() { return this.hours <= 12 ? 15 * MINUTE : this.hours <= 72 ? 30 * MINUTE : this.hours <= 336 ? HOUR : 6 * HOUR; }
   snapped(at) { const ahead = this.offset(at); return Math.round((at + ahead) / this.snap) * this.snap - ahead; }
@@ -166,7 +171,7 @@ class LeaseTimeline extends HTMLElement {
       made.addEventListener("click", act);
     };
     button("◀", () => this.move(-this.span / 2), "Earlier");
-    button("Today", () => { this.from = this.hours < 24 ? this.floor(Date.now(), HOUR) : this.startOfToday(); this.show(); });
+    button("Today", () => { this.from = this.usualStart(); this.show(); });
     button("▶", () => this.move(this.span / 2), "Later");
     this.zoom = bar.appendChild(this.choice("Zoom", ZOOMS, String(this.hours), (value) => this.setZoom(Number(value))));
     const groups = [["pool", "Pools"], ["rack", "Racks"], ["zone", "Zones"]];
@@ -503,10 +508,11 @@ class LeaseTimeline extends HTMLElement {
       holder.style.setProperty("top", `${2 + (whole ? 0 : span.lane) * LANE}px`);
       holder.style.setProperty("height", `${LANE - 2}px`);
     }
-    button.setAttribute("aria-label", this.words(row, span));
+    const words = this.words(row, span);
+    button.setAttribute("aria-label", words);
     if (span.kind === "free") { button.classList.add("lt-gap"); } else {
       button.append(make("span", "lt-text", this.title(span)));
-      button.title = this.words(row, span);
+      button.title = words;
       if (this.isMine(span) && span.to <= this.to) button.append(make("span", "lt-edge"));
       if (this.isUnbegun(span) && span.from >= this.from) button.append(make("span", "lt-edge lt-start"));
       if (span.from < this.from) button.classList.add("lt-before");

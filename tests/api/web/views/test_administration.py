@@ -60,7 +60,9 @@ def test_pools_as_they_were(climate: Climate, pages: Flask, admin: Browser) -> N
         ).scalar_one()
     asker = Person(pages, "admin")
     asker.done(asker("POST", "/pools/multi-tenant/moves", {"hosts": ["1", "2"], "reason": "for all"}))
+    assert "No host was registered then." in admin.text("/ui/past?at=2001-01-01T00:00")
     then = admin.text(f"/ui/past?at={before}")
+    assert "No host was registered then." not in then
     assert "for all" not in then
     now = admin.text("/ui/past?at=2029-12-31 12:00")
     assert now.count("for all") == 2

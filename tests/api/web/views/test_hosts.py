@@ -8,8 +8,9 @@ from sqlalchemy import event
 
 from climate.cloud.fake import FakeCloud
 from climate.context import Climate
+from tests.api.compute.api_clients import World
 from tests.api.reservation.api_clients import Person
-from tests.api.web.page_clients import Browser
+from tests.api.web.page_clients import Browser, signed_in
 from tests.conftest import Clock
 from tests.service.host_operations.test_recycling import ended, following
 
@@ -141,3 +142,10 @@ def test_recycling_says_what_it_waits_for_and_until_when(climate: Climate, clock
         assert "1 server still there" in text
         assert re.search(r"Waits for its servers until <time[^>]*>[^<]+</time>, then: move", text)
         assert "next: next from" in text
+
+
+def test_pool_of_hosts_that_are_not_registered_says_so(cloud: World) -> None:
+    admin = signed_in(cloud.app, "admin")
+    for path in ("/ui/hosts", "/ui/hosts/pools/multi-tenant"):
+        assert admin.text(path).count("None of them is registered for leases.") == 1
+    assert "No host is in this pool." in admin.text("/ui/hosts/pools/failed")
